@@ -32,7 +32,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
-	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not jvm and not helm and not long"
+	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not helm and not long"
 
 lint: env ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
@@ -57,11 +57,11 @@ demo: $(SERVICE_STAMP) ## a running service with sample tables
 	@$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(JSON),--json) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
-# where the connector is beside the checkout, plain SQL runs in a real Spark too. Every golden query of it takes long:
-# pytest -m "jvm and long".
+# where PAIMON_SPARK_CONNECTOR names the engine's connector for Spark 4.0, plain SQL runs in a real Spark too. Every golden
+# query of it takes long: pytest -m "jvm and long".
 jvm: env ## builds the engine's catalog, and tests it (Java, Maven)
 	mvn -q -B -f jvm/pom.xml package
-	$(BIN)/python -m pytest -m "jvm and not long$(if $(wildcard ../shared),, and not shared)"
+	$(BIN)/python -m pytest -m "jvm and not long"
 
 # make release HOME_URL=https://... names the project's repository in the chart. Needs git, Java 11 and Maven.
 release: $(RELEASE_STAMP) ## what a release has, of HEAD, in dist/ (Maven)

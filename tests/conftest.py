@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests import golden_tables, golden_versions
 from tests.golden_tables import GoldenWarehouse
 from tests.growing_tables import GrowingTable
+from tests.spark.sessions import CONNECTOR
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -52,6 +53,12 @@ class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is no
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
     return _OneWorkerForOne(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of the engine's connector for Spark, which no registry has, run where somebody names its jar."""
+    if item.get_closest_marker("connector") and not CONNECTOR:
+        pytest.skip("PAIMON_SPARK_CONNECTOR names no jar of the engine's connector for Spark 4.0")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 
 pytestmark = [
-    *(pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.long),
+    *(pytest.mark.spark, pytest.mark.connector, pytest.mark.engine, pytest.mark.long),
 ]
 
 ROUNDS = 50

@@ -23,7 +23,7 @@ from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 from tests.writable_tables import copy_table, open_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
+pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.engine]
 
 ROUNDS = 50
 

@@ -17,7 +17,7 @@ from tests.spark.environment import spark_python
 from tests.writable_tables import WritableTable, files_below
 
 # Starts a Spark of its own, which is much for a test of every day.
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:

@@ -17,7 +17,7 @@ from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
+pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.engine]
 
 
 @pytest.fixture(scope="module")

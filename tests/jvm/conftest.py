@@ -1,4 +1,4 @@
-"""Tests of SQL run one real Spark with the connector beside the checkout and the jar of ``jvm/``."""
+"""Tests of SQL run one real Spark with the engine's connector and the jar of ``jvm/``."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def demo(connector: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.jvm
-@pytest.mark.shared
+@pytest.mark.connector
 @pytest.mark.long
 def test_the_same_sql_reads_fewer_files_through_the_service() -> None:
     shown = demo(str(CONNECTOR))

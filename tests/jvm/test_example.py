@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,17 +12,18 @@ import pytest
 from tests.composed import running
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
 from tests.jvm.sql_sessions import built_jar
+from tests.maven import maven_jar
 from tests.served import Served, serving
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR
 
-pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 SCRIPT: Final = "catalog.sql"
 SCANS: Final = 4
 
 
-def printed_by_shell(options: Sequence[str], *jars: Path) -> str:
+def printed_by_shell(options: Sequence[str], *jars: Path | str) -> str:
     """What ``spark-sql`` prints of the script."""
     python = spark_python()
     command = [
@@ -63,22 +63,8 @@ def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Pa
         (package,) = [each.partition("=")[2] for each in options if each.startswith("--packages=")]
         # Jars are mounted in the container, and Spark has its own way to Maven Central there.
         kept = [each for each in options if not each.startswith(("--packages=", "--jars="))]
-        printed = printed_by_shell(kept, CONNECTOR, built_jar(), from_maven(package, tmp_path))
+        printed = printed_by_shell(kept, CONNECTOR, built_jar(), maven_jar(package))
         scans = scans_planned(services.index)
 
     assert printed == written_output(SCRIPT)
     assert scans >= SCANS
-
-
-def from_maven(package: str, directory: Path) -> Path:
-    """A jar of Maven Central: ``group:artifact:version``."""
-    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-    found = subprocess.run(  # noqa: S603 - fixed words
-        ["mvn", "-q", "-B", plugin, f"-Dartifact={package}", f"-DoutputDirectory={directory}"],  # noqa: S607
-        check=False,
-        capture_output=True,
-    )
-    if found.returncode:
-        pytest.skip(f"{package} cannot be had from Maven Central here")
-    (jar,) = directory.glob("*.jar")
-    return jar

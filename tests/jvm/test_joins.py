@@ -18,7 +18,7 @@ from tests.jvm.sql_sessions import built_jar
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR
 
-pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 _PROGRAM: Final = Path(__file__).with_name("join_process.py")
 _FILES: Final = 12

@@ -13,7 +13,7 @@ from app.settings import Settings
 from tests.api.conftest import listening
 from tests.jvm.sql_sessions import SqlSession, SqlSpark
 
-pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 _INDEX: Final = "'file-index.bloom-filter.columns' = 's', 'file-index.in-manifest-threshold' = '1 MB'"
 _ROWS: Final = (

@@ -19,7 +19,7 @@ from tests.api.conftest import listening
 from tests.client.scripted import Answer, ScriptedServer
 from tests.jvm.sql_sessions import SqlSession, SqlSpark
 
-pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 _QUERY: Final = "SELECT * FROM indexed.db.cities WHERE city IN ('c7', 'c80')"
 _PATH: Final = "/v1/main/databases/db/tables/cities/pruned-snapshot"

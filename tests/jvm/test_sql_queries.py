@@ -15,7 +15,7 @@ from tests.golden_tables import GoldenWarehouse
 from tests.jvm.sql_sessions import Compared, SqlSession, SqlSpark
 from tests.spark.served_tables import ELSEWHERE, TIMED, ZONES, columns_of
 
-pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 _COLUMNS: Final = """
     id INT NOT NULL, b BOOLEAN, ti TINYINT, si SMALLINT, bi BIGINT, f FLOAT, d DOUBLE, num DECIMAL(12, 2),

@@ -1,6 +1,7 @@
-"""Tests marked ``spark`` compare answers with those of real Spark and the Paimon connector.
+"""Tests marked ``spark`` compare answers with those of real Spark, and with those of the Paimon connector.
 
-They need Java 17 and the connector's jar; pyspark is installed into an environment of its own on first use.
+They need Java 17, and those marked ``connector`` its jar, which ``PAIMON_SPARK_CONNECTOR`` names; pyspark is
+installed into an environment of its own on first use.
 """
 
 from __future__ import annotations

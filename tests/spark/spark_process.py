@@ -22,7 +22,8 @@ request                                  answer
 ======================================== ==================================================================
 
 What Spark or the reader refuses is answered with ``{"error": message}``, the exception's name in front.
-Arguments: the connector's jar, the warehouse directory, a directory for Spark's own files.
+Arguments: the connector's jar, or nothing for a Spark without it; other jars; the warehouse directory; a
+directory for Spark's own files.
 """
 
 from __future__ import annotations
@@ -52,13 +53,16 @@ def main() -> None:
     first.stop()
 
 
-def _start(jar: str, warehouse: str, scratch: str) -> SparkSession:
-    settings = {
-        "spark.jars": jar,
+def _start(connector: str, more_jars: str, warehouse: str, scratch: str) -> SparkSession:
+    paimon = {
         "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
         "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.paimon.warehouse": f"file:{warehouse}",
         "spark.sql.defaultCatalog": "paimon",
+    }
+    settings = {
+        **(paimon if connector else {}),
+        "spark.jars": ",".join(filter(None, (connector, more_jars))),
         "spark.sql.jsonGenerator.ignoreNullFields": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": f"{scratch}/default",

@@ -15,7 +15,7 @@ from tests.client.scripted import nowhere
 from tests.spark.served_tables import READ, TIMED, Golden, Written, chosen, columns_of
 from tests.spark.sessions import SparkError, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.connector]
 
 COMPARED: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "CHAR")
 COMPARED_TOO: Final = ("VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES", "DATE", "TIMESTAMP")

@@ -15,7 +15,7 @@ from tests.spark.environment import spark_python
 from tests.spark.served_tables import Written
 from tests.spark.sessions import CLIENT
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 PARTS: Final = {
     "tiny TINYINT": "CAST(id - 2 AS TINYINT)",
@@ -52,6 +52,7 @@ def made(written: Written, name: str, columns: str, options: str = "") -> str:
     return table
 
 
+@pytest.mark.connector
 def test_values_of_every_type(written: Written) -> None:
     table = made(written, "typed", f"id INT, {', '.join(PARTS)}")
     values = ", ".join(PARTS.values())
@@ -68,6 +69,7 @@ def test_values_of_every_type(written: Written) -> None:
     assert len(expected[0]) == 6
 
 
+@pytest.mark.connector
 def test_maps_of_other_keys_than_strings(written: Written) -> None:
     table = made(written, "mapped", "id INT, m MAP<INT, STRING>, n ARRAY<MAP<DATE, DECIMAL(4, 1)>>")
     written.session.sql(
@@ -83,6 +85,7 @@ def test_maps_of_other_keys_than_strings(written: Written) -> None:
     assert len(ours) == 3
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("codec", ["null", "snappy", "deflate", "bzip2"])
 def test_codecs(written: Written, codec: str) -> None:
     table = made(written, codec, "id INT, b STRING", f", 'file.compression'='{codec}'")
@@ -166,6 +169,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, place: int) -> None:
     assert isinstance(said, str)
 
 
+@pytest.mark.connector
 def test_columns_that_changed_and_rows_that_were_deleted(written: Written) -> None:
     session = written.session
     table = made(
@@ -193,6 +197,7 @@ def test_columns_that_changed_and_rows_that_were_deleted(written: Written) -> No
     assert lines[-1] == "files read as avro by positions, in Python: 3"
 
 
+@pytest.mark.connector
 def test_versions_of_a_key_are_merged(written: Written) -> None:
     session = written.session
     table = made(

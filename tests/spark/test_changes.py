@@ -17,7 +17,7 @@ import pytest
 from tests.spark.served_tables import Written
 from tests.spark.sessions import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.connector]
 
 COLUMNS: Final = "id, n, day"
 

@@ -20,7 +20,7 @@ from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.planning.copied_tables import open_service
 from tests.spark.sessions import Spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.connector]
 
 _LENGTH: Final = 4
 _TABLES: Final = ("padded", "loose")

@@ -13,7 +13,7 @@ from tests.spark.environment import spark_python
 from tests.spark.served_tables import Golden
 from tests.spark.sessions import CLIENT
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.long]
 
 SERVER: Final = """
 import socket, subprocess, sys

@@ -13,10 +13,10 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
 from tests.golden_tables import GoldenWarehouse, expected
-from tests.spark.iceberg_runtime import iceberg_runtime
+from tests.maven import ICEBERG_RUNTIME, maven_jar
 from tests.spark.sessions import Spark, SparkError, SparkSession
 
-pytestmark = [pytest.mark.shared, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.connector, pytest.mark.spark, pytest.mark.long]
 
 SERVED = (
     *("append_bucketed", "append_dv64", "append_embedded", "append_partitioned", "empty", "manifest_merge"),
@@ -41,7 +41,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    running = Spark.start(tmp_path_factory.mktemp("spark"), iceberg_runtime())
+    running = Spark.start(tmp_path_factory.mktemp("spark"), maven_jar(ICEBERG_RUNTIME))
     yield running
     running.stop()
 

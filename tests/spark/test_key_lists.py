@@ -15,7 +15,7 @@ from tests.golden_tables import GoldenWarehouse
 from tests.spark.served_tables import TIMED, Golden, Written
 from tests.spark.sessions import SparkError
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 READERS: Final = ("auto", "rows")
 OTHERWISE: Final = ("TIME(", "TIMESTAMP(9)", "CHAR(")
@@ -34,6 +34,7 @@ def comparable(table: str) -> list[str]:
     ]
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("table", [*TIMED, "append_sidecar", "pk_dv", "dyn_bucket"])
 def test_rows_are_those_that_have_a_key(tables: Golden, table: str) -> None:
     session, name = tables.session("Asia/Kolkata"), f"main.golden.{table}"
@@ -56,6 +57,7 @@ def test_rows_are_those_that_have_a_key(tables: Golden, table: str) -> None:
     assert any(expected)
 
 
+@pytest.mark.connector
 def test_keys_and_condition_are_both_met(tables: Golden) -> None:
     name = "main.golden.append_sidecar"
     session = tables.session()
@@ -87,6 +89,7 @@ def test_files_without_a_key_are_skipped_by_their_indexes(tables: Golden) -> Non
     assert any(line.startswith("file_index") for line in lines)
 
 
+@pytest.mark.connector
 def test_more_keys_than_the_service_takes_are_only_joined(tables: Golden, golden: GoldenWarehouse) -> None:
     session, name = tables.session(), "main.golden.append_sidecar"
     keys = f"SELECT rank_no FROM {name} WHERE rank_no % 7 = 0"  # noqa: S608 - our own
@@ -110,6 +113,7 @@ def test_more_keys_than_the_service_takes_are_only_joined(tables: Golden, golden
     assert any(line.startswith("statistics") for line in short)
 
 
+@pytest.mark.connector
 def test_numbers_that_are_equal_but_not_the_same(written: Written) -> None:
     session = written.session
     session.sql(
@@ -156,6 +160,7 @@ def test_keys_that_cannot_be_compared_are_refused(
         )
 
 
+@pytest.mark.connector
 def test_the_connector_stands_in_for_a_service_that_is_down(tables: Golden) -> None:
     session, name = tables.session(), "main.golden.append_sidecar"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import SparkError, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 READERS: Final = ("auto", "rows", "data source")
 COUNT: Final = "SELECT count(*) AS n FROM {}"
@@ -45,6 +45,7 @@ def count(session: SparkSession, name: str) -> int:
     return int(row["n"])
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("reader", READERS)
 def test_a_refresh_changes_nothing(written: Written, reader: str) -> None:
     session = written.session
@@ -62,6 +63,7 @@ def test_a_refresh_changes_nothing(written: Written, reader: str) -> None:
     assert counts == dict.fromkeys(REFRESHES, (50, 40))
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("reader", READERS)
 def test_files_of_an_expired_snapshot_are_an_error(written: Written, reader: str) -> None:
     session = written.session

@@ -26,7 +26,7 @@ from tests.spark.sessions import CLIENT
 from tests.writable_tables import files_below
 
 # Starts a Spark of its own, which is much for a test of every day.
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 TABLE: Final = "append_sidecar"

@@ -12,7 +12,7 @@ from tests.planning.copied_tables import open_service
 from tests.spark.served_tables import Written
 from tests.spark.sessions import Spark, SparkError, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ZONES: Final = ("America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "-03:30")
 MOMENTS: Final = (
@@ -112,6 +112,7 @@ def matching(session: SparkSession) -> dict[str, set[int]]:
     }
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("zone", ZONES)
 def test_the_rows_are_those_of_the_session(times: Times, zone: str) -> None:
     expected = matching(times.spark.session(zone))
@@ -125,12 +126,14 @@ def test_the_rows_are_those_of_the_session(times: Times, zone: str) -> None:
         assert not exact or somewhere == wanted, condition
 
 
+@pytest.mark.connector
 def test_most_of_it_is_proven(times: Times) -> None:
     exact = [selected(times, condition, "America/New_York")[1] for condition in CONDITIONS]
 
     assert sum(exact) >= len(CONDITIONS) - 12
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("condition", OTHER_CONDITIONS)
 def test_the_connector_reads_the_same_rows(times: Times, condition: str) -> None:
     query = f"SELECT id FROM zones.times WHERE {condition}"  # noqa: S608 - our own conditions
@@ -149,6 +152,7 @@ CALLS: Final = {
 }
 
 
+@pytest.mark.connector
 def test_a_condition_that_names_a_hidden_function_skips_nothing(written: Written) -> None:
     session, table = written.session, "main.reading.named"
     session.sql("CREATE TABLE reading.named (id INT, name STRING) TBLPROPERTIES ('file.format'='parquet')")
@@ -178,6 +182,7 @@ def test_each_session_has_its_time_zone(spark: Spark) -> None:
     assert kolkata.sql(midnight) == [{"shown": "2025-03-01 05:30"}]
 
 
+@pytest.mark.connector
 def test_tables_lie_in_the_warehouse_and_are_there_for_every_session(spark: Spark) -> None:
     writer, reader = spark.session(), spark.session("Asia/Kolkata")
     writer.sql("CREATE DATABASE sessions")

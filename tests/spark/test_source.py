@@ -18,7 +18,7 @@ from tests.spark.environment import spark_python
 from tests.spark.served_tables import REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import CLIENT, SparkError
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 MERGED: Final = ("pk_merge", "dyn_bucket")
 IN_ONE_ZONE: Final = (
@@ -38,6 +38,7 @@ def differs(query: dict[str, Any]) -> bool:
     return bool(query.get("engine_error") or query.get("engine_differs"))
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize(
     ("table", "zone"),
     [
@@ -57,6 +58,7 @@ def test_rows_of_a_condition_that_prunes_are_the_connectors(tables: Golden, tabl
     assert ours == session.exactly(*(read + (where or "TRUE") for where in wheres))
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("table", DECIDED)
 def test_a_condition_gives_its_rows_or_an_error(tables: Golden, table: str) -> None:
     session, columns = tables.session("Asia/Kolkata"), columns_of(table)
@@ -79,6 +81,7 @@ def test_a_condition_gives_its_rows_or_an_error(tables: Golden, table: str) -> N
     assert undecided
 
 
+@pytest.mark.connector
 def test_columns_in_another_order(tables: Golden) -> None:
     session = tables.session()
     options = {"url": tables.url, "columns": "BATCH_NO, `score`"}
@@ -88,6 +91,7 @@ def test_columns_in_another_order(tables: Golden) -> None:
     assert [ours] == session.exactly("SELECT batch_no, score FROM main.golden.append_dv32")
 
 
+@pytest.mark.connector
 def test_versions_are_pinned(tables: Golden) -> None:
     numbers = [version["at"]["snapshot_id"] for version in golden_tables.expected("versions")["versions"]]
     pinned = [number for number in numbers if number is not None]
@@ -103,6 +107,7 @@ def test_versions_are_pinned(tables: Golden) -> None:
     )
 
 
+@pytest.mark.connector
 def test_a_view_stays_with_its_snapshot_until_it_is_made_again(written: Written) -> None:
     session = written.session
     session.sql(
@@ -129,6 +134,7 @@ def test_a_view_stays_with_its_snapshot_until_it_is_made_again(written: Written)
     assert after == [{"count": 18, "least": 1}]
 
 
+@pytest.mark.connector
 def test_what_one_query_asks_is_not_kept_for_the_next(written: Written) -> None:
     session = written.session
     session.sql("CREATE TABLE reading.ten (a INT, b STRING) TBLPROPERTIES ('file.format'='parquet')")
@@ -146,6 +152,7 @@ def test_what_one_query_asks_is_not_kept_for_the_next(written: Written) -> None:
     assert counts == [10, 1, 10, 2, 10]
 
 
+@pytest.mark.connector
 def test_char_columns_are_padded_and_compared_as_spark_does(written: Written) -> None:
     session = written.session
     session.sql("CREATE TABLE reading.padded (id INT, c CHAR(4)) TBLPROPERTIES ('file.format'='parquet')")
@@ -326,6 +333,7 @@ WHERES: Final = ("TRUE", "s.e IS NULL", "s IS NOT NULL AND s.e IS NULL", "s.e = 
 COLUMNS: Final = (None, ["s"], ["id", "list", "m"])
 
 
+@pytest.mark.connector
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_fields_that_were_added_are_null(written: Written, file_format: str) -> None:
     session, table = written.session, "main.reading.nested"

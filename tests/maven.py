@@ -1,0 +1,32 @@
+"""Jars of Maven Central, copied once to the user's cache directory and kept there for the next run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ICEBERG_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"
+"""Iceberg in Spark: the newest release for Spark 4.0, which the engine's connector needs."""
+ENGINE: Final = "org.apache.paimon:paimon-bundle:1.4.2"
+"""The engine itself, in the newest release that Maven Central has."""
+_COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+def maven_jar(artifact: str) -> Path:
+    """The jar of ``group:name:version``; the test is skipped where Maven has no way to get it."""
+    _, name, version = artifact.split(":")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
+    jar = cache / f"{name}-{version}.jar"
+    if not jar.exists():
+        copied = subprocess.run(  # noqa: S603 - fixed words
+            ["mvn", "-q", "-B", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={cache}"],  # noqa: S607
+            check=False,
+            capture_output=True,
+        )
+        if copied.returncode:
+            pytest.skip(f"{artifact} cannot be had from Maven Central here")
+    return jar
