@@ -72,6 +72,8 @@ DEFAULT_BYTES: Final = 64 << 20
 _FORMATS: Final = {"parquet": "Parquet", "orc": "ORC"}
 _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
+_LEAST_SHARE: Final = 4
+"""A file is not worth trying with less memory for its columns than this part of its bytes."""
 _DRAWS: Final = 3
 """Rows of each file that give the literals of a shape."""
 _DRAWN_FROM: Final = 3
@@ -283,13 +285,24 @@ class _Trial:
         if left is not None and left < _TIME_LEFT:
             self.warnings.append("the time of the request was used up before all of the files were read")
             return
+        readers = version.source.readers
+        # The file, and at most half as many bytes as its decoding takes, are both here and in the decoder.
+        most = min(
+            max(_DECODING_BYTES, _DECODING_EXPANSION * size), (readers.most_decoding - 2 * size) * 2 // 3
+        )
+        if most < size // _LEAST_SHARE:
+            self.warnings.append(
+                f"{path} is not tried: {size} bytes are too many for the memory that files are decoded in, "
+                f"{readers.most_decoding} bytes, unless the operator raises PAIMON_INDEX_MEMORY_BYTES"
+            )
+            return
         self.files_read += 1
         self.bytes_read += size
-        data = version.source.warehouse.read(path, size)
-        most = max(_DECODING_BYTES, _DECODING_EXPANSION * size)
-        with version.source.readers.decoding() as claim:
-            claim.grow_to(most)
+        with readers.decoding() as claim:
+            claim.grow_to(2 * size + most + most // 2)
+            data = version.source.warehouse.read(path, size)
             answer = DECODER.decode(data_format, data, self._names_in_file(file, names), most)
+            del data
             if answer.fault:
                 self.warnings.append(f"{path} is not tried, since it cannot be decoded: {answer.fault}")
                 return

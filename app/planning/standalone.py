@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -178,8 +179,12 @@ def _inspect(
         _check_kind(kind, head, file.path)
         if kind in (None, "hash") and not file.path.endswith(FILE_INDEX_SUFFIX) and not _is_vectors(head):
             return _some_hashes(warehouse, file.path, size, entries)
-    name, content = _content(warehouse, file, any_place=any_place)
-    _refuse_data_file(warehouse, file, name, content)
+    with _content(warehouse, file, any_place=any_place) as (name, content):
+        _refuse_data_file(warehouse, file, name, content)
+        return _shown(name, content, kind, types, entries)
+
+
+def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str], entries: slice) -> Json:
     _check_kind(kind, content, name)
     try:
         match kind or _kind_of(content, name):
@@ -302,15 +307,18 @@ def _vectors(content: bytes) -> list[Json]:
     return listed
 
 
-def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> tuple[str, bytes]:
-    """The name and the bytes of a file."""
+@contextmanager
+def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> Iterator[tuple[str, bytes]]:
+    """The name and the bytes of a file, whose memory is claimed in the block."""
     if file.content is not None:
-        return file.name or "content", file.content
+        yield file.name or "content", file.content
+        return
     if file.path is None:
         raise RequestError("an index file is given by its path or its content")
     if not any_place:
         check_index_place(file.path)
-    return file.name or file.path, warehouse.read(file.path)
+    with warehouse.reading(file.path, None, is_kept=False) as content:
+        yield file.name or file.path, bytes(content)
 
 
 def _evaluate(
@@ -326,8 +334,8 @@ def _evaluate(
     name = file.name or file.path or "content"
     trace: list[Step] = []
     try:
-        name, content = _content(warehouse, file, any_place=any_place)
-        answer = _ask(FileIndex.read(content), request, predicate, sort_column, trace)
+        with _content(warehouse, file, any_place=any_place) as (name, content):
+            answer = _ask(FileIndex.read(content), request, predicate, sort_column, trace)
     except DeadlineExceededError:
         raise
     except _REPORTED as error:

@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
-from app.errors import MemoryShortError
+from app.errors import LimitExceededError, MemoryShortError
 from app.storage.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
 from app.storage.memory import give_memory_back, resident_bytes
 from app.storage.slots import waiting
@@ -161,8 +161,15 @@ class Ledger:
             what: names what needs them, in the error.
 
         Raises:
+            LimitExceededError: the process can never have so much.
             MemoryShortError: the process would leave its limit.
         """
+        if size > self.limit * REFUSE > 0:
+            raise LimitExceededError(
+                f"{size} bytes for {what} are more than a process of {self.limit} bytes may use, unless the "
+                "operator raises PAIMON_INDEX_MEMORY_BYTES",
+                limit=self.limit,
+            )
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)

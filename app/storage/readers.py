@@ -150,6 +150,11 @@ class Readers:
         """Has a thread do something that nobody waits for."""
         self._pool.submit(work)
 
+    @property
+    def most_decoding(self) -> int:
+        """Bytes that all decoding may claim together."""
+        return self._decoding.limit
+
     @contextmanager
     def decoding(self) -> Iterator[Claim]:
         """A core as of :meth:`core`, and a claim on the memory that decoding has."""
@@ -158,7 +163,7 @@ class Readers:
 
     @contextmanager
     def core(self) -> Iterator[None]:
-        """One of the machine's cores, for decoding what was read; nothing is read in the block.
+        """One of the machine's cores, for decoding what was read; it is given away while storage is asked.
 
         Of more threads than cores each takes longer, while all of them hold their memory.
         """

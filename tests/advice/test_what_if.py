@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes, wilson
 from app.building.data_files import DataFormat
 from app.errors import FilterError, RequestError
+from app.observation import Observer, StorageCall, observed_by
 from app.options.file_indexes import DeclaredIndex
-from app.planning.request.limits import Limits
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.service import IndexService
+from app.storage import Readers, Warehouse
+from app.storage.ledger import Ledger
 from app.types.session_zone import session_zone
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
 
@@ -55,6 +59,43 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
         assert effect.files_low == effect.files == effect.files_high == plan.summary.files_skipped
         assert effect.bytes == plan.summary.bytes_total - plan.summary.bytes_kept
         assert found.filters[at].files_kept == 20
+
+
+def test_files_that_no_memory_can_be_claimed_for_are_not_read(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES[:2], {})
+    small = Ledger().account("decoding", 1_000)
+    warehouse = Warehouse("golden", tmp_path.as_uri(), readers=Readers(decoding=small))
+    service = IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), time_zone="UTC")
+
+    found = tried(
+        IndexedTable(table.made, service), DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"]
+    )
+    service.close()
+
+    assert (found.files_read, found.bytes_read, alone(found).files) == (0, 0, 0)
+    assert len(found.warnings) == 2
+    assert all("PAIMON_INDEX_MEMORY_BYTES" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.ORC])
+def test_memory_is_claimed_before_a_file_is_read(tmp_path: Path, data_format: DataFormat) -> None:
+    table = indexed_table(tmp_path, FILES[:2], {}, data_format=data_format)
+    decoding = Ledger().account("decoding", 64 << 20)
+    warehouse = Warehouse("golden", tmp_path.as_uri(), readers=Readers(decoding=decoding))
+    service = IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), time_zone="UTC")
+    claims: list[int] = []
+
+    class Claims(Observer):
+        def storage_called(self, call: StorageCall) -> None:
+            if call.path.endswith(data_format):
+                claims.append(decoding.claimed)
+
+    with observed_by(Claims()):
+        tried(IndexedTable(table.made, service), DeclaredIndex("id", "bitmap", {}), filters=["id = 7"])
+    service.close()
+
+    assert len(claims) == 2
+    assert min(claims) > 32 << 20
 
 
 def test_indexes_that_are_there_take_part(tmp_path: Path) -> None:

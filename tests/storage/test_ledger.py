@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from app.errors import DeadlineExceededError, MemoryShortError, RequestCancelledError
+from app.errors import DeadlineExceededError, LimitExceededError, MemoryShortError, RequestCancelledError
 from app.storage import Cancellation, cancellable, time_limit
 from app.storage.ledger import Account, Ledger
 
@@ -206,6 +206,14 @@ def test_what_does_not_fit_beside_others_is_refused() -> None:
         claim.grow_to(100 * MIB)
 
     assert process.ledger.refusals == 1
+
+
+def test_what_can_never_fit_is_not_asked_to_come_again() -> None:
+    ledger = Ledger(lambda: 0)
+    ledger.limit = LIMIT
+
+    with pytest.raises(LimitExceededError, match=f"{LIMIT} bytes for a file .*PAIMON_INDEX_MEMORY_BYTES"):
+        ledger.require(LIMIT, "a file")
 
 
 def test_nothing_is_refused_without_a_limit() -> None:
