@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+from functools import partial
 from itertools import chain
-from typing import Annotated, Final
+from typing import Annotated
 
 import orjson
 import pyarrow as pa
@@ -30,9 +32,6 @@ from app.planning.request.requests import SelectionForm
 
 router = APIRouter(tags=["planning"])
 
-_LOOK_SECONDS: Final = 1.0
-"""Between two looks for a newer snapshot while somebody waits."""
-
 
 @router.post(TABLE + "/changes", **operation(ChangesAnswer, ChangesBody))
 async def changes(
@@ -44,7 +43,12 @@ async def changes(
     """Tell the files that came and went since a snapshot; waits for some if asked to."""
     wanted, until = body.to_request(), time.monotonic() + body.wait_seconds
 
-    def compute() -> tuple[bool, bytes]:
+    def identity() -> str:
+        return runtime.service.resolve(table, wanted.selector).identity
+
+    def compute() -> tuple[bool, str, bytes]:
+        # A commit that comes between this and the answer is looked at once more.
+        seen = identity() if body.wait_seconds else ""
         found = runtime.service.changes(table, body.from_snapshot_id, wanted)
         count = len(found.added.files) + len(found.removed.files)
         if count > runtime.settings.page_size_max:
@@ -54,13 +58,26 @@ async def changes(
                 limit=runtime.settings.page_size_max,
             )
         with during(Phase.ENCODE):
-            return count > 0, _written(body.from_snapshot_id, found)
+            return count > 0, seen, _written(body.from_snapshot_id, found)
 
+    if not body.wait_seconds:
+        return _answer((await runtime.run(compute))[-1])
+    # It is for all who wait, whoever of them goes away.
+    look = partial(runtime.for_nobody().run, identity, is_begun=True)
     while True:
-        has_changed, content = await runtime.run(compute)
-        if has_changed or time.monotonic() >= until or await request.is_disconnected():
-            return Response(content, media_type="application/json")
-        await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, until - time.monotonic())))
+        async with runtime.looks.turn(runtime.bulkhead, runtime.settings.deadline_seconds):
+            has_changed, seen, content = await runtime.run(compute)
+        latest = seen
+        while latest == seen:
+            if has_changed or time.monotonic() >= until or await request.is_disconnected():
+                return _answer(content)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(asyncio.get_running_loop().time() + until - time.monotonic()):
+                    latest = await runtime.looks.identity((table, wanted.selector), look)
+
+
+def _answer(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
 
 
 def _written(from_snapshot_id: int, found: Changes) -> bytes:

@@ -14,6 +14,7 @@ from starlette.types import Receive
 
 from app.api.admission import Bulkhead
 from app.api.strict_json import write_json
+from app.api.table_looks import TableLooks
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
@@ -45,6 +46,7 @@ class Runtime:
         bulkheads: have the threads that do the blocking work, by warehouse; None is for what reads from none.
         bulkhead: that of the request; the common one outside of requests.
         bodies: the account of bodies that are being received.
+        looks: those at tables that callers wait for.
         receive: tells when the caller of the request goes away; None outside of requests.
         observer: is told what the work of the request does.
     """
@@ -56,6 +58,7 @@ class Runtime:
     bulkheads: Mapping[str | None, Bulkhead]
     bulkhead: Bulkhead
     bodies: Account
+    looks: TableLooks
     receive: Receive | None = None
     observer: Observer = NOBODY
 
@@ -83,7 +86,7 @@ class Runtime:
             for name in (None, *service.warehouses)
         }
         bodies = LEDGER.account("bodies", budget.bodies, waits=False)
-        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], bodies)
+        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], bodies, TableLooks())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -127,6 +130,10 @@ class Runtime:
             # Whatever is left of the work by now is left for nobody.
             under_way.cancel()
             cancellation.cancel()
+
+    def for_nobody(self) -> Self:
+        """The same for work that no single request is waiting for."""
+        return replace(self, receive=None, observer=NOBODY)
 
     async def answer(self, work: Callable[[], object]) -> Response:
         """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""

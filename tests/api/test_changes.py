@@ -1,5 +1,6 @@
 """Changes between two versions over HTTP, and waiting for some."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -36,6 +37,27 @@ def test_what_cannot_be_compared_is_told(serve: Serve) -> None:
 
     assert (gone.status_code, absent.status_code) == (404, 400)
     assert "from_snapshot_id" in absent.json()["detail"]
+
+
+def test_many_who_wait_are_all_answered(golden: GoldenWarehouse, serve: Serve, tmp_path: Path) -> None:
+    table = GrowingTable.copy(golden, tmp_path)
+    place = f"/v1/main/databases/{table.directory.parent.stem}/tables/{table.directory.name}"
+    body = {"from_snapshot_id": 3, "wait_seconds": 60}
+    # Far more callers than requests that may be worked on.
+    with serve(warehouses={"main": str(tmp_path)}, threads=2, concurrency=4) as client:
+
+        async def wait_together() -> list[httpx.Response]:
+            limits = httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(base_url=client.base_url, timeout=90, limits=limits) as asking:
+                waiting = [asyncio.create_task(asking.post(f"{place}/changes", json=body)) for _ in range(40)]
+                await asyncio.sleep(0)
+                table.commit(4)
+                return await asyncio.gather(*waiting)
+
+        answers = asyncio.run(wait_together())
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.json()["snapshot_id"] for answer in answers} == {4}
 
 
 def test_waiting_ends_with_the_next_commit(golden: GoldenWarehouse, serve: Serve, tmp_path: Path) -> None:
