@@ -1,6 +1,7 @@
 """How much memory this process may use: what its groups and its own limits allow, or what the machine has.
 
-What a process may map at most (``RLIMIT_AS``, ``ulimit -v``) is in ``/proc/self/limits``.
+What a process may map at most (``RLIMIT_AS``, ``ulimit -v``) is in ``/proc/self/limits``. It counts what is
+reserved and never used as well, such as stacks of threads, arenas of allocators and files of libraries.
 
 Control groups nest, and each of them bounds those inside of it. Linux shows them in two forms:
 
@@ -25,6 +26,8 @@ from typing import Final
 _SYSTEM: Final = Path("/")
 _FILES: Final = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
 _ADDRESS_SPACE: Final = "Max address space"
+_RESERVED_BYTES: Final = 1 << 30
+"""Of the address space, beside the memory that is used."""
 _ASSUMED_BYTES: Final = 4 << 30
 """Where the system does not tell, as on systems other than Linux."""
 
@@ -65,7 +68,8 @@ def _own_limit(system: Path) -> Iterator[MemoryLimit]:
         if line.startswith(_ADDRESS_SPACE):
             soft = line.removeprefix(_ADDRESS_SPACE).split()[0]
             if soft.isdecimal():
-                yield MemoryLimit(int(soft), "RLIMIT_AS")
+                left = max(0, int(soft) - _RESERVED_BYTES)
+                yield MemoryLimit(left, f"RLIMIT_AS less {_RESERVED_BYTES} bytes that are only reserved")
 
 
 def _group_limits(system: Path) -> Iterator[MemoryLimit]:

@@ -101,8 +101,10 @@ def test_without_groups_it_is_the_machine(system: System) -> None:
     assert system.limit() == MemoryLimit(MACHINE, "the machine's memory")
 
 
-@pytest.mark.parametrize(("soft", "found"), [("3000000", 3_000_000), ("unlimited", MACHINE)])
-def test_the_address_space_counts(system: System, soft: str, found: int) -> None:
+@pytest.mark.parametrize(("soft", "found"), [("1073744824", 3_000), ("3000000", 0), ("unlimited", MACHINE)])
+def test_the_address_space_counts_but_for_what_is_only_reserved(
+    system: System, soft: str, found: int
+) -> None:
     system.write(
         "proc/self/limits",
         "Limit                     Soft Limit           Hard Limit           Units     \n"

@@ -1,6 +1,7 @@
 """The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
 
-It is started for the first such file, and decodes one file at a time, within a limit of memory and of time.
+It is started for the first such file, and decodes one file at a time, within a limit of memory and of time,
+without the environment of this process, files of its own, connections and further processes.
 One that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process
 that started it, however that ends. Only Linux limits its memory.
 
@@ -41,6 +42,8 @@ _ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+
+_NEEDED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
 class DecodedStream(NamedTuple):
@@ -136,7 +139,7 @@ class _Process:
                     stdin=other.fileno(),
                     stdout=other.fileno(),
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
+                    env={**_inherited(), **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
                     # Whoever interrupts a command at a terminal does not mean this.
                     start_new_session=True,
                 )
@@ -192,6 +195,11 @@ class _Process:
             # What was not written yet is of no use.
             self._channel.close()
         self._socket.close()
+
+
+def _inherited() -> dict[str, str]:
+    """What Python may need to start; keys of storage are nothing for what hostile bytes may take over."""
+    return {name: os.environ[name] for name in _NEEDED if name in os.environ}
 
 
 DECODER: Final = Decoder()

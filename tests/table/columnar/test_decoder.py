@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import signal
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,8 +79,47 @@ def test_it_holds_nothing_of_the_process_that_started_it(decoder: Decoder) -> No
         files = Path(f"/proc/{decoder.process_id}/fd")
         held = {str(each.readlink()) for each in files.iterdir()}
 
-    assert len(held) == 2
-    assert any(each == "/dev/null" for each in held)
+    assert len(held) == 3
+    assert {"/dev/null", f"/proc/{decoder.process_id}/statm"} < held
+
+
+@pytest.mark.parametrize("zone", [b"GMT", b"UTC"])
+def test_timestamps_of_orc_are_read_without_opening_rules_of_zones(decoder: Decoder, zone: bytes) -> None:
+    out, at = io.BytesIO(), datetime(2026, 11, 26, tzinfo=UTC)
+    rows = pa.table({"at": pa.array([at], pa.timestamp("us"))})
+    orc.write_table(rows, out, compression="uncompressed")
+
+    answer = decoder.decode("ORC", out.getvalue().replace(b"GMT", zone), ["at"], MEMORY_BYTES)
+
+    assert not answer.fault
+    assert (
+        pa.ipc.open_stream(answer.stream).read_all()["at"].cast(pa.int64())[0].as_py()
+        == at.timestamp() * 10**9
+    )
+
+
+def test_it_knows_nothing_of_the_environment(decoder: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "pix_SECRET")
+    ids(decoder, 1)
+
+    environment = Path(f"/proc/{decoder.process_id}/environ").read_bytes()
+
+    assert b"PYTHONPATH" in environment
+    assert b"SECRET" not in environment
+
+
+def test_it_can_open_and_start_nothing(decoder: Decoder) -> None:
+    ids(decoder, 1)
+
+    limits = Path(f"/proc/{decoder.process_id}/limits").read_text()
+    state = Path(f"/proc/{decoder.process_id}/status").read_text()
+
+    (open_files,) = re.findall(r"^Max open files +(\d+)", limits, re.MULTILINE)
+    descriptors = [int(each.name) for each in Path(f"/proc/{decoder.process_id}/fd").iterdir()]
+    assert sorted(descriptors) == list(range(int(open_files)))
+    assert re.search(r"^Max processes +0 +0 ", limits, re.MULTILINE)
+    assert re.search(r"^Max file size +0 +0 ", limits, re.MULTILINE)
+    assert not re.search(r"^Uid:\s+0\s", state, re.MULTILINE), "the limits hold for anybody but the superuser"
 
 
 def test_one_that_was_killed_is_started_anew(decoder: Decoder) -> None:
