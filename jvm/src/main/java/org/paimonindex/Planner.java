@@ -58,8 +58,8 @@ final class Planner {
             Scans.left(scan.planned(), e);
         } catch (LinkageError e) {
             Scans.left(scan.planned(), NotAskedException.of(e));
-        } catch (Exception e) {
-            // The engine throws exceptions that nobody has declared.
+        } catch (Exception | StackOverflowError e) {
+            // The engine throws exceptions that nobody has declared, and goes as deep as an answer makes it.
             if (isInterrupt(e)) {
                 // The engine's own plan sees it, and ends as it does without us.
                 Thread.currentThread().interrupt();

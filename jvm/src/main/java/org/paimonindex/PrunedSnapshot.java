@@ -56,8 +56,7 @@ final class PrunedSnapshot {
             if (answer == null) {
                 throw new IOException("there is no " + ANSWER + " in " + content.length + " bytes");
             }
-            String text = new String(answer, StandardCharsets.UTF_8);
-            return new PrunedSnapshot(JsonSerdeUtil.fromJson(text, Map.class), files);
+            return new PrunedSnapshot(BoundedJson.object(answer), files);
         } catch (IOException | RuntimeException e) {
             throw new NotAskedException(Outcome.REFUSED, "the answer is no pruned snapshot: " + e);
         }

@@ -12,12 +12,10 @@ import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.time.Duration;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import org.apache.paimon.utils.JsonSerdeUtil;
 
 /**
  * The service over HTTP: one question, at most {@code paimon-index.timeout} in all, its body included.
@@ -110,6 +108,10 @@ final class Service {
             return options.token.orElse(null);
         }
         try {
+            // A pipe would be waited for.
+            if (!Files.isRegularFile(options.tokenFile.get())) {
+                throw new IOException("it is no regular file");
+            }
             return Files.readString(options.tokenFile.get()).strip();
         } catch (IOException e) {
             throw new NotAskedException(Outcome.REFUSED, "the token's file cannot be read: " + e);
@@ -201,9 +203,8 @@ final class Service {
     }
 
     private static String problem(byte[] body) {
-        String text = new String(body, StandardCharsets.UTF_8);
         try {
-            Object detail = JsonSerdeUtil.fromJson(text, Map.class).get("detail");
+            Object detail = BoundedJson.object(body).get("detail");
             return detail == null ? "" : detail.toString();
         } catch (RuntimeException e) {
             return "without a problem document";

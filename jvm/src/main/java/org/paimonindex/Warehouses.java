@@ -1,10 +1,8 @@
 package org.paimonindex;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.apache.paimon.utils.JsonSerdeUtil;
 
 /** Which warehouse of the service is the catalog's: the one with the same URL. */
 final class Warehouses {
@@ -21,8 +19,7 @@ final class Warehouses {
         String wanted = comparable(options.catalogWarehouse);
         List<String> others = new ArrayList<>();
         try {
-            Map<?, ?> answer =
-                    JsonSerdeUtil.fromJson(new String(configuration, StandardCharsets.UTF_8), Map.class);
+            Map<?, ?> answer = BoundedJson.object(configuration);
             for (Map.Entry<?, ?> each : ((Map<?, ?>) answer.get("warehouse_urls")).entrySet()) {
                 if (comparable(each.getValue().toString()).equals(wanted)) {
                     return each.getKey().toString();
