@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
 from paimon_index import calls, catalog, results
 from paimon_index.attempts import Failure
-from paimon_index.http import Settings, arguments, broken_off, failure_of, transport
+from paimon_index.errors import IncompleteAnswerError
+from paimon_index.http import MOST_ERROR_BYTES, Settings, arguments, broken_off, failure_of, transport
 from paimon_index.plans import AsyncPlan, PlanReader, Progress
 from paimon_index.requests import Request, get, post, under
 
@@ -56,7 +58,7 @@ class AsyncClient:
             reader.check_whole()
             raise AssertionError("a stream with an end has a schema")
 
-        return await self._send(calls.plan_request(table, asked), begin)
+        return await self._send(calls.plan_request(table, asked), begin, self._settings.ends())
 
     async def about(self) -> catalog.About:
         """What answers at the base URL."""
@@ -210,25 +212,28 @@ class AsyncClient:
 
     async def _run(self, call: Call[T]) -> T:
         """Sends what a call asks until it returns."""
-        request = next(call)
+        request, ends = next(call), self._settings.ends()
         while True:
-            body = await self._send(request, _whole)
+            body = await self._send(request, _whole, ends)
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
 
-    async def _send(self, request: Request, take: Callable[[httpx.Response, Attempts], Awaitable[T]]) -> T:
-        """What ``take`` makes of the first good answer; it closes the response."""
-        attempts = self._settings.attempts(request)
+    async def _send(
+        self, request: Request, take: Callable[[httpx.Response, Attempts], Awaitable[T]], ends: float
+    ) -> T:
+        """What ``take`` makes of the first good answer before an end; it closes the response."""
+        attempts = self._settings.attempts(request, ends)
         while True:
             try:
                 built = self._http.build_request(**arguments(request, attempts))
                 response = await self._http.send(built, stream=True)
                 if response.is_success:
                     return await _taken(response, attempts, take)
-                failure = Failure.of_answer(response.status_code, response.headers, await response.aread())
+                body = await _taken(response, attempts, _beginning)
+                failure = Failure.of_answer(response.status_code, response.headers, body)
             except httpx.HTTPError as error:
                 failure = failure_of(error, attempts)
             await asyncio.sleep(attempts.pause_after(failure))
@@ -250,6 +255,19 @@ async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator
             yield piece
     except httpx.HTTPError as error:
         raise broken_off(error, attempts) from error
+
+
+async def _beginning(response: httpx.Response, attempts: Attempts) -> bytes:
+    """What is read of an error's body, though it may break off."""
+    body = bytearray()
+    with suppress(IncompleteAnswerError):
+        async for piece in _pieces(response, attempts):
+            body += piece
+            attempts.remaining_seconds()
+            if len(body) >= MOST_ERROR_BYTES:
+                break
+    await response.aclose()
+    return bytes(body[:MOST_ERROR_BYTES])
 
 
 async def _whole(response: httpx.Response, attempts: Attempts) -> bytes:

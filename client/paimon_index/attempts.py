@@ -90,14 +90,17 @@ class Attempts:
     Args:
         replicas: whom to ask.
         request: what is asked.
-        deadline_seconds: for all attempts and the pauses between them.
+        ends: until when, on the monotonic clock, all attempts and the pauses between them may take.
+        deadline_seconds: how long that was at first.
         retries: how often a base URL is asked again after every one was asked once.
     """
 
-    def __init__(self, replicas: Replicas, request: Request, deadline_seconds: float, retries: int) -> None:
+    def __init__(
+        self, replicas: Replicas, request: Request, ends: float, deadline_seconds: float, retries: int
+    ) -> None:
         self._replicas = replicas
         self._order = replicas.in_order(key_of(request))
-        self._ends = time.monotonic() + deadline_seconds
+        self._ends = ends
         self._deadline_seconds = deadline_seconds
         self._left = retries + len(self._order) - 1
         self._at = self._pauses = 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
 from paimon_index import calls, catalog, results
 from paimon_index.attempts import Failure
-from paimon_index.http import Settings, arguments, broken_off, failure_of, transport
+from paimon_index.errors import IncompleteAnswerError
+from paimon_index.http import MOST_ERROR_BYTES, Settings, arguments, broken_off, failure_of, transport
 from paimon_index.plans import Plan, PlanReader, Progress
 from paimon_index.requests import Request, get, post, under
 
@@ -83,7 +85,7 @@ class Client:
             reader.check_whole()
             raise AssertionError("a stream with an end has a schema")
 
-        return self._send(calls.plan_request(table, asked), begin)
+        return self._send(calls.plan_request(table, asked), begin, self._settings.ends())
 
     def about(self) -> catalog.About:
         """What answers at the base URL."""
@@ -231,25 +233,26 @@ class Client:
 
     def _run(self, call: Call[T]) -> T:
         """Sends what a call asks until it returns."""
-        request = next(call)
+        request, ends = next(call), self._settings.ends()
         while True:
-            body = self._send(request, _whole)
+            body = self._send(request, _whole, ends)
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
 
-    def _send(self, request: Request, take: Callable[[httpx.Response, Attempts], T]) -> T:
-        """What ``take`` makes of the first good answer; it closes the response."""
-        attempts = self._settings.attempts(request)
+    def _send(self, request: Request, take: Callable[[httpx.Response, Attempts], T], ends: float) -> T:
+        """What ``take`` makes of the first good answer before an end; it closes the response."""
+        attempts = self._settings.attempts(request, ends)
         while True:
             try:
                 built = self._http.build_request(**arguments(request, attempts))
                 response = self._http.send(built, stream=True)
                 if response.is_success:
                     return _taken(response, attempts, take)
-                failure = Failure.of_answer(response.status_code, response.headers, response.read())
+                body = _taken(response, attempts, _beginning)
+                failure = Failure.of_answer(response.status_code, response.headers, body)
             except httpx.HTTPError as error:
                 failure = failure_of(error, attempts)
             time.sleep(attempts.pause_after(failure))
@@ -268,6 +271,19 @@ def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:
         yield from response.iter_bytes()
     except httpx.HTTPError as error:
         raise broken_off(error, attempts) from error
+
+
+def _beginning(response: httpx.Response, attempts: Attempts) -> bytes:
+    """What is read of an error's body, though it may break off."""
+    body = bytearray()
+    with suppress(IncompleteAnswerError):
+        for piece in _pieces(response, attempts):
+            body += piece
+            attempts.remaining_seconds()
+            if len(body) >= MOST_ERROR_BYTES:
+                break
+    response.close()
+    return bytes(body[:MOST_ERROR_BYTES])
 
 
 def _whole(response: httpx.Response, attempts: Attempts) -> bytes:

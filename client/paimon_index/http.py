@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from paimon_index.requests import Request
 
+MOST_ERROR_BYTES: Final = 64 << 10
+"""Of the body of an answer that is an error."""
 _CONNECT_SECONDS: Final = 5.0
 """A host that drops packets is left for the next base URL after this long."""
 
@@ -27,8 +30,8 @@ class Settings:
     """Whom a client asks, and how long it waits.
 
     Attributes:
-        deadline_seconds: for an answer, all attempts together; of a plan, up to its first files, and then
-            for each further piece.
+        deadline_seconds: for an answer, all of its pages and attempts together; of a plan, up to its first
+            files, and then for each further piece.
         retries: how often a base URL is asked again after every one was asked once.
     """
 
@@ -47,9 +50,13 @@ class Settings:
             raise ValueError("deadline_seconds is more than 0, and retries is at least 0")
         return cls(Replicas(base_urls), deadline_seconds, retries)
 
-    def attempts(self, request: Request) -> Attempts:
-        """The attempts of one request, from now on."""
-        return Attempts(self.replicas, request, self.deadline_seconds, self.retries)
+    def ends(self) -> float:
+        """When the time for an answer that is asked now is used up, on the monotonic clock."""
+        return time.monotonic() + self.deadline_seconds
+
+    def attempts(self, request: Request, ends: float) -> Attempts:
+        """The attempts of one request of an answer, of :meth:`ends`."""
+        return Attempts(self.replicas, request, ends, self.deadline_seconds, self.retries)
 
 
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Who is asked again, when, and what is raised in the end."""
 
 import asyncio
+import json
 import logging
 import random
 import time
@@ -72,6 +73,35 @@ def test_answers_of_proxies_are_problems_too(scripted: ScriptedServer, body: byt
         client.ready()
 
     assert raised.value.problem.slug == "http-502"
+
+
+def test_one_deadline_is_for_all_pages(scripted: ScriptedServer) -> None:
+    page = {"index_files": [], "snapshot_id": 1, "schema_id": 0, "warnings": [], "next_page_token": "more"}
+    scripted.answers = [Answer(body=json.dumps(page).encode())]
+
+    async def ask() -> None:
+        async with AsyncClient(scripted.url, deadline_seconds=0.2) as client:
+            await client.index_files("main.db.t")
+
+    with Client(scripted.url, deadline_seconds=0.2) as client, pytest.raises(DeadlineError):
+        client.index_files("main.db.t")
+    with pytest.raises(DeadlineError):
+        asyncio.run(ask())
+
+    assert len(scripted.requests) > 2
+
+
+def test_no_more_than_the_beginning_of_an_error_is_read(scripted: ScriptedServer) -> None:
+    scripted.answers = [Answer(500, b"x" * (1 << 20), announced=1 << 40)]
+
+    async def ask() -> None:
+        async with AsyncClient(scripted.url) as client:
+            await client.ready()
+
+    with Client(scripted.url) as client, pytest.raises(ServiceError, match="http-500"):
+        client.ready()
+    with pytest.raises(ServiceError, match="http-500"):
+        asyncio.run(ask())
 
 
 def test_retries_end(scripted: ScriptedServer) -> None:
