@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from app.access.tokens import EVERYBODY, Caller
 from app.api.caches import Caches
 from app.api.documents import About, CacheStatistics, Health
 from app.api.negotiation import prefers_page
@@ -74,8 +75,10 @@ async def clear_caches(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Tell what all processes of the service have counted, in Prometheus' text form or OpenMetrics."""
     telemetry: Telemetry = request.app.state.telemetry
+    # Where the operator opens metrics to everybody, nobody is asked who he is.
+    caller: Caller = request.scope["state"].get("caller", EVERYBODY)
     accept = ",".join(request.headers.getlist("accept"))
     # Other processes are asked, and answers of a process that is busy take their time: never on the loop, and
     # not among the threads that storage may hold up.
-    content, media_type = await asyncio.to_thread(telemetry.exposition, accept)
+    content, media_type = await asyncio.to_thread(telemetry.exposition, accept, caller.may_use)
     return Response(content, media_type=media_type)

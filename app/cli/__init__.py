@@ -127,7 +127,9 @@ def main() -> None:
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
-        typer.echo(f"error: {_told(error)}", err=True)
+        from app.cli.output import printable  # noqa: PLC0415 - what it needs is there by now
+
+        typer.echo(f"error: {printable(_told(error))}", err=True)
         sys.exit(1)
 
 

@@ -29,7 +29,7 @@ from app.cli.options import (
     parse_filter,
     parse_partition,
 )
-from app.cli.output import print_json
+from app.cli.output import print_json, printable
 from app.errors import RequestError, SettingsError
 from app.jobs import (
     DeleteReport,
@@ -291,7 +291,7 @@ def audit_command(
             which = (
                 "index" if problem.column is None else f"{problem.kind} index of column {problem.column!r}"
             )
-            typer.echo(f"error: {problem.path}: {which}: {problem.detail}", err=True)
+            typer.echo(printable(f"error: {problem.path}: {which}: {problem.detail}"), err=True)
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +15,9 @@ from app.api.strict_json import read_json, write_json
 
 # Wide enough that nothing is cut where the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400
+# Characters that move the cursor, change colours or the direction of text.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CREDENTIALS = re.compile(r"://[^/@\s]*@")
 
 
 def print_json(answer: object) -> None:
@@ -33,13 +37,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         table.add_column(column, overflow="fold")
     for row in rows:
         # Text, since a plain string would be read as markup.
-        table.add_row(*(Text(_text(cell)) for cell in row))
+        table.add_row(*(Text(printable(_text(cell))) for cell in row))
     _console().print(table)
 
 
 def print_line(text: str) -> None:
     """One line of text, taken literally."""
-    _console().print(text, markup=False, highlight=False, soft_wrap=True)
+    _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """A text that a terminal shows and does not obey, without the user and password of a URL."""
+    shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CREDENTIALS.sub("://***@", shown)
 
 
 def _console() -> Console:

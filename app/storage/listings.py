@@ -34,7 +34,7 @@ def check_listable(warehouse: Warehouse) -> None:
     except StorageError as error:
         raise StorageError(f"{what}: {error}") from error
     if not is_there:
-        raise StorageError(f"{what}: there is no directory or bucket {warehouse.url}: check its URL")
+        raise StorageError(f"{what}: there is no directory or bucket {warehouse.public_url}: check its URL")
 
 
 class Listings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ from app.storage.retry import RetryPolicy
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
 _LARGE_BYTES = 4 << 20
+_CREDENTIALS = re.compile(r"://[^/@]*@")
 
 
 class Warehouse:
@@ -79,7 +81,9 @@ class Warehouse:
         self.engine_writes_only = engine_writes_only
         known = dict(options or {})
         self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
-        self.public_url = self.url if public_url is None else public_url.rstrip("/") + "/"
+        # Who is told where files lie gets no user and password of the operator's.
+        own_url = _CREDENTIALS.sub("://", self.url)
+        self.public_url = own_url if public_url is None else public_url.rstrip("/") + "/"
         self._external = tuple(
             Root.external(allowed, known, stall_seconds=stall_seconds) for allowed in allow_external
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import choose_encoder
@@ -206,11 +207,24 @@ class Telemetry:
             listing_family(self.listings),
         ]
 
-    def exposition(self, accept: str) -> tuple[bytes, str]:
-        """What all processes have counted, in the text form that a scraper takes; and its media type."""
+    def exposition(self, accept: str, may_see: Callable[[str], bool]) -> tuple[bytes, str]:
+        """What all processes have counted, in the text form that a scraper takes; and its media type.
+
+        Args:
+            accept: media types that it takes.
+            may_see: whether it may know of a warehouse; samples of others are left out.
+        """
         encode, media_type = choose_encoder(accept)
         gathered = self.families() if self._workers is None else self._workers.gather()
-        return encode(_Collected(gathered)), media_type
+        return encode(_Collected(_visible(each, may_see) for each in gathered)), media_type
+
+
+def _visible(family: Metric, may_see: Callable[[str], bool]) -> Metric:
+    visible = copy(family)
+    visible.samples = [
+        each for each in family.samples if "warehouse" not in each.labels or may_see(each.labels["warehouse"])
+    ]
+    return visible
 
 
 class _Collected:

@@ -257,6 +257,9 @@ def test_config_and_listings_show_what_the_token_may_see(serve: Serve, tmp_path:
             config = client.get("/v1/config", headers=headers).json()
             databases = client.get("/v1/main/databases", headers=headers).json()["databases"]
             tables = [".".join((each["warehouse"], each["database"])) for each in config["watch"]]
+            metrics = client.get("/metrics", headers=headers).text
+            named = {name for name in warehouses if f'warehouse="{name}"' in metrics}
+            assert named <= set(config["warehouses"])
             return config["warehouses"], databases, config["token"], tables
 
         everything, part = seen("pix_all"), seen("pix_part")

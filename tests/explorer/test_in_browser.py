@@ -319,17 +319,20 @@ def test_a_token_stays_in_its_tab(open_page: OpenPage, tmp_path: Path) -> None:
 def test_what_is_copied_asks_the_same(page: Page) -> None:
     page.open(SESSIONS, filter="owner = 'it''s'")
 
-    curl, sql = page.run(
+    curl, sql, escaped = page.run(
         """return import("./ui/copy.js").then(({asCurl, asSql}) => {
         const state = {warehouse: "main", database: "demo", table: "sessions", filter: "owner = 'it''s'",
                        zone: "", branch: "", snapshot: "2", tag: ""};
-        return [asCurl(state), asSql(state)]})"""
+        const quoted = {...state, snapshot: "", tag: "it's \\\\", zone: "'; DROP TABLE t; --"};
+        return [asCurl(state), asSql(state), asSql(quoted)]})"""
     )
 
     assert curl.startswith(f"curl -s '{page.address}/v1/main/databases/demo/tables/sessions/plan'")
     body = curl.partition("-d ")[2].removeprefix("'").removesuffix("'").replace("'\\''", "'")
     assert json.loads(body) == {"filter": "owner = 'it''s'", "snapshot_id": 2, "selection": "ranges"}
     assert sql == "SELECT *\nFROM main.demo.sessions VERSION AS OF 2\nWHERE owner = 'it''s';"
+    assert escaped.startswith("SET TIME ZONE '\\'; DROP TABLE t; --';\n")
+    assert r"VERSION AS OF 'it\'s \\'" in escaped
 
 
 def test_every_view_keeps_to_the_policy_and_the_console_stays_empty(page: Page) -> None:

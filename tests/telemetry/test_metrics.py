@@ -198,7 +198,7 @@ def telemetry(*, token_names: bool = False) -> Telemetry:
 
 
 def scrape(counting: Telemetry) -> Scrape:
-    return Scrape(counting.exposition("")[0].decode())
+    return Scrape(counting.exposition("", lambda _: True)[0].decode())
 
 
 def ask(

@@ -6,6 +6,7 @@ import { questionOf } from "./plan.js";
 
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const quoted = (name) => (/^[a-z_][a-z0-9_]*$/i.test(name) ? name : `\`${name.replaceAll("`", "``")}\``);
+const literal = (text) => `'${text.replace(/['\\]/g, "\\$&")}'`;
 
 /** The plan's request for a shell; the token is named by a variable and never written. */
 export function asCurl(state) {
@@ -19,8 +20,8 @@ export function asCurl(state) {
 export function asSql(state) {
   const branch = state.branch ? `$branch_${state.branch}` : "";
   const table = [state.warehouse, state.database, state.table + branch].map(quoted).join(".");
-  const version = state.tag ? ` VERSION AS OF '${state.tag.replaceAll("'", "\\'")}'` : state.snapshot ? ` VERSION AS OF ${state.snapshot}` : "";
-  const zone = state.zone.trim() ? `SET TIME ZONE '${state.zone.trim()}';\n` : "";
+  const version = state.tag ? ` VERSION AS OF ${literal(state.tag)}` : state.snapshot ? ` VERSION AS OF ${state.snapshot}` : "";
+  const zone = state.zone.trim() ? `SET TIME ZONE ${literal(state.zone.trim())};\n` : "";
   const where = state.filter.trim() ? `\nWHERE ${state.filter.trim()}` : "";
   return `${zone}SELECT *\nFROM ${table}${version}${where};`;
 }
