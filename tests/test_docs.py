@@ -21,6 +21,7 @@ from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
+from tests.spark.shell import settings_on
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
@@ -191,3 +192,13 @@ def test_what_is_required_is_in_a_registry(project: str) -> None:
 
     # An extra of the package itself is resolved by the wheel that names it.
     assert {name for name in required if name.startswith("paimon-index")} <= {metadata["name"]}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/sql.md"])
+def test_settings_of_the_engines_catalog_are_whole(page: str) -> None:
+    settings = settings_on(page)
+    (catalog,) = [name for name, value in settings.items() if value == "org.apache.paimon.spark.SparkCatalog"]
+
+    assert settings["spark.sql.extensions"].endswith(".PaimonSparkSessionExtensions")
+    # Without one the engine makes a database in the warehouse.
+    assert settings[f"{catalog}.defaultDatabase"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,12 +10,12 @@ from typing import Final
 import pytest
 
 from tests.composed import running
-from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
+from tests.example_scripts import EXAMPLES, SAMPLES, written_output
 from tests.jvm.sql_sessions import built_jar
 from tests.maven import maven_jar
 from tests.served import Served, serving
-from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR
+from tests.spark.shell import options_of, settings_on, spark_sql
 
 pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
@@ -23,19 +23,13 @@ SCRIPT: Final = "catalog.sql"
 SCANS: Final = 4
 
 
+# A slow machine is no reason for the engine to plan alone.
+PATIENT: Final = "--conf=spark.sql.catalog.main.paimon-index.timeout=60 s"
+
+
 def printed_by_shell(options: Sequence[str], *jars: Path | str) -> str:
     """What ``spark-sql`` prints of the script."""
-    python = spark_python()
-    command = [
-        str(python.with_name("spark-sql")),
-        *options,
-        f"--jars={','.join(map(str, jars))}",
-        "--conf=spark.ui.enabled=false",
-        # A slow machine is no reason for the engine to plan alone.
-        "--conf=spark.sql.catalog.main.paimon-index.timeout=60 s",
-        *("-f", str(EXAMPLES / SCRIPT)),
-    ]
-    return output(command, {**os.environ, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"})
+    return spark_sql([*options, PATIENT, "-f", str(EXAMPLES / SCRIPT)], jars)
 
 
 def scans_planned(service: Served) -> float:
@@ -68,3 +62,26 @@ def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Pa
 
     assert printed == written_output(SCRIPT)
     assert scans >= SCANS
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/sql.md"])
+def test_the_settings_of_a_page_plan_by_the_service_and_write_nothing(page: str, tmp_path: Path) -> None:
+    warehouse = shutil.copytree(SAMPLES, tmp_path / "warehouse")
+    shown = settings_on(page)
+    (catalog,) = [name for name, value in shown.items() if value.endswith(".SparkCatalog")]
+    with serving(warehouse) as service:
+        # What differs between machines; everything else stays as the page has it.
+        here = {
+            "spark.jars": f"{CONNECTOR},{built_jar()}",
+            f"{catalog}.warehouse": warehouse.as_uri(),
+            f"{catalog}.paimon-index.uri": f"http://127.0.0.1:{service.port}",
+            f"{catalog}.defaultDatabase": "demo",
+        }
+        assert here.keys() <= shown.keys()
+        options = options_of({**shown, **here, f"{catalog}.paimon-index.timeout": "60 s"})
+        table = f"{catalog.rpartition('.')[2]}.demo.sessions"
+        printed = spark_sql([*options, "-e", f"SELECT count(*) FROM {table} WHERE fee = 58.43"])
+        scans = scans_planned(service)
+
+    assert (printed.strip(), scans) == ("8", 1)
+    assert [each.name for each in warehouse.iterdir()] == ["demo.db"]
