@@ -13,13 +13,14 @@ import orjson
 
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.iceberg.changes import appended_files
+from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
 from app.iceberg.read_optimized import age, read_optimized
 from app.iceberg.refusals import check_table, compacted
-from app.iceberg.tasks import TaskWriter, statistics_fields
+from app.iceberg.tasks import TaskWriter
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
@@ -116,16 +117,15 @@ class Catalog:
     ) -> dict[str, Json]:
         check_table(version.schema, millis=self.millis)
         question = token.question
+        columns = _columns(version, question)
         expression = None
         if question.filter is not None:
             limits = FilterLimits(self.limits.filter_depth, self.limits.filter_literals)
-            expression = read_expression(
-                json.loads(question.filter), version.schema, limits, case_sensitive=question.case_sensitive
-            )
+            expression = read_expression(json.loads(question.filter), columns, limits)
         predicate = None if expression is None else expression.predicate
-        statistics = statistics_fields(
-            question.statistics, version.schema, case_sensitive=question.case_sensitive
-        )
+        statistics = columns.listed(question.statistics)
+        question = replace(question, statistics=tuple(field.name for field in statistics))
+        token = replace(token, question=question)
         appended = None
         if question.start_snapshot_id is not None:
             table = TableName.of(named).table
@@ -250,11 +250,24 @@ def _schemas(version: Version) -> Iterator[TableSchema]:
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
-    """The schemas that clients read files in: some take that of the snapshot whatever they filter by."""
+    """The schemas that clients read files in: that of the snapshot, or the one that is planned in."""
     snapshot = version.resolved.snapshot
-    if question.snapshot_id is None or snapshot is None:
+    if question.snapshot_id is None or snapshot is None or snapshot.schema_id == version.schema_id:
         return [version.schema]
     return [version.schema, version.file_schema(snapshot.schema_id)]
+
+
+def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
+    """The columns of the schemas in which a filter may have been written.
+
+    A client that loaded the table before its newest schema was made has one of those in between.
+    """
+    schemas = _read_in(version, question)
+    if len(schemas) > 1:
+        newest, oldest = (schema.id for schema in schemas)
+        numbers = version.table.schema_ids(version.resolved.branch)
+        schemas += [version.file_schema(number) for number in numbers if oldest < number < newest]
+    return ReadColumns.of(schemas, case_sensitive=question.case_sensitive)
 
 
 def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:

@@ -203,13 +203,6 @@ class TaskWriter:
         return found
 
 
-def statistics_fields(names: Iterable[str], schema: TableSchema, *, case_sensitive: bool) -> list[DataField]:
-    """The columns of these names; what is within a column, or is none, has no statistics."""
-    by_name = {each.name if case_sensitive else each.name.lower(): each for each in schema.fields}
-    found = [by_name.get(name if case_sensitive else name.lower()) for name in names]
-    return [each for each in found if each is not None]
-
-
 def _ranges(entries: Iterable[IndexEntry]) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
     """Vectors by the name of their file, offset, and the name of the data file."""
     return {
