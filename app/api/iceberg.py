@@ -30,7 +30,7 @@ from app.api.strict_json import write_json
 from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import PlanToken
+from app.iceberg.plan_tokens import LONGEST_ID, PlanToken
 from app.iceberg.schema import ACCEPT, MILLIS
 from app.types.digest import digest
 
@@ -161,8 +161,7 @@ async def iceberg_plan(
     catalog: Asked,
 ) -> Response:
     """Plan a scan; a large plan is fetched in tasks."""
-    question = body.to_question()
-    return await runtime.answer(lambda: catalog.plan(table, question))
+    return await runtime.answer(lambda: catalog.plan(table, body.to_question()))
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
@@ -172,9 +171,9 @@ async def iceberg_fetch_plan(table: Table, plan_id: str, runtime: Shared, catalo
 
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_cancel_plan(table: Table, plan_id: str) -> Response:
+async def iceberg_cancel_plan(table: Table, plan_id: str, runtime: Shared) -> Response:
     """Take note that a plan is needed no more: nothing is kept for it."""
-    PlanToken.read(plan_id, table)
+    await runtime.run(lambda: PlanToken.read(plan_id, table, LONGEST_ID))
     return Response(status_code=204)
 
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 import numpy as np
 import orjson
 
-from app.errors import NotFoundError, SnapshotExpiredError
+from app.errors import NotFoundError, PathNotAllowedError, SnapshotExpiredError
 from app.iceberg.changes import appended_files
 from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
@@ -100,7 +100,7 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        token = PlanToken.read(plan_id, named)
+        token = PlanToken.read(plan_id, named, LONGEST_ID)
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
@@ -189,7 +189,7 @@ class Catalog:
         selector = SnapshotSelector(number, token.tag, schema_id=token.schema)
         try:
             found = self._resolve(named, selector)
-        except NotFoundError:
+        except (NotFoundError, PathNotAllowedError):
             found = None
         if found is None or not token.is_of(found):
             raise SnapshotExpiredError(f"snapshot {token.snapshot}, which was planned, is gone: plan again")
