@@ -38,6 +38,10 @@ router = APIRouter(prefix=ICEBERG, include_in_schema=False)
 
 _PLANNED_HERE: Final = {"scan-planning-mode": "server"}
 
+_CALLED: Final = ("x-client-version", "user-agent")
+"""Headers by which a client tells what it is."""
+_PYICEBERG: Final = "PyIceberg"
+"""Reads deletion vectors in whole Puffin files alone, as of release 0.12."""
 
 _NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
 """Of parameters of paths, here and in Iceberg's document."""
@@ -55,7 +59,13 @@ _ENDPOINTS: Final = [_as_iceberg(route) for route in ICEBERG_ROUTES]
 async def _catalog(request: Request, runtime: Shared) -> Catalog:
     accepts = request.headers.get(ACCEPT, "").replace(" ", "").split(",")
     settings = runtime.settings
-    return Catalog(runtime.service, settings.limits, settings.plan_budget_ms, millis=MILLIS in accepts)
+    return Catalog(
+        runtime.service,
+        settings.limits,
+        settings.plan_budget_ms,
+        millis=MILLIS in accepts,
+        vectors=not any(request.headers.get(name, "").startswith(_PYICEBERG) for name in _CALLED),
+    )
 
 
 Asked = Annotated[Catalog, Depends(_catalog)]

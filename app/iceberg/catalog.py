@@ -50,12 +50,14 @@ class Catalog:
         limits: how large filters may be.
         budget_ms: how long a plan may read index files.
         millis: whether the client reads timestamps in milliseconds right.
+        vectors: whether it reads deletion vectors as the engine stores them.
     """
 
     service: IndexService
     limits: Limits
     budget_ms: int
     millis: bool = False
+    vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
         """The metadata of a table, see :meth:`app.iceberg.metadata.TableState.json`.
@@ -148,6 +150,7 @@ class Catalog:
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
             newest_schema=version.schema_id if question.snapshot_id is None else None,
+            vectors=self.vectors,
             # Whatever version is read, clients have the mapping of the latest one.
             mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,

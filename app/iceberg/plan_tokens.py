@@ -15,8 +15,8 @@ begin, end the part of the plan, by the numbers of files in their version; null 
 
 The digest is no secret, since a token gives no right that its holder does not have. It makes sure that a
 token is of this release and of the table that is asked, before anything is unpacked. What a token holds is
-checked as a request is, and a filter has to be written as it is written here: there is no other way for a text
-that is no JSON, nests too deeply or has half a surrogate pair to be kept out.
+checked as a request is, and a filter has to be written as it is written here, which keeps out what is no
+JSON, nests too deeply or has half a surrogate pair.
 """
 
 from __future__ import annotations

@@ -44,20 +44,18 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 
 
 @pytest.mark.parametrize(
-    ("names", "case_sensitive", "known"),
+    ("asked", "known"),
     [
-        (["id"] * 4_000, True, ("id",)),
-        ([f"no {number}" for number in range(4_000)], True, ()),
-        (["id", "name", "ID", "id.x"], True, ("id",)),
-        (["NAME", "ID", "id"], False, ("id", "Name")),
+        ({"statistics": ("id",) * 4_000}, ("id",)),
+        ({"statistics": tuple(f"no {number}" for number in range(4_000))}, ()),
+        ({"statistics": ("id", "name", "ID", "id.x")}, ("id",)),
+        ({"statistics": ("NAME", "ID", "id"), "case_sensitive": False}, ("id", "Name")),
     ],
 )
 def test_a_plan_goes_on_with_each_known_column_once(
-    made: MadeTable, service: IndexService, names: list[str], case_sensitive: bool, known: tuple[str, ...]
+    made: MadeTable, service: IndexService, asked: Any, known: tuple[str, ...]
 ) -> None:
-    question = PlanQuestion(statistics=tuple(names), case_sensitive=case_sensitive)
-
-    plan: Any = Catalog(service, Limits(), 60_000).plan(made.ref, question)
+    plan: Any = Catalog(service, Limits(), 60_000).plan(made.ref, PlanQuestion(**asked))
 
     assert PlanToken.read(plan["plan-id"], made.ref).question.statistics == known
 
