@@ -106,8 +106,8 @@ def merging(files: str, level: int | None, *, vectors: bool = True) -> Unsupport
 def whole_puffin_files(count: int) -> UnsupportedFormatError:
     """Some files of a plan have deletion vectors, for a client that reads them in Puffin files alone."""
     return refusal(
-        f"{count} of its files have deletion vectors, which PyIceberg reads from whole Puffin files alone, and "
-        f"the engine stores without their frame",
+        f"{count} of its files have deletion vectors, which PyIceberg reads from whole Puffin files, "
+        f"and the engine stores without their frame",
         "compact the table in full (without a primary key with compaction.delete-ratio-threshold=0, so that "
         "large files with few deleted rows are rewritten, too)",
     )
