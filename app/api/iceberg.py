@@ -30,7 +30,7 @@ from app.api.strict_json import write_json
 from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import PlanToken
+from app.iceberg.plan_tokens import LONGEST_ID, PlanToken
 from app.iceberg.schema import ACCEPT, MILLIS
 from app.types.digest import digest
 
@@ -38,6 +38,10 @@ router = APIRouter(prefix=ICEBERG, include_in_schema=False)
 
 _PLANNED_HERE: Final = {"scan-planning-mode": "server"}
 
+_CALLED: Final = ("x-client-version", "user-agent")
+"""Headers by which a client tells what it is."""
+_PYICEBERG: Final = "PyIceberg"
+"""Reads deletion vectors in whole Puffin files alone, as of release 0.12."""
 
 _NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
 """Of parameters of paths, here and in Iceberg's document."""
@@ -55,7 +59,13 @@ _ENDPOINTS: Final = [_as_iceberg(route) for route in ICEBERG_ROUTES]
 async def _catalog(request: Request, runtime: Shared) -> Catalog:
     accepts = request.headers.get(ACCEPT, "").replace(" ", "").split(",")
     settings = runtime.settings
-    return Catalog(runtime.service, settings.limits, settings.plan_budget_ms, millis=MILLIS in accepts)
+    return Catalog(
+        runtime.service,
+        settings.limits,
+        settings.plan_budget_ms,
+        millis=MILLIS in accepts,
+        vectors=not any(request.headers.get(name, "").startswith(_PYICEBERG) for name in _CALLED),
+    )
 
 
 Asked = Annotated[Catalog, Depends(_catalog)]
@@ -161,8 +171,7 @@ async def iceberg_plan(
     catalog: Asked,
 ) -> Response:
     """Plan a scan; a large plan is fetched in tasks."""
-    question = body.to_question()
-    return await runtime.answer(lambda: catalog.plan(table, question))
+    return await runtime.answer(lambda: catalog.plan(table, body.to_question()))
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
@@ -172,9 +181,9 @@ async def iceberg_fetch_plan(table: Table, plan_id: str, runtime: Shared, catalo
 
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_cancel_plan(table: Table, plan_id: str) -> Response:
+async def iceberg_cancel_plan(table: Table, plan_id: str, runtime: Shared) -> Response:
     """Take note that a plan is needed no more: nothing is kept for it."""
-    PlanToken.read(plan_id, table)
+    await runtime.run(lambda: PlanToken.read(plan_id, table, LONGEST_ID))
     return Response(status_code=204)
 
 

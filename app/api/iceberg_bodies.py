@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, model_validator
 
 from app.api.bodies import Body
 from app.errors import RequestError
-from app.iceberg.plan_tokens import PlanQuestion
+from app.iceberg.plan_tokens import PlanQuestion, write_filter
 
 Id = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
-
-
-def _text(expression: bool | dict[str, Any]) -> str:  # noqa: FBT001 - any JSON
-    """JSON text, in which a number with more digits than a double keeps is text, as decimals are."""
-    try:
-        return json.dumps(expression, separators=(",", ":"), default=str)
-    except RecursionError as error:
-        raise RequestError("the filter nests too deeply") from error
 
 
 class IcebergBody(Body):
@@ -57,11 +48,19 @@ class PlanScanBody(IcebergBody):
         return self
 
     def to_question(self) -> PlanQuestion:
-        """The planner's form. What is selected makes no difference to which files are read."""
+        """The planner's form. What is selected makes no difference to which files are read.
+
+        Raises:
+            RequestError: the filter nests too deeply.
+        """
+        try:
+            written = None if self.filter is None else write_filter(self.filter)
+        except RecursionError as error:
+            raise RequestError("the filter nests too deeply") from error
         return PlanQuestion(
             snapshot_id=self.snapshot_id if self.end_snapshot_id is None else self.end_snapshot_id,
             use_snapshot_schema=self.use_snapshot_schema,
-            filter=None if self.filter is None else _text(self.filter),
+            filter=written,
             case_sensitive=self.case_sensitive,
             min_rows=self.min_rows_requested,
             statistics=tuple(self.stats_fields or ()),

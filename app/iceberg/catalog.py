@@ -11,15 +11,16 @@ from typing import Final, Self
 import numpy as np
 import orjson
 
-from app.errors import NotFoundError, SnapshotExpiredError
+from app.errors import NotFoundError, PathNotAllowedError, SnapshotExpiredError
 from app.iceberg.changes import appended_files
+from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
 from app.iceberg.read_optimized import age, read_optimized
 from app.iceberg.refusals import check_table, compacted
-from app.iceberg.tasks import TaskWriter, statistics_fields
+from app.iceberg.tasks import TaskWriter
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
@@ -49,12 +50,14 @@ class Catalog:
         limits: how large filters may be.
         budget_ms: how long a plan may read index files.
         millis: whether the client reads timestamps in milliseconds right.
+        vectors: whether it reads deletion vectors as the engine stores them.
     """
 
     service: IndexService
     limits: Limits
     budget_ms: int
     millis: bool = False
+    vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
         """The metadata of a table, see :meth:`app.iceberg.metadata.TableState.json`.
@@ -99,7 +102,7 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        token = PlanToken.read(plan_id, named)
+        token = PlanToken.read(plan_id, named, LONGEST_ID)
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
@@ -116,16 +119,15 @@ class Catalog:
     ) -> dict[str, Json]:
         check_table(version.schema, millis=self.millis)
         question = token.question
+        columns = _columns(version, question)
         expression = None
         if question.filter is not None:
             limits = FilterLimits(self.limits.filter_depth, self.limits.filter_literals)
-            expression = read_expression(
-                json.loads(question.filter), version.schema, limits, case_sensitive=question.case_sensitive
-            )
+            expression = read_expression(json.loads(question.filter), columns, limits)
         predicate = None if expression is None else expression.predicate
-        statistics = statistics_fields(
-            question.statistics, version.schema, case_sensitive=question.case_sensitive
-        )
+        statistics = columns.listed(question.statistics)
+        question = replace(question, statistics=tuple(field.name for field in statistics))
+        token = replace(token, question=question)
         appended = None
         if question.start_snapshot_id is not None:
             table = TableName.of(named).table
@@ -148,6 +150,7 @@ class Catalog:
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
             newest_schema=version.schema_id if question.snapshot_id is None else None,
+            vectors=self.vectors,
             # Whatever version is read, clients have the mapping of the latest one.
             mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
@@ -189,7 +192,7 @@ class Catalog:
         selector = SnapshotSelector(number, token.tag, schema_id=token.schema)
         try:
             found = self._resolve(named, selector)
-        except NotFoundError:
+        except (NotFoundError, PathNotAllowedError):
             found = None
         if found is None or not token.is_of(found):
             raise SnapshotExpiredError(f"snapshot {token.snapshot}, which was planned, is gone: plan again")
@@ -250,11 +253,24 @@ def _schemas(version: Version) -> Iterator[TableSchema]:
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
-    """The schemas that clients read files in: some take that of the snapshot whatever they filter by."""
+    """The schemas that clients read files in: that of the snapshot, or the one that is planned in."""
     snapshot = version.resolved.snapshot
-    if question.snapshot_id is None or snapshot is None:
+    if question.snapshot_id is None or snapshot is None or snapshot.schema_id == version.schema_id:
         return [version.schema]
     return [version.schema, version.file_schema(snapshot.schema_id)]
+
+
+def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
+    """The columns of the schemas in which a filter may have been written.
+
+    A client that loaded the table before its newest schema was made has one of those in between.
+    """
+    schemas = _read_in(version, question)
+    if len(schemas) > 1:
+        newest, oldest = (schema.id for schema in schemas)
+        numbers = version.table.schema_ids(version.resolved.branch)
+        schemas += [version.file_schema(number) for number in numbers if oldest < number < newest]
+    return ReadColumns.of(schemas, case_sensitive=question.case_sensitive)
 
 
 def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:

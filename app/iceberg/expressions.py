@@ -15,8 +15,8 @@ expression                predicate
 ``starts-with``           the same; negated it is unknown
 ``is-null``, ``not-null`` the same
 ``is-nan``                ``= NaN``, which in SQL's order NaN equals; negated it is ``IS NULL OR <>``
-transforms, functions,    unknown, as are tests of two columns, of fields within a column and of metadata
-tests of two literals     columns
+transforms, functions,    unknown, as are tests of two columns, of fields within a column, of metadata columns
+tests of two literals     and of names that are not one column to all clients (:mod:`app.iceberg.columns`)
 ========================  ===================================================================================
 
 Expressions come in two spellings: ``term`` with ``value`` or ``values``, where a text names a column, and
@@ -25,17 +25,16 @@ Expressions come in two spellings: ``term`` with ``value`` or ``values``, where 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from app.errors import FilterError
+from app.iceberg.columns import ReadColumns
 from app.iceberg.literals import Fitted, fit_literal
-from app.iceberg.schema import names_by_id
-from app.predicates.unbound import FilterLimits
+from app.predicates.unbound import FilterLimits, LiteralCount
+from app.storage import check_deadline
 from app.suggestions import hint
-from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, STRING_ROOTS
 
@@ -68,9 +67,6 @@ _FUNCTIONS: Final = {
     "starts-with": "STARTS_WITH",
 }
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
-_METADATA_COLUMNS: Final = frozenset(
-    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,80 +82,22 @@ class ReadExpression:
     exact: bool
 
 
-def read_expression(
-    written: object, schema: TableSchema, limits: FilterLimits, *, case_sensitive: bool
-) -> ReadExpression:
+def read_expression(written: object, columns: ReadColumns, limits: FilterLimits) -> ReadExpression:
     """The predicate that stands for an expression.
 
     Args:
         written: parsed JSON.
-        schema: whose columns it names.
-        limits: how deep it may nest.
-        case_sensitive: whether names have to be written as they are.
+        columns: which it names.
+        limits: how deep it may nest, and how many literals its lists may have.
 
     Raises:
         FilterError: it has not the shape of an expression, names no column, or has a literal that the column
             cannot be compared with.
-        LimitExceededError: it nests too deeply.
+        LimitExceededError: it nests too deeply, or has too many literals.
     """
-    reader = _Reader(_Columns.of(schema, case_sensitive=case_sensitive), limits)
+    reader = _Reader(columns, limits)
     predicate = reader.read(written, negated=False, depth=0)
     return ReadExpression(None if predicate == _TRUE else predicate, reader.exact)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of a schema by name and id; None for what lies within one.
-
-    Attributes:
-        by_name: by full name, folded unless names are case-sensitive.
-        by_id: by field id.
-        alike: folded names of several columns.
-        case_sensitive: whether names have to be written as they are.
-    """
-
-    by_name: Mapping[str, DataField | None]
-    by_id: Mapping[int, DataField | None]
-    alike: frozenset[str]
-    case_sensitive: bool
-
-    @classmethod
-    def of(cls, schema: TableSchema, *, case_sensitive: bool) -> _Columns:
-        fold: Callable[[str], str] = str if case_sensitive else str.lower
-        within = dict(names_by_id(schema.fields))
-        names: dict[str, DataField | None] = {fold(name): None for name in within.values()}
-        # A column goes before what is within another one and has the same name.
-        names |= {fold(field.name): field for field in schema.fields}
-        counts = Counter(fold(field.name) for field in schema.fields)
-        alike = frozenset(name for name, count in counts.items() if count > 1)
-        return cls(names, {**dict.fromkeys(within), **schema.by_id}, alike, case_sensitive)
-
-    def named(self, name: str) -> DataField | None:
-        """The column of a name; None for what lies within one, and for what is no column of the table."""
-        folded = name if self.case_sensitive else name.lower()
-        if folded in self.alike:
-            raise FilterError(f"several columns are called {name!r:.200}: name one with case", column=name)
-        if folded in self.by_name:
-            return self.by_name[folded]
-        if name in _METADATA_COLUMNS or self._is_within(folded):
-            return None
-        meant = hint(name, self.by_name, what="columns")
-        raise FilterError(f"there is no column {name!r:.200}{meant}", column=name)
-
-    def of_id(self, number: int) -> DataField | None:
-        """The column of an id, likewise."""
-        if number not in self.by_id:
-            raise FilterError(f"there is no field with the id {number}")
-        return self.by_id[number]
-
-    def _is_within(self, name: str) -> bool:
-        """Whether a name leads into a nested column; Java leaves out ``element`` and ``value``."""
-        whole = [field for field in self.by_name.values() if field is not None]
-        return any(
-            field.type.root in NESTED_ROOTS
-            and name.startswith(f"{field.name if self.case_sensitive else field.name.lower()}.")
-            for field in whole
-        )
 
 
 @final
@@ -170,10 +108,11 @@ class _Reader:
         exact: whether every part so far was.
     """
 
-    def __init__(self, columns: _Columns, limits: FilterLimits) -> None:
+    def __init__(self, columns: ReadColumns, limits: FilterLimits) -> None:
         self.exact = True
         self._columns = columns
         self._limits = limits
+        self._literals = LiteralCount(limits)
 
     def read(self, written: object, *, negated: bool, depth: int) -> Written:
         """An expression, or what is true where it is not."""
@@ -211,6 +150,7 @@ class _Reader:
         return _joined(read, is_and=(name == "and") is not negated)
 
     def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Written:
+        check_deadline()
         if name not in _NEGATIONS:
             tests = hint(name, sorted(_NEGATIONS), what="tests")
             raise FilterError(f"{name!r:.100} is no test of an expression{tests}")
@@ -221,6 +161,7 @@ class _Reader:
             return self._unknown() if field is None else self._unary(name, field)
         if name in _SET_NAMES:
             field, values = self._column(members, "child"), _values(members.get("values"))
+            self._literals.add(len(values))
             return self._unknown() if field is None else self._set(name, field, values)
         return self._comparison(name, members)
 

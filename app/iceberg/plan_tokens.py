@@ -1,6 +1,6 @@
 """Plan ids and plan tasks: tokens that any replica can go on with, since they say all of it.
 
-A token is base64 of a digest and of compressed JSON:
+A token is base64 of compressed JSON behind a digest of it:
 
 ========== ================================================================================
 member     meaning
@@ -14,12 +14,15 @@ begin, end the part of the plan, by the numbers of files in their version; null 
 ========== ================================================================================
 
 The digest is no secret, since a token gives no right that its holder does not have. It makes sure that a
-token is of this release and of the table that is asked. What a token holds is checked as a request is.
+token is of this release and of the table that is asked, before anything is unpacked. What a token holds is
+checked as a request is, and a filter has to be written as it is written here, which keeps out what is no
+JSON, nests too deeply or has half a surrogate pair.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Final, Self
@@ -40,6 +43,8 @@ LONGEST_ID: Final = 4_096
 """Characters of a plan id, which stands in the path of a request."""
 
 _MOST_BYTES: Final = 64 << 20
+_MOST_TIMES: Final = 1_032
+"""As many bytes as zlib makes of one, at most."""
 _MEMORY_PER_BYTE: Final = 8
 _LEVEL: Final = 6
 
@@ -85,33 +90,40 @@ class PlanToken:
         return cls(question, version.snapshot_id, version.schema_id, version.resolved.tag, _identity(version))
 
     @staticmethod
-    def read(text: str, table: TableRef) -> PlanToken:
+    def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
         """The token in ``text``.
+
+        Args:
+            text: as :meth:`write` gave it.
+            table: which it is of.
+            longest: characters that it may have; None for as many as a request's body.
 
         Raises:
             NotFoundError: it is none, or one of another table or release.
             MemoryShortError: there is no memory for what it holds now.
         """
+        if longest is not None and len(text) > longest:
+            raise _unknown()
         try:
             content = base64.urlsafe_b64decode(text.encode("ascii"))
-            written = zlib.decompressobj().decompress(content[DIGEST_BYTES:], _MOST_BYTES)
-        except (ValueError, zlib.error):
-            content = written = b""
-        if not written or content[:DIGEST_BYTES] != _digest(written, table):
-            raise NotFoundError("this release of the service has made no such plan of this table: plan again")
-        LEDGER.require(_MEMORY_PER_BYTE * len(written), "a token of a plan")
+        except ValueError:
+            content = b""
+        packed = content[DIGEST_BYTES:]
+        if content[:DIGEST_BYTES] != _digest(packed, table):
+            raise _unknown()
         try:
-            return _TOKENS.validate_json(written, strict=True)
-        except ValidationError as error:
-            raise NotFoundError("this token of a plan has been made by somebody else") from error
+            token = _TOKENS.validate_json(_unpack(packed), strict=True)
+            if token.question.filter is not None:
+                _check_filter(token.question.filter)
+        except (ValidationError, ValueError, RecursionError, zlib.error) as error:
+            raise NotFoundError("this token of a plan has been made by somebody else: plan again") from error
+        return token
 
     def write(self, table: TableRef) -> str:
         """The token as text."""
         members = {each.name: getattr(self, each.name) for each in fields(self)}
-        written = orjson.dumps({**members, "question": asdict(self.question)})
-        return base64.urlsafe_b64encode(_digest(written, table) + zlib.compress(written, _LEVEL)).decode(
-            "ascii"
-        )
+        packed = zlib.compress(orjson.dumps({**members, "question": asdict(self.question)}), _LEVEL)
+        return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 
     def is_of(self, version: Version) -> bool:
         """Whether a version is the one that was planned."""
@@ -125,8 +137,46 @@ class PlanToken:
 _TOKENS: Final = TypeAdapter(PlanToken)
 
 
-def _digest(written: bytes, table: TableRef) -> bytes:
-    return digest(request_digest("iceberg plan", __version__, table), written)
+def write_filter(expression: object) -> str:
+    """JSON text, in which a number with more digits than a double keeps is text, as decimals are.
+
+    Raises:
+        RecursionError: it nests too deeply.
+        ValueError: it has NaN, an infinity, or a number of very many digits.
+    """
+    return json.dumps(
+        expression,
+        separators=(",", ":"),
+        default=str,
+        ensure_ascii=False,
+        allow_nan=False,
+        check_circular=False,
+    )
+
+
+def _check_filter(text: str) -> None:
+    """Raises ValueError or RecursionError unless :func:`write_filter` can have made a text."""
+    if write_filter(json.loads(text)) != text:
+        raise ValueError("a filter in another form")
+
+
+def _unpack(packed: bytes) -> bytes:
+    """What is compressed, as far as a token may be long."""
+    LEDGER.require(min(_MOST_BYTES, _MOST_TIMES * len(packed)), "a token of a plan")
+    unpacking = zlib.decompressobj()
+    written = unpacking.decompress(packed, _MOST_BYTES)
+    if not unpacking.eof:
+        raise ValueError("more than a token has")
+    LEDGER.require(_MEMORY_PER_BYTE * len(written), "a token of a plan")
+    return written
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("this release of the service has made no such plan of this table: plan again")
+
+
+def _digest(packed: bytes, table: TableRef) -> bytes:
+    return digest(request_digest("iceberg plan", __version__, table), packed)
 
 
 def _identity(version: Version) -> str:

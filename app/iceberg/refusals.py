@@ -10,6 +10,7 @@ timestamps in milliseconds                    likewise
 ``data-evolution.enabled``                    rows lie in several files each
 files that merge                              clients would read every version of a row; ``table$ro`` has none
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
+deletion vectors, for PyIceberg               it reads whole Puffin files, which the engine's are not
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
 files without ids whose names are ambiguous   their columns are told by their names
@@ -33,7 +34,7 @@ FORMAT: Final = "parquet"
 """The format of data files that clients read by field ids."""
 
 _REWRITE: Final = "compact the table in full"
-_ELSEWHERE: Final = "use the engine, or plans of this service"
+_ELSEWHERE: Final = "use the engine, or plans of this service, such as read_table in Spark"
 _SOME: Final = "files that it may have"
 
 
@@ -86,13 +87,29 @@ def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
         yield error
 
 
-def merging(files: str, level: int | None) -> UnsupportedFormatError:
-    """Some files of a plan merge, though it may have those of one level alone."""
+def merging(files: str, level: int | None, *, vectors: bool = True) -> UnsupportedFormatError:
+    """Some files of a plan merge, though it may have those of one level alone.
+
+    Args:
+        files: which.
+        level: that of the files, where the plan has those of one level.
+        vectors: whether the client reads deletion vectors as the engine stores them.
+    """
     older = "add $ro to its name, which gives what its last full compaction made of it, or "
+    newer = ", or set deletion-vectors.enabled and deletion-vectors.bitmap64" if vectors else ""
     return refusal(
         f"versions of rows have to be merged in {files}",
-        f"{older if level is None else ''}compact the table in full, or set deletion-vectors.enabled and "
-        f"deletion-vectors.bitmap64",
+        f"{older if level is None else ''}compact the table in full{newer}",
+    )
+
+
+def whole_puffin_files(count: int) -> UnsupportedFormatError:
+    """Some files of a plan have deletion vectors, for a client that reads them in Puffin files alone."""
+    return refusal(
+        f"{count} of its files have deletion vectors, which PyIceberg reads from whole Puffin files, "
+        f"and the engine stores without their frame",
+        "compact the table in full (without a primary key with compaction.delete-ratio-threshold=0, so that "
+        "large files with few deleted rows are rewritten, too)",
     )
 
 

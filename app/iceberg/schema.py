@@ -97,6 +97,14 @@ def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
     return written
 
 
+def same_type(one: DataField, other: DataField) -> bool:
+    """Whether clients see one type in two forms of a column."""
+    try:
+        return _type(one, millis=True) == _type(other, millis=True)
+    except ValueError:
+        return False
+
+
 def last_column_id(schema: TableSchema) -> int:
     """The highest id of a field, element, key or value."""
     return max((number for number, _ in names_by_id(schema.fields)), default=0)

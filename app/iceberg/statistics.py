@@ -14,6 +14,7 @@ import numpy as np
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
+from app.storage import check_deadline
 from app.types import DataField, Json, TypeRoot
 from app.types.data_types import INTEGER_BITS
 
@@ -31,18 +32,22 @@ def column_statistics(
 
     Raises:
         CorruptMetadataError: the statistics of a manifest are damaged.
+        DeadlineExceededError: the request's time is used up.
     """
     numbers = files.numbers[start:stop]
     order = np.argsort(numbers, kind="stable")
     told = {}
+    file_bounds = FileBounds(version)
     for column in columns:
-        bounds = FileBounds(version).values(column, numbers[order])
+        check_deadline()
+        bounds = file_bounds.values(column, numbers[order])
         if bounds is not None:
             told[column] = bounds.take(np.argsort(order, kind="stable"))
     for at in range(stop - start):
         if not told:
             yield {}
             continue
+        check_deadline()
         values: dict[int, int] = {}
         nulls: dict[int, int] = {}
         low: dict[int, str] = {}

@@ -17,6 +17,7 @@ from app.iceberg.refusals import (
     merging,
     narrow_vectors,
     other_format,
+    whole_puffin_files,
     without_ids,
 )
 from app.iceberg.schema import PARTITIONED, UNPARTITIONED, partition_fields
@@ -59,6 +60,7 @@ class TaskWriter:
         proven: whether a file whose rows all meet the plan's filter needs it no more.
         schemas: those that clients read the files in.
         newest_schema: its number, where that is known: names in its files are those of the mapping.
+        vectors: whether the client reads deletion vectors as the engine stores them.
         mapping: gives the names of the table's columns, for files of older schemas that have no ids.
         statistics: columns to tell bounds and counts of.
     """
@@ -69,6 +71,7 @@ class TaskWriter:
     proven: bool
     schemas: Sequence[TableSchema]
     newest_schema: int | None
+    vectors: bool
     mapping: Callable[[], NameMapping]
     statistics: Sequence[DataField] = ()
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
@@ -81,7 +84,9 @@ class TaskWriter:
         """
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.raw_convertible)):
-            raise merging(f"{merged} of its files", self.version.resolved.level)
+            raise merging(f"{merged} of its files", self.version.resolved.level, vectors=self.vectors)
+        if files.deletions and not self.vectors:
+            raise whole_puffin_files(len(files.deletions))
         for schema_id in np.unique(files.integers["schema_id"]).tolist():
             file = self.version.file_schema(schema_id)
             for schema in self.schemas:
@@ -201,13 +206,6 @@ class TaskWriter:
                 "content-size-in-bytes": place.length,
             }
         return found
-
-
-def statistics_fields(names: Iterable[str], schema: TableSchema, *, case_sensitive: bool) -> list[DataField]:
-    """The columns of these names; what is within a column, or is none, has no statistics."""
-    by_name = {each.name if case_sensitive else each.name.lower(): each for each in schema.fields}
-    found = [by_name.get(name if case_sensitive else name.lower()) for name in names]
-    return [each for each in found if each is not None]
 
 
 def _ranges(entries: Iterable[IndexEntry]) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:

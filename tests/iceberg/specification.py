@@ -50,7 +50,9 @@ def validate_answer(value: object, method: str, path: str, status: int) -> None:
     responses = document()["paths"][path][method.lower()]["responses"]
     names = (status, str(status), f"{status // 100}XX")
     response = next((responses[name] for name in names if name in responses), None)
-    assert response is not None or status in (406, 408, 413, 429), f"{method} {path} has no status {status}"
+    assert response is not None or status in (406, 408, 413, 424, 429), (
+        f"{method} {path} has no status {status}"
+    )
     if response is None or status >= 400:
         if method != "HEAD":
             validate_schema(value, "IcebergErrorResponse")

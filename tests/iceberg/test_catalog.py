@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from tests import tokens
-from tests.golden_tables import tables
+from tests.golden_tables import GoldenWarehouse, tables
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.specification import validate_answer, validate_schema
 
@@ -336,6 +337,35 @@ def test_a_token_of_nobody_is_no_plan(iceberg: httpx.Client, token: str) -> None
     if token:
         status, error = ask(iceberg, "GET", f"{path}/plan/{token}", TABLE + "/plan/{plan-id}")
         assert (status, error["error"]["type"]) == (404, "NoSuchPlanIdException")
+
+
+DAMAGED = {
+    "a_schema": "schema/schema-0",
+    "a_snapshot": "snapshot/snapshot-3",
+    "lists": "manifest/manifest-list-*",
+    "manifests": "manifest/manifest-????????-*",
+}
+
+
+def test_a_damaged_table_is_no_failure_of_the_service(
+    golden: GoldenWarehouse, serve_iceberg: ServeIceberg, tmp_path: Path
+) -> None:
+    for name, pattern in DAMAGED.items():
+        directory = tmp_path / "golden.db" / name
+        shutil.copytree(golden.table("append_sidecar"), directory)
+        for file in directory.glob(pattern):
+            content = file.read_bytes()
+            file.write_bytes(content[: len(content) // 2] + b"\xff" * 8)
+    with serve_iceberg(warehouses={"main": str(tmp_path)}) as client:
+        client.headers["X-Paimon-Accept"] = "timestamp-millis"
+        for name in DAMAGED:
+            url = f"/iceberg/v1/{GOLDEN}/tables/{name}"
+            elsewhere = client.post(f"/v1/main/databases/golden/tables/{name}/plan", json={}).status_code
+            planned = client.post(f"{url}/plan", json={})
+            validate_answer(planned.json(), "POST", TABLE + "/plan", planned.status_code)
+            others = [client.get(url), client.head(url), client.post(f"{url}/plan", json={"snapshot-id": 3})]
+            assert planned.status_code == elsewhere == 424
+            assert {each.status_code for each in others} <= {200, 204, 424}
 
 
 def test_the_document_is_strict_enough_to_find_faults() -> None:

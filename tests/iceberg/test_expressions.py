@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from app.api.strict_json import write_json
 from app.errors import FilterError, LimitExceededError
 from app.iceberg.catalog import Catalog
+from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion
 from app.opening import create_service
@@ -145,7 +146,8 @@ UNKNOWN = {"kind": "LEAF", "function": "UNKNOWN", "transform": {"name": "EXPRESS
 
 
 def read(written: object, *, case_sensitive: bool = True) -> Any:
-    return read_expression(written, COLUMNS, FilterLimits(), case_sensitive=case_sensitive)
+    columns = ReadColumns.of([COLUMNS], case_sensitive=case_sensitive)
+    return read_expression(written, columns, FilterLimits())
 
 
 def leaf(written: object) -> tuple[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, _digest
+from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, _digest, write_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
+from app.types.digest import DIGEST_BYTES
 from benchmarks.events import DATABASE, FIRST_DAY, TABLE
 from benchmarks.services import NO_INDEX, WAREHOUSE, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
@@ -71,7 +74,7 @@ def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
     test: Any = {"type": "and", "left": {"type": "in", "term": "day", "values": days}, "right": numbers}
 
     with replica(warehouse) as catalog:
-        answer = read(catalog.plan(REF, PlanQuestion(filter=json.dumps(test))))
+        answer = read(catalog.plan(REF, PlanQuestion(filter=write_filter(test))))
         assert len(answer["plan-id"]) <= LONGEST_ID
         assert len(answer["plan-tasks"]) == 1
         (again,) = read(catalog.fetch_tasks(REF, answer["plan-tasks"][0]))["plan-tasks"]
@@ -81,7 +84,7 @@ def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
 def test_a_part_that_is_filtered_has_the_files_that_are_left(warehouse: Path) -> None:
     test: Any = {"type": "lt", "term": "c1", "value": 500_000}
     with replica(warehouse) as catalog:
-        first = read(catalog.plan(REF, PlanQuestion(filter=json.dumps(test))))
+        first = read(catalog.plan(REF, PlanQuestion(filter=write_filter(test))))
         rest = [path for task in first["plan-tasks"] for path in paths(read(catalog.fetch_tasks(REF, task)))]
 
     assert 0 < len(paths(first) + rest) < FILES
@@ -98,19 +101,117 @@ def test_a_token_is_of_its_table_alone(warehouse: Path) -> None:
             PlanToken.read(damaged, REF)
 
 
+def forged(content: bytes, table: TableRef) -> str:
+    """A token that anybody could make who has read what the service is made of."""
+    packed = zlib.compress(content)
+    return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode()
+
+
 @pytest.mark.parametrize(
     "members",
     [{"snapshot": "1/../../x"}, {"snapshot": -1}, {"schema": None}, {"begin": 1.5}, {"question": 5}],
 )
 def test_a_token_that_is_forged_with_its_digest_is_still_a_request(members: Any) -> None:
     honest = PlanToken(PlanQuestion(), 1, 0, None, "x")
-    forged = {**asdict(honest), **members}
-    content = json.dumps(forged).encode()
-    text = base64.urlsafe_b64encode(_digest(content, REF) + zlib.compress(content)).decode()
+    text = forged(json.dumps({**asdict(honest), **members}).encode(), REF)
 
     with pytest.raises(NotFoundError, match="somebody else"):
         PlanToken.read(text, REF)
     assert PlanToken.read(honest.write(REF), REF) == honest
+
+
+DEEP = "".join(['{"type":"not","child":'] * 5_000 + ["true"] + ["}"] * 5_000)
+LITERAL = '{"type":"eq","term":"grade","value":%s}'
+
+
+@pytest.mark.parametrize(
+    ("question", "others"),
+    [
+        ({"filter": "no JSON"}, {}),
+        ({"filter": ""}, {}),
+        ({"filter": DEEP}, {}),
+        ({"filter": LITERAL % ("1" * 1_000_000)}, {}),
+        ({"filter": LITERAL % "NaN"}, {}),
+        ({"filter": LITERAL % "1e999"}, {}),
+        ({"filter": LITERAL.replace("grade", "memo") % '"\\ud800"'}, {}),
+        ({"filter": '{"type":"eq","term":"no","value":1}'}, {}),
+        ({"filter": "5"}, {}),
+        ({"filter": '"text"'}, {}),
+        ({"filter": '{"a":1,"a":2}'}, {}),
+        ({"snapshot_id": 99}, {}),
+        ({"snapshot_id": 1, "start_snapshot_id": 99}, {}),
+        ({"start_snapshot_id": (1 << 63) - 1}, {}),
+        ({"statistics": ["no", "grade"] * 2_000}, {"begin": 1, "end": 0}),
+        ({"statistics": [["grade"]]}, {}),
+        ({"min_rows": -1}, {}),
+        ({"case_sensitive": "yes"}, {}),
+        ({}, {"begin": (1 << 63) - 1}),
+        ({}, {"end": 1 << 63}),
+        ({}, {"schema": 77}),
+        ({}, {"snapshot": 77}),
+        ({}, {"tag": "../../../x"}),
+        ({}, {"tag": "/etc/passwd"}),
+        ({}, {"tag": "a" * 5_000}),
+        ({}, {"tag": "\0"}),
+        ({}, {"identity": None}),
+        ({}, {"question": None}),
+        ({}, {"more": 1}),
+    ],
+)
+def test_a_forged_token_is_the_caller_s_mistake(iceberg: httpx.Client, question: Any, others: Any) -> None:
+    path = "main/namespaces/golden/tables/append_sidecar"
+    table = TableRef("main", "golden", "append_sidecar")
+    honest = iceberg.post(f"{path}/plan", json={}).json()["plan-id"]
+    members = json.loads(zlib.decompress(base64.urlsafe_b64decode(honest)[DIGEST_BYTES:]))
+    members["question"] |= question
+    token = forged(json.dumps({**members, **others}).encode(), table)
+    by_id = f"{path}/plan/{token}"
+
+    answers = [
+        iceberg.post(f"{path}/tasks", json={"plan-task": token}),
+        iceberg.get(by_id),
+        iceberg.delete(by_id),
+    ]
+
+    for answer in answers:
+        # Some are questions that a client could have asked.
+        assert answer.status_code in (200, 204, 400, 404), answer.text
+        if answer.is_error:
+            assert answer.json()["error"]["code"] == answer.status_code
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"null", b"[]", b"\xff", b"{" * 100_000])
+def test_what_is_no_token_is_no_plan(content: bytes) -> None:
+    for text in (
+        forged(content, REF),
+        forged(content, REF)[:-8],
+        content.decode("latin-1"),
+        "é",
+        "a" * 4_097,
+    ):
+        with pytest.raises(NotFoundError, match="plan again"):
+            PlanToken.read(text, REF, LONGEST_ID)
+
+
+def test_a_token_that_is_too_long_or_of_nobody_is_not_unpacked() -> None:
+    bomb = zlib.compress(b" " * (8 << 20))
+    of_nobody = base64.urlsafe_b64encode(bytes(DIGEST_BYTES) + bomb).decode()
+    of_somebody = base64.urlsafe_b64encode(_digest(bomb, REF) + bomb).decode()
+    assert len(of_somebody) > LONGEST_ID
+
+    tracemalloc.start()
+    for text, longest in ((of_nobody, None), (of_somebody, LONGEST_ID)):
+        with pytest.raises(NotFoundError, match="no such plan"):
+            PlanToken.read(text, REF, longest)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_token_that_ends_early_is_no_plan() -> None:
+    packed = zlib.compress(b"{" * 1_000)[:-1]
+
+    with pytest.raises(NotFoundError, match="somebody else"):
+        PlanToken.read(base64.urlsafe_b64encode(_digest(packed, REF) + packed).decode(), REF)
 
 
 def test_a_plan_goes_on_with_its_snapshot(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import UnauthorizedError
+from pyiceberg.exceptions import RESTError, UnauthorizedError
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -204,6 +205,54 @@ def test_writing_fails_and_leaves_no_file(serve_iceberg: ServeIceberg, tmp_path:
             table.append(pa.table({"id": pa.array([1], pa.int32())}))
 
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["append_dv64", "append_dv32", "pk_dv$ro"])
+def test_files_with_deletion_vectors_are_refused_with_a_way_that_works(
+    pyiceberg: RestCatalog, name: str
+) -> None:
+    scan = pyiceberg.load_table(f"golden.{name}").scan()
+
+    for read_rows in (scan.to_arrow, scan.count):
+        with pytest.raises(RESTError, match=r"Puffin.*compact the table in full.*read_table") as refused:
+            read_rows()
+        assert "bitmap64" not in str(refused.value)
+
+
+def test_who_reads_no_vectors_is_not_told_to_use_them_where_rows_merge(
+    pyiceberg: RestCatalog, iceberg: httpx.Client
+) -> None:
+    with pytest.raises(RESTError, match=r"add \$ro to its name.*compact the table in full") as refused:
+        pyiceberg.load_table("golden.pk_merge").scan().to_arrow()
+
+    assert "deletion-vectors" not in str(refused.value)
+    others = iceberg.post("main/namespaces/golden/tables/pk_merge/plan", json={})
+    assert "deletion-vectors.bitmap64" in others.text
+
+
+@pytest.mark.parametrize("header", ["User-Agent", "X-Client-Version"])
+def test_a_client_is_known_by_either_of_its_headers(iceberg: httpx.Client, header: str) -> None:
+    path = "main/namespaces/golden/tables/append_dv64/plan"
+
+    statuses = [
+        iceberg.post(path, json={}, headers={header: name}).status_code
+        for name in ("PyIceberg/0.12.0", "PyIceberg 0.12.0", "Apache Iceberg 1.11.0", "")
+    ]
+
+    assert statuses == [406, 406, 200, 200]
+
+
+def test_files_without_vectors_are_read_of_a_table_that_may_have_some(
+    pyiceberg: RestCatalog, iceberg: httpx.Client
+) -> None:
+    tasks = iceberg.post("main/namespaces/golden/tables/append_dv64/plan", json={"snapshot-id": 1}).json()
+    assert not tasks["delete-files"]
+
+    table = pyiceberg.load_table("golden.append_dv64")
+
+    assert table.scan(snapshot_id=1).count() == sum(
+        each["data-file"]["record-count"] for each in tasks["file-scan-tasks"]
+    )
 
 
 def test_rows_are_counted_as_they_are_read(pyiceberg: RestCatalog) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from tests.proof.pairs import Run, check_table
 from tests.proof.replicas import Replicas
+from tests.proof.time_travel import check_time_travel
 
 _SECONDS_BETWEEN_LINES: Final = 30
 _CONDITIONS: Final = 200
@@ -28,7 +29,7 @@ def main() -> int:
         with TemporaryDirectory(prefix="paimon-index-proof-") as directory:
             root = Path(directory)
             with Replicas.serving(root) as replicas:
-                _, errors = check_table(asked.table, root, "t", _CONDITIONS, replicas, asked.only)
+                _, errors = _check(asked.table, root, "t", replicas, asked.only)
         for error in errors:
             traceback.print_exception(error)
         return 1 if errors else 0
@@ -91,13 +92,29 @@ def check_share(
         root = Path(directory)
         with Replicas.serving(root) as replicas:
             for at in itertools.count(first, step):
-                run, wrong = check_table(f"{seed} {at}", root, f"t{at}", _CONDITIONS, replicas)
+                run, wrong = _check(f"{seed} {at}", root, f"t{at}", replicas)
                 gc.collect()
                 counts.put((run, ["".join(traceback.format_exception(error)) for error in wrong]))
                 done, errors = done + run.pairs, errors + len(wrong)
                 if done >= pairs or errors >= _MOST_ERRORS:
                     break
     counts.put(None)
+
+
+def _check(
+    seed: str, root: Path, name: str, replicas: Replicas, only: int | None = None
+) -> tuple[Run, list[Exception]]:
+    """The table of a seed, and that of older schemas; what was counted, and what went wrong."""
+    run, errors = check_table(seed, root, name, _CONDITIONS, replicas, only)
+    if only is None:
+        try:
+            counts = check_time_travel(seed, root, f"{name} of older schemas")
+        except Exception as error:  # noqa: BLE001 - told by the run
+            error.add_note(f"--table {seed!r}, older schemas through Iceberg")
+            return run, [*errors, error]
+        run.pairs += counts["questions"]
+        run.variations["older schemas through Iceberg"] += counts["questions"]
+    return run, errors
 
 
 def _arguments() -> argparse.Namespace:

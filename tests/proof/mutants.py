@@ -21,7 +21,7 @@ TREE: Final = Path(__file__).parent.parent.parent
 _COPIED: Final = ("app", "benchmarks", "client", "demo", "tests", "pyproject.toml", "openapi.yaml")
 MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
 _ROUNDS: Final = (
-    ("tests/proof/test_pairs.py",),
+    ("tests/proof/test_pairs.py", "tests/proof/test_time_travel.py"),
     ("tests/planning",),
     ("tests/table", "tests/file_index", "tests/predicates", "tests/api"),
 )
@@ -65,6 +65,12 @@ class Mutant:
 
 _SCAN: Final = "planning/scan"
 MUTANTS: Final = (
+    Mutant(
+        "Iceberg: names of the newest schema alone",
+        "iceberg/columns.py",
+        "field is not None and field.id == present.id and same_type(field, present) for field in found",
+        "field is not None for field in found",
+    ),
     Mutant(
         "partition: IS NULL",
         f"{_SCAN}/partition_pruning.py",

@@ -1,0 +1,88 @@
+"""What a request lists is looked at once, within bounds, and for as long as somebody waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.errors import LimitExceededError, RequestCancelledError
+from app.iceberg.catalog import Catalog
+from app.iceberg.columns import ReadColumns
+from app.iceberg.expressions import read_expression
+from app.iceberg.plan_tokens import PlanQuestion, PlanToken
+from app.iceberg.statistics import column_statistics
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest
+from app.planning.service import IndexService
+from app.predicates.unbound import FilterLimits
+from app.storage import Cancellation, cancellable
+from app.table.schema.schema import TableSchema
+from app.types import DataField, parse_type
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, statistics
+from tests.table.entries import entry
+
+ID: Final = DataField(0, "id", parse_type("INT"))
+NAME: Final = DataField(1, "Name", parse_type("STRING"))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeTable:
+    table = MadeTable.make(tmp_path, [ID, NAME])
+    table.commit([entry(file_name="a.parquet", row_count=2, **statistics({ID: [1, 2]}))])
+    return table
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[IndexService]:
+    with closing(open_service(tmp_path)) as service:
+        yield service
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [
+        ({"statistics": ("id",) * 4_000}, ("id",)),
+        ({"statistics": tuple(f"no {number}" for number in range(4_000))}, ()),
+        ({"statistics": ("id", "name", "ID", "id.x")}, ("id",)),
+        ({"statistics": ("NAME", "ID", "id"), "case_sensitive": False}, ("id", "Name")),
+    ],
+)
+def test_a_plan_goes_on_with_each_known_column_once(
+    made: MadeTable, service: IndexService, asked: Any, known: tuple[str, ...]
+) -> None:
+    plan: Any = Catalog(service, Limits(), 60_000).plan(made.ref, PlanQuestion(**asked))
+
+    assert PlanToken.read(plan["plan-id"], made.ref).question.statistics == known
+
+
+def test_statistics_end_when_nobody_waits_for_them(made: MadeTable, service: IndexService) -> None:
+    version = made.version(service)
+    files = service.plan(version, PlanRequest()).files
+    gone = Cancellation()
+    gone.cancel()
+
+    assert len(list(column_statistics(version, files, 0, 1, [ID, NAME]))) == 1
+    with cancellable(gone), pytest.raises(RequestCancelledError):
+        list(column_statistics(version, files, 0, 1, [ID]))
+
+
+def test_lists_of_a_filter_are_counted_before_they_are_read() -> None:
+    columns = ReadColumns.of([TableSchema(0, (ID, NAME))], case_sensitive=True)
+    asked = {"type": "in", "term": "id", "values": ["no number"] * 11}
+
+    with pytest.raises(LimitExceededError, match="10 literals"):
+        read_expression(asked, columns, FilterLimits(literals=10))
+
+
+def test_filters_are_read_as_long_as_somebody_waits_for_them() -> None:
+    columns = ReadColumns.of([TableSchema(0, (ID, NAME))], case_sensitive=True)
+    gone = Cancellation()
+    gone.cancel()
+
+    with cancellable(gone), pytest.raises(RequestCancelledError):
+        read_expression({"type": "is-null", "term": "id"}, columns, FilterLimits())
