@@ -39,7 +39,7 @@ def test_the_settings_for_iceberg_in_spark_read_the_samples() -> None:
 
     with serving(SAMPLES, iceberg="true") as served:
         shown["spark.sql.catalog.lake.uri"] = f"http://127.0.0.1:{served.port}/iceberg"
-        # Columns of the other samples are stored in a way that Java readers misread; this one was never compacted.
+        # Java readers misread columns of the other samples; this one was never compacted.
         query = "SELECT count(*) FROM lake.demo.`users$ro`"
         printed = spark_sql([*options_of(shown), "-e", query], [jar])
 
