@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 SERVICE_STAMP := $(VENV)/.service-installed
 RELEASE_STAMP := $(VENV)/.release-installed
 
+# The jar of the engine's connector for Spark 4.0, which no registry has.
+CONNECTOR ?= $(PAIMON_SPARK_CONNECTOR)
+
 TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
