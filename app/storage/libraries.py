@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
+HADOOP: Final = frozenset({"hdfs", "viewfs"})
+"""Schemes of Hadoop's filesystems, which hdfs-native reads."""
 _LIBRARIES: Final = {
     "gs": "gcs",
     "gcs": "gcs",
@@ -99,13 +101,14 @@ STALL_SECONDS: Final = 3.0
 
 
 def open_filesystem(
-    protocol: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
+    location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem | ObjectStore:
-    """The library's filesystem of a protocol: of S3 obstore's, of others fsspec's.
+    """The library's filesystem of a URL: of S3 obstore's, of others fsspec's.
 
     Args:
-        protocol: ``file``, ``s3``; what fsspec knows.
-        options: of the library, before those that are set here.
+        location: a URL in its normal form, whose scheme is one that fsspec knows. Libraries are given what
+            they take of the rest, such as host and user.
+        options: of the library, before those that are set here and those of the URL.
         stall_seconds: how long a store may be silent in a call.
 
     Raises:
@@ -113,12 +116,20 @@ def open_filesystem(
         ImportError: the library is not installed.
         OSError: a file that the options or the environment name cannot be read.
     """
+    protocol = location.partition(":")[0]
     if protocol == "s3":
         return ObjectStore(options, stall_seconds, _event_loop())
+    if protocol in HADOOP and find_spec("hdfs_native") is None:
+        raise ImportError(
+            "hdfs-native is not installed: pip install 'paimon-index[hdfs]', and name the directory of "
+            "core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR"
+        )
+    library = fsspec.get_filesystem_class(protocol)
     own = store_options(protocol, stall_seconds)
-    if fsspec.get_filesystem_class(protocol).async_impl:
+    if library.async_impl:
         own["loop"] = _event_loop()
-    filesystem = fsspec.filesystem(protocol, **{**own, **options})
+    of_url = library._get_kwargs_from_urls(location)  # noqa: SLF001 - fsspec's way
+    filesystem = fsspec.filesystem(protocol, **{**own, **of_url, **options})
     set_up(filesystem, protocol, stall_seconds)
     return filesystem
 
@@ -136,6 +147,18 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     threading.Thread(target=loop.run_forever, name="storage calls", daemon=True).start()
     return loop
+
+
+def read_hadoop(filesystem: AbstractFileSystem, path: str, start: int, end: int) -> bytes:
+    """Bytes of a file of Hadoop's; fewer where the file ends before, which would end the library's own call.
+
+    Raises:
+        OSError: what the library says.
+    """
+    with filesystem.client.read(path) as file:
+        end = min(end, len(file))
+        content: bytes = file.read_range(start, end - start) if start < end else b""
+    return content
 
 
 def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any

@@ -17,7 +17,7 @@ from typing import Any
 
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.regular_files import opened
-from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
+from app.storage.libraries import HADOOP, STALL_SECONDS, ask, open_filesystem, read_hadoop
 from app.storage.object_store import ObjectStore
 from app.storage.retry import Attempt, is_behind_the_end
 from app.storage.slots import waiting
@@ -60,9 +60,8 @@ class Root:
             PathNotAllowedError: the location has ``..``, ``.`` or empty segments.
         """
         place = normal_uri(location)
-        protocol = place.partition(":")[0]
         try:
-            filesystem = open_filesystem(protocol, options or {}, stall_seconds)
+            filesystem = open_filesystem(place, options or {}, stall_seconds)
         except (ValueError, ImportError, OSError) as error:
             raise SettingsError(f"cannot open {location}: {error}") from error
         if isinstance(filesystem, ObjectStore):
@@ -132,6 +131,8 @@ class Root:
         """
         if self.uri_is_local:
             return _read_local(path, start, end)
+        if self.filesystem.protocol in HADOOP:
+            return read_hadoop(self.filesystem, path, start, end)
         try:
             content = self.ask("cat_file", path, start=start, end=end)
         except OSError as error:

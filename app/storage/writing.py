@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from app.errors import FileMissingError, SettingsError
 from app.observation import StorageOperation
+from app.storage.libraries import HADOOP
 from app.storage.locations import Root
 from app.storage.retry import failure_of
 from app.storage.warehouse import Warehouse
@@ -52,9 +53,8 @@ class Writing:
             StorageError: storage failed, after retries. The file may be there, or may still come to be.
         """
         root, place = self.warehouse.locate(path)
-        put = _create_locally if root.uri_is_local else _create_object
         is_new = self.warehouse.retry.call(
-            path, lambda: put(root, place, content), kind=StorageOperation.WRITE
+            path, lambda: _create(root, place, content), kind=StorageOperation.WRITE
         )
         return is_new or self._holds(path, content)
 
@@ -89,7 +89,15 @@ class Writing:
             return False
 
 
-def _create_locally(_root: Root, place: str, content: bytes) -> bool:
+def _create(root: Root, place: str, content: bytes) -> bool:
+    if root.uri_is_local:
+        return _create_locally(place, content)
+    if root.filesystem.protocol in HADOOP:
+        return _create_by_renaming(root, place, content)
+    return _create_object(root, place, content)
+
+
+def _create_locally(place: str, content: bytes) -> bool:
     path = Path(place)
     draft = _draft(path, content)
     try:
@@ -149,6 +157,21 @@ def _create_object(root: Root, place: str, content: bytes) -> bool:
         if _TAKEN in failure_of(error):
             return False
         raise
+    return True
+
+
+def _create_by_renaming(root: Root, place: str, content: bytes) -> bool:
+    """As the engine commits to HDFS: of several that rename to one name, the name node lets one succeed."""
+    directory, _, name = place.rpartition("/")
+    draft = f"{directory}/.{name}.{secrets.token_hex(8)}.tmp"
+    root.ask("pipe_file", draft, value=content)
+    try:
+        root.filesystem.client.rename(draft, place, False)  # noqa: FBT003 - the library names it not
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            root.ask("rm_file", draft)
     return True
 
 

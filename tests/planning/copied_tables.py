@@ -26,11 +26,12 @@ def open_service(
     time_zone: str | None = "UTC",
     cache_bytes: CacheBytes | None = None,
     engine_writes_only: bool = False,
+    url: str | None = None,
 ) -> IndexService:
-    """A service of one warehouse, named ``golden``."""
+    """A service of one warehouse, named ``golden``, in a directory or at another URL."""
     warehouse = Warehouse(
         "golden",
-        root.as_uri(),
+        url or root.as_uri(),
         allow_external=allow_external,
         disk=disk,
         engine_writes_only=engine_writes_only,
