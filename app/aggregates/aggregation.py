@@ -98,7 +98,12 @@ def aggregate(
     run = _Run(version, asked, state)
     run.take_files()
     version.keep_derived()
-    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
+    lasting = (
+        *asked.doubts,
+        *filter_warnings(predicate),
+        *planner.effort.warnings,
+        *planner.lasting_warnings,
+    )
     return run.answer(request.top, tuple(dict.fromkeys((*lasting, *planner.warnings, *run.warnings))))
 
 
@@ -198,7 +203,7 @@ class _Run:
         """Settles what can be settled, file by file where values matter."""
         state = self.state
         kept = state.left()
-        is_exact = state.is_exact(kept)
+        is_exact = state.is_exact(kept) & (not self.asked.doubts)
         if not self.asked.needs_values:
             self._count_rows(kept, is_exact)
             return
@@ -479,7 +484,7 @@ class _Run:
 
     def _ends(self, found: _Open, column: DataField | None) -> Ends:
         """Between what the values of a column in open files lie."""
-        if column is None or column.id in self.asked.places:
+        if column is None or column.id in self.asked.places or self.asked.doubts:
             return UNKNOWN
         ends = found.ends.get(column.id)
         if ends is None:

@@ -17,6 +17,7 @@ partition.default-name                __DEFAULT_PARTITION__     directory of nul
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions lie below
 index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
+row-tracking.enabled                  false                     rows have row ids, files their first one
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 ====================================  ========================  ===========================================
@@ -118,6 +119,11 @@ class TableOptions:
     def file_index_read(self) -> bool:
         """Whether file indexes may be used."""
         return self._reader.boolean("file-index.read.enabled", default=True)
+
+    @property
+    def row_tracking(self) -> bool:
+        """Whether rows have row ids."""
+        return self._reader.boolean("row-tracking.enabled", default=False)
 
     @property
     def data_evolution(self) -> bool:

@@ -28,6 +28,7 @@ from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
 from app.predicates.binding.names import Relation
+from app.predicates.binding.undecided_columns import shown_defaults
 from app.storage import ByteCache, Readers, Warehouse
 from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
@@ -202,10 +203,14 @@ class Version:
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
     def relation(self, alias: str | None) -> Relation:
-        """What a query calls the table, whose alias hides its name."""
-        if alias is not None:
-            return Relation(alias)
-        return Relation(self.table.name, self.table.database, self.resolved.branch)
+        """What a query calls the table, whose alias hides its name, and what it sees beside the columns."""
+        named = Relation(self.table.name, self.table.database, self.resolved.branch)
+        options = self.schema.options
+        return replace(
+            named if alias is None else Relation(alias),
+            tracks_rows=options.row_tracking,
+            shown_defaults=shown_defaults(options.values),
+        )
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""
