@@ -1,7 +1,7 @@
 """Stored values as Spark reads them: what groups, distinct values and ends are of.
 
-Spark pads CHAR(n) to n characters and cuts timestamps to microseconds. Writers pad or not, and keep up to nine
-digits, so that values which differ where they are stored may be one.
+Spark pads CHAR(n) to n characters and cuts timestamps to microseconds. Writers pad or not, and keep up to
+nine digits, so that values which differ where they are stored may be one.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ def high_end(stored: Value, data_type: DataType) -> Value | None:
 
     A beginning of it that goes on below a blank is above it when padded.
     """
-    if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes) and min(stored, default=0x20) < 0x20:
-        return None
+    if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
+        return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)
     return max(stored, as_read(stored, data_type))

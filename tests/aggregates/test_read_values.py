@@ -1,4 +1,4 @@
-"""Values that differ where they are stored and are one where Spark reads them: groups, distinct values, ends."""
+"""Values that differ where they are stored, and are one where Spark reads them."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def test_partitions_that_are_read_alike_are_one_group(
 
 
 @pytest.mark.parametrize(("column", "stored", "distinct"), OF_PARTITIONS)
-@pytest.mark.parametrize("with_filter", [False, True])
+@pytest.mark.parametrize("written", [None, "id >= 0"])
 def test_distinct_values_and_ends_of_partitions_are_those_that_are_read(
     tmp_path: Path,
     service: IndexService,
     column: DataField,
     stored: list[Value | None],
     distinct: int,
-    with_filter: bool,
+    written: str | None,
 ) -> None:
     functions = [Function.COUNT_DISTINCT, Function.MIN, Function.MAX]
     request = AggregateRequest(
         aggregates=[Aggregate(function, column.name) for function in functions],
-        filter="id >= 0" if with_filter else None,
+        filter=written,
     )
 
     [group] = asked(service, partitioned(tmp_path, column, stored), request).groups
@@ -121,7 +121,9 @@ def test_an_end_of_open_files_holds_cut_timestamps(tmp_path: Path, service: Inde
     made = MadeTable.make(tmp_path, [at])
     made.commit([entry(file_name="data-0.parquet", row_count=2, **statistics({at: [1_500, 3_500]}))])
 
-    [least] = asked(service, made, AggregateRequest(aggregates=[Aggregate(Function.MIN, "at")])).groups[0].values
+    [least] = (
+        asked(service, made, AggregateRequest(aggregates=[Aggregate(Function.MIN, "at")])).groups[0].values
+    )
 
     assert least.lower <= "1970-01-01T00:00:00.000001"
 
@@ -137,7 +139,11 @@ def test_open_files_leave_every_form_of_their_partition_open(tmp_path: Path, ser
                 **known,
             )
             for at, (value, known) in enumerate(
-                [(b"a", statistics({ID: [1, 1]})), (b"a   ", no_statistics()), (b"b", statistics({ID: [1, 1]}))]
+                [
+                    (b"a", statistics({ID: [1, 1]})),
+                    (b"a   ", no_statistics()),
+                    (b"b", statistics({ID: [1, 1]})),
+                ]
             )
         ]
     )
