@@ -39,6 +39,7 @@ from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.file_indexes import DeclaredIndex, stored_indexes
 from app.options.reading import INT32_MAX, OptionReader
 
+BUCKET_KEY: Final = "bucket-key"
 UNBOUNDED_BUCKETS = -1
 POSTPONED_BUCKETS = -2
 
@@ -75,7 +76,7 @@ class TableOptions:
     @property
     def bucket_key(self) -> tuple[str, ...]:
         """The columns that are hashed; empty if the option is not set."""
-        names = (name.strip() for name in self.values.get("bucket-key", "").split(","))
+        names = (name.strip() for name in self.values.get(BUCKET_KEY, "").split(","))
         return tuple(name for name in names if name)
 
     @property

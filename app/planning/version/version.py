@@ -120,6 +120,10 @@ class Version:
         """The version as far as the data files of one level tell."""
         return replace(self, resolved=self.resolved.on_level(level), loaded=None)
 
+    def in_columns_of(self, schema: TableSchema) -> Version:
+        """The version as it was, with filters about the columns of another schema of the table."""
+        return replace(self, resolved=self.resolved.in_columns_of(schema), loaded=None)
+
     def load(self) -> Loaded:
         """The version's manifests and files, read at the first call; they stay for the request.
 
