@@ -103,7 +103,8 @@ def test_each_version_is_judged_by_the_options_that_it_had(
 ) -> None:
     made = MadeTable.make(tmp_path, [KEY], primary_key=[KEY], options={"bucket": "1"})
     key = serialize_row([1], [KEY.type])
-    bounds = {"min_key": key, "max_key": key, "key_statistics": RowStatistics(key, key, (0,))}
+    keys = RowStatistics(key, key, (0,))
+    bounds: dict[str, Any] = {"min_key": key, "max_key": key, "key_statistics": keys}
     entries = [entry(file_name=f"data-{at}", level=at % 2, **bounds, **no_statistics()) for at in range(8)]
     made.commit(entries)
     made.commit(entries)
