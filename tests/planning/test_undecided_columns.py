@@ -84,6 +84,22 @@ def test_nothing_is_left_out_by_a_column_whose_nulls_some_readers_show_as_a_defa
     assert says_how(plan)
 
 
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ("City IS NOT NULL", "NOT (City IS NULL)"),
+        ("City IS DISTINCT FROM 'b'", "NOT (City IS NOT DISTINCT FROM 'b')"),
+        ("City IS NOT DISTINCT FROM 'b'", "City IS NOT DISTINCT FROM 'b'"),
+    ],
+)
+def test_a_warning_names_what_was_asked_and_not_its_opposite(
+    tmp_path: Path, service: IndexService, condition: str, named: str
+) -> None:
+    [warning] = with_default(tmp_path).plan(service, condition).warnings
+
+    assert warning.startswith(f"nothing is left out for {named}:")
+
+
 def test_lists_of_values_leave_nothing_out_either(tmp_path: Path, service: IndexService) -> None:
     plan = with_default(tmp_path).plan(service, in_lists={"City": ["none yet"]})
 
