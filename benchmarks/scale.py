@@ -177,8 +177,9 @@ def _next(service: IndexService, files: int, question: str, random: Random, snap
 def _changed(service: IndexService) -> int:
     """Asks what the last commit has changed; returns how many files came."""
     earlier, later = _COMMITS[-2:]
-    request = PlanRequest(SnapshotSelector(snapshot_id=later), selection=SelectionForm.NONE)
-    return len(service.changes(EVENTS, earlier, request).added.files)
+    before, after = (service.resolve(EVENTS, SnapshotSelector(number)) for number in (earlier, later))
+    request = PlanRequest(selection=SelectionForm.NONE)
+    return len(service.changes(before, after, request).added.files)
 
 
 def _kept(service: IndexService, files: int, question: str, random: Random, snapshot: int = 1) -> int:

@@ -50,10 +50,13 @@ answer = client.aggregate("main.demo.sessions", group_by=["grade"], top=3)
 print({group.key["grade"]: group.values[0].value for group in answer.groups}, len(answer.open_files), "open")
 # > {2645: 187, 2667: 176, 2665: 81} 0 open
 
-# %% What came and went since an earlier snapshot, after a filter.
-changes = client.changes("main.demo.sessions", 2, filter="rank_no > 3400")
+# %% What came and went between two snapshots, after a filter, and since the last answer.
+changes = client.changes("main.demo.sessions", 2, snapshot_id=3, filter="rank_no > 3400")
 print(len(changes.added), "files came,", len(changes.removed), "went")
+later = client.changes("main.demo.sessions", from_token=changes.next_from_token, wait_seconds=0.1)
+print(len(later.added), "files came since,", len(later.removed), "went")
 # > 3 files came, 0 went
+# > 0 files came since, 0 went
 
 # %% A question that the service refuses names the place.
 try:

@@ -63,7 +63,7 @@ curl -s "$demo/tables/sessions/aggregate" -d '{"group_by": ["grade"], "filter": 
 # > [2645,47]
 # > [2647,29]
 
-curl -s "$demo/tables/sessions/changes" -d '{"from_snapshot_id": 2}' | jq -c '[(.added | length), (.removed | length)]'
+curl -s "$demo/tables/sessions/changes" -d '{"from_snapshot_id": 2, "snapshot_id": 3}' | jq -c '[(.added | length), (.removed | length)]'
 # > [3,0]
 
 # --- Asking again -----------------------------------------------------------------------------------------

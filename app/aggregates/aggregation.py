@@ -18,7 +18,8 @@ missing. They widen each value to a range that surely holds it; a caller who rea
 what they give to what is settled, has the exact answer.
 
 Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
-digits share keys: these are open where that matters.
+digits share keys: these are open where that matters, but in partition columns, whose values are told as Spark
+reads them (:mod:`app.aggregates.read_values`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from app.aggregates.asked import Asked, type_of
 from app.aggregates.facets import facets
 from app.aggregates.file_values import COUNTED, FileValues, NotKnownError
 from app.aggregates.open_ranges import UNKNOWN, Ends
+from app.aggregates.read_values import as_read
 from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
@@ -98,7 +100,12 @@ def aggregate(
     run = _Run(version, asked, state)
     run.take_files()
     version.keep_derived()
-    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
+    lasting = (
+        *asked.doubts,
+        *filter_warnings(predicate),
+        *planner.effort.warnings,
+        *planner.lasting_warnings,
+    )
     return run.answer(request.top, tuple(dict.fromkeys((*lasting, *planner.warnings, *run.warnings))))
 
 
@@ -191,6 +198,8 @@ class _Run:
     """By the values of partition columns."""
     warnings: list[str] = field(default_factory=list)
     _bounds: dict[int, ColumnBounds | None] = field(default_factory=dict)
+    _partitions: dict[int, Group] = field(default_factory=dict)
+    """Values of partitions, by code."""
     _at: dict[int, int] = field(default_factory=dict)
     """Where the bounds of a file stand."""
 
@@ -198,7 +207,7 @@ class _Run:
         """Settles what can be settled, file by file where values matter."""
         state = self.state
         kept = state.left()
-        is_exact = state.is_exact(kept)
+        is_exact = state.is_exact(kept) & (not self.asked.doubts)
         if not self.asked.needs_values:
             self._count_rows(kept, is_exact)
             return
@@ -262,7 +271,7 @@ class _Run:
                 place, bounds = self.asked.places.get(column.id), self._bounds.get(column.id)
                 counts: Counts = ()
                 if place is not None:
-                    value = self.version.partitions.values(columns.partitions[code])[place]
+                    value = self._partition(code)[place]
                     counts = () if value is None else ((value, rows),)
                 elif bounds is not None:
                     counts = _counts_of_bounds(bounds.take(at), each.function)
@@ -391,7 +400,7 @@ class _Run:
             return ()
         place = self.asked.places.get(column.id)
         if place is not None:
-            value = opened.partition[place]
+            value = self._partition(int(self.state.files.columns.partition_codes[opened.file]))[place]
             return () if value is None else ((value, count),)
         if not opened.has_column(column):
             # It came later: every row of the file reads as null.
@@ -430,8 +439,19 @@ class _Run:
 
     def _prefix(self, code: int) -> Group:
         """Values of a partition in the columns of ``group_by``."""
-        values = self.version.partitions.values(self.state.files.columns.partitions[code])
+        values = self._partition(code)
         return tuple(values[self.asked.places[each.id]] for each in self.asked.partitions)
+
+    def _partition(self, code: int) -> Group:
+        """Values of a partition in its columns, as Spark reads them."""
+        found = self._partitions.get(code)
+        if found is None:
+            stored = self.version.partitions.values(self.state.files.columns.partitions[code])
+            found = self._partitions[code] = tuple(
+                None if value is None else as_read(value, column.type)
+                for value, column in zip(stored, self.version.schema.partition_fields, strict=True)
+            )
+        return found
 
     def _same(self, key: Group) -> Group:
         """A group's values as SQL holds them equal."""
@@ -479,7 +499,7 @@ class _Run:
 
     def _ends(self, found: _Open, column: DataField | None) -> Ends:
         """Between what the values of a column in open files lie."""
-        if column is None or column.id in self.asked.places:
+        if column is None or column.id in self.asked.places or self.asked.doubts:
             return UNKNOWN
         ends = found.ends.get(column.id)
         if ends is None:

@@ -28,12 +28,14 @@ class Asked:
         partitions: columns of ``group_by`` that are partition columns, and where their values stand.
         indexed: the one that is none, if there is one.
         places: positions of the columns of partitions in a partition's row, by id.
+        doubts: why values of some of the columns are not known, whatever files tell of them.
     """
 
     aggregates: Sequence[tuple[Aggregate, DataField | None]]
     partitions: Sequence[DataField]
     indexed: DataField | None
     places: Mapping[int, int]
+    doubts: Sequence[str]
 
     @classmethod
     def of(cls, version: Version, request: AggregateRequest) -> Asked:
@@ -61,7 +63,13 @@ class Asked:
         for column in others:
             _check(Aggregate(Function.COUNT_DISTINCT, column.name), column)
         partitions = [each for each in groups if each.id in places]
-        return cls(found, partitions, others[0] if others else None, places)
+        columns = dict.fromkeys([*groups, *(column for _, column in found if column is not None)])
+        doubts = [
+            f"every file leaves aggregates and groups of {each.name} open: {why}"
+            for each in columns
+            if (why := names.doubt_of(each)) is not None
+        ]
+        return cls(found, partitions, others[0] if others else None, places, doubts)
 
     @property
     def grouped(self) -> Sequence[DataField]:

@@ -30,12 +30,6 @@ class FileValues:
     file: int
     index: FileIndex | None
 
-    @property
-    def partition(self) -> tuple[Value | None, ...]:
-        """Its values in the partition columns."""
-        columns = self.state.files.columns
-        return self.version.partitions.values(columns.partitions[int(columns.partition_codes[self.file])])
-
     def has_column(self, column: DataField) -> bool:
         """Whether the table had a column when the file was written.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.aggregates.answers import Function
+from app.aggregates.read_values import high_end, low_end
 from app.predicates.column_bounds import ColumnBounds
 from app.types import DataType, TypeRoot, Value
 from app.types.data_types import INTEGER_BITS
@@ -56,6 +57,11 @@ class Ends:
         has_low, has_high = bool(bounds.has_low[matter].all()), bool(bounds.has_high[matter].all())
         lows = _taken(bounds.low, matter) if has_low else []
         highs = _taken(bounds.high, matter) if has_high and not bounds.may_hold_nan[matter].any() else []
+        lows = [low_end(each, data_type) for each in lows]
+        read_highs = [high_end(each, data_type) for each in highs]
+        highs = [each for each in read_highs if each is not None]
+        if len(highs) < len(read_highs):
+            highs = []
         key = sql_key(data_type)
         least = greatest = None
         if data_type.root in SUMMED and lows and highs:

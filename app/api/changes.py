@@ -19,16 +19,20 @@ from app.api.bodies import JsonBody
 from app.api.change_bodies import ChangesBody
 from app.api.documents import ChangesAnswer
 from app.api.openapi import operation
+from app.api.paging import PageToken
 from app.api.paths import TABLE, Table
 from app.api.plan_rows import plan_rows
-from app.api.runtime import Shared
+from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
-from app.errors import LimitExceededError
+from app.api.versioned import same_version, version_key
+from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.changes import Changes
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import SelectionForm
+from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
+from app.planning.version.version import Version
+from app.types.digest import request_digest
 
 router = APIRouter(tags=["planning"])
 
@@ -40,16 +44,16 @@ async def changes(
     body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
     runtime: Shared,
 ) -> Response:
-    """Tell the files that came and went since a snapshot; waits for some if asked to."""
+    """Tell the files that came and went since a version; waits for some if asked to."""
     wanted, until = body.to_request(), time.monotonic() + body.wait_seconds
 
     def identity() -> str:
         return runtime.service.resolve(table, wanted.selector).identity
 
     def compute() -> tuple[bool, str, bytes]:
-        # A commit that comes between this and the answer is looked at once more.
-        seen = identity() if body.wait_seconds else ""
-        found = runtime.service.changes(table, body.from_snapshot_id, wanted)
+        after = runtime.service.resolve(table, wanted.selector)
+        before = _earlier(runtime, table, body, after)
+        found = runtime.service.changes(before, after, wanted)
         count = len(found.added.files) + len(found.removed.files)
         if count > runtime.settings.page_size_max:
             raise LimitExceededError(
@@ -58,7 +62,7 @@ async def changes(
                 limit=runtime.settings.page_size_max,
             )
         with during(Phase.ENCODE):
-            return count > 0, seen, _written(body.from_snapshot_id, found)
+            return count > 0, after.identity, _written(found, _next_token(table, body, after))
 
     if not body.wait_seconds:
         return _answer((await runtime.run(compute))[-1])
@@ -80,11 +84,51 @@ def _answer(content: bytes) -> Response:
     return Response(content, media_type="application/json")
 
 
-def _written(from_snapshot_id: int, found: Changes) -> bytes:
+def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Version) -> Version:
+    """The version since which changes are asked for.
+
+    Raises:
+        PageTokenError: no answer about this table and branch gave the token.
+        SnapshotExpiredError: the version of the token is gone, whatever has its number now.
+    """
+    if body.from_snapshot_id is not None:
+        named = SnapshotSelector(body.from_snapshot_id, branch=body.branch)
+        return runtime.service.resolve(table, named)
+    if body.from_token is None:
+        return after
+    try:
+        key = PageToken.read(body.from_token, _about(table, body)).version
+    except PageTokenError as error:
+        raise PageTokenError(
+            "from_token was not given with changes of this table and branch: send next_from_token back as it "
+            "was given, or begin anew without it"
+        ) from error
+    found = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
+    if found is None:
+        raise SnapshotExpiredError(
+            f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
+            f"rolled back or made anew. Begin anew without from_token, and plan the table again"
+        )
+    return found
+
+
+def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | None:
+    if after.snapshot_id is None:
+        return None
+    return PageToken(version_key(after), 0).write(_about(table, body))
+
+
+def _about(table: TableRef, body: ChangesBody) -> bytes:
+    """What a token is good for: any filter of one table and branch."""
+    return request_digest("changes", table, body.branch)
+
+
+def _written(found: Changes, next_token: str | None) -> bytes:
     return write_json(
         {
-            "from_snapshot_id": from_snapshot_id,
+            "from_snapshot_id": found.removed.snapshot_id,
             "snapshot_id": found.added.snapshot_id,
+            "next_from_token": next_token,
             "added": _files(found.added),
             "removed": _files(found.removed),
             "warnings": list(dict.fromkeys((*found.added.warnings, *found.removed.warnings))),

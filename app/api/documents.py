@@ -320,8 +320,11 @@ class PlannedFile(SkippedFile):
 class ChangesAnswer(Document):
     """Files that came and went between two versions."""
 
-    from_snapshot_id: int
+    from_snapshot_id: SnapshotId
     snapshot_id: SnapshotId
+    next_from_token: str | None = Field(
+        description="What the next request goes on with as from_token; null for a table without snapshots."
+    )
     added: list[PlannedFile] = Field(description="Of the later version.")
     removed: list[PlannedFile] = Field(description="Of the earlier one, as a plan of it tells them.")
     warnings: list[str]

@@ -120,7 +120,7 @@ class Question:
         request = self._digest()
         token = self._token(request)
         version = self._resolve(self.body.selector()) if token is None else self._version_of(token)
-        key = _key(version)
+        key = version_key(version)
         window = self._window(0 if token is None else token.offset)
 
         def next_token(offset: int | None) -> str | None:
@@ -154,7 +154,7 @@ class Question:
             headers, pieces = _untagged(headers, compute(version))
             return PieceStream(self.runtime, pieces, media_type=media_type, headers=headers)
 
-        tag = digest(_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
+        tag = digest(version_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
         return self._unless_known(version, tag, write)
 
     def _unless_known(
@@ -179,11 +179,8 @@ class Question:
         # A tag keeps its snapshot where no snapshot of that number is left.
         by_number = selector.tag is None and key.snapshot_id is not None
         pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
-        try:
-            found = self._resolve(replace(pinned, schema_id=key.schema_id))
-        except NotFoundError:
-            found = None
-        if found is None or _key(found) != key:
+        found = same_version(self.runtime, self.table, pinned, key)
+        if found is None:
             raise SnapshotExpiredError(
                 f"snapshot {key.snapshot_id}, which this page goes on with, is gone: ask without it"
             )
@@ -227,7 +224,19 @@ def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tupl
     return {name: value for name, value in headers.items() if name != "ETag"}, found.answer
 
 
-def _key(version: Version) -> VersionKey:
+def same_version(
+    runtime: Runtime, table: TableRef, selector: SnapshotSelector, key: VersionKey
+) -> Version | None:
+    """The version that a selector names, if it is the one of a key by its schema, too; None if it is not."""
+    try:
+        found = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
+    except NotFoundError:
+        return None
+    return found if version_key(found) == key else None
+
+
+def version_key(version: Version) -> VersionKey:
+    """What tells a version from all others."""
     return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema_id)
 
 

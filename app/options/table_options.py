@@ -17,6 +17,7 @@ partition.default-name                __DEFAULT_PARTITION__     directory of nul
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions lie below
 index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
+row-tracking.enabled                  false                     rows have row ids, files their first one
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 ====================================  ========================  ===========================================
@@ -38,6 +39,7 @@ from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.file_indexes import DeclaredIndex, stored_indexes
 from app.options.reading import INT32_MAX, OptionReader
 
+BUCKET_KEY: Final = "bucket-key"
 UNBOUNDED_BUCKETS = -1
 POSTPONED_BUCKETS = -2
 
@@ -74,7 +76,7 @@ class TableOptions:
     @property
     def bucket_key(self) -> tuple[str, ...]:
         """The columns that are hashed; empty if the option is not set."""
-        names = (name.strip() for name in self.values.get("bucket-key", "").split(","))
+        names = (name.strip() for name in self.values.get(BUCKET_KEY, "").split(","))
         return tuple(name for name in names if name)
 
     @property
@@ -118,6 +120,11 @@ class TableOptions:
     def file_index_read(self) -> bool:
         """Whether file indexes may be used."""
         return self._reader.boolean("file-index.read.enabled", default=True)
+
+    @property
+    def row_tracking(self) -> bool:
+        """Whether rows have row ids."""
+        return self._reader.boolean("row-tracking.enabled", default=False)
 
     @property
     def data_evolution(self) -> bool:

@@ -44,7 +44,7 @@ def answer_changes(
     """The changes from one version to another.
 
     Args:
-        before: the earlier one, with the schema of the later one.
+        before: the earlier one, with the columns of the later one.
         after: the later one.
         request: filter and form of the answer; ``files`` counts for nothing.
         limits: how large the filter may be.

@@ -246,28 +246,24 @@ class IndexService:
 
         return self.ask(version, pruned)
 
-    def changes(self, ref: TableRef, from_snapshot_id: int, request: PlanRequest) -> Changes:
-        """The files that came and went since a snapshot, after a filter.
+    def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
+        """The files that came and went between two versions of a table, after a filter.
 
         Args:
-            ref: the table.
-            from_snapshot_id: of the earlier version, of the same branch.
-            request: the later version, and what is asked of both.
+            before: the earlier one, judged by the options that its schema has.
+            after: the later one, whose columns the filter is about.
+            request: what is asked of both, whatever its selector says.
         """
-        later, zone = self.resolve(ref, request.selector), self.zone(request.time_zone)
-        # The filter means the columns of one schema in both.
-        earlier = SnapshotSelector(
-            from_snapshot_id, branch=request.selector.branch, schema_id=later.schema_id
-        )
-        before = self.resolve(ref, earlier)
+        zone = self.zone(request.time_zone)
 
         def changed(after: Version) -> Changes:
             with during(Phase.EVALUATE):
                 return self.ask(
-                    before, lambda before: answer_changes(before, after, request, self._limits, zone)
+                    before.in_columns_of(after.schema),
+                    lambda before: answer_changes(before, after, request, self._limits, zone),
                 )
 
-        return self.ask(later, changed)
+        return self.ask(after, changed)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted; ``of`` as for :meth:`plan`."""

@@ -133,13 +133,13 @@ class Unknown:
         text: the part as the caller wrote it.
         position: 0-based character in the filter's text where a part begins that was not understood.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
-        casts: it compares text with a number, so that Spark casts every value of the column.
+        reason: why nobody here can decide it, with what to do where there is something.
     """
 
     text: str
     position: int | None = None
     lacks_time_zone: bool = False
-    casts: bool = False
+    reason: str | None = None
 
     def __str__(self) -> str:
         return self.text

@@ -189,6 +189,13 @@ class ResolvedSnapshot:
         identity = content_digest(self.identity.encode(), str(level).encode())
         return replace(self, level=level, identity=identity)
 
+    def in_columns_of(self, schema: TableSchema) -> Self:
+        """The same version under its own options, with filters about the columns of another schema."""
+        if schema == self.schema:
+            return self
+        identity = content_digest(self.identity.encode(), schema.digest.encode())
+        return replace(self, schema=schema.with_options_of(self.schema), identity=identity)
+
     @property
     def age_ms(self) -> float:
         """Milliseconds since storage was asked for it."""

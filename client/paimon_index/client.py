@@ -170,9 +170,13 @@ class Client:
         return self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
 
     def changes(
-        self, table: str, from_snapshot_id: int, **asked: Unpack[options.ChangesOptions]
+        self, table: str, from_snapshot_id: int | None = None, **asked: Unpack[options.ChangesOptions]
     ) -> results.ChangesAnswer:
-        """The files that came and went since a snapshot, after a filter."""
+        """The files that came and went, after a filter.
+
+        With ``from_token`` since the answer whose ``next_from_token`` it is; with ``from_snapshot_id``
+        between two versions, the later of which is named too. Without both nothing has changed yet.
+        """
         body = {"from_snapshot_id": from_snapshot_id, **asked}
         return self._run(calls.one(results.ChangesAnswer, post(under(table, "/changes"), body)))
 

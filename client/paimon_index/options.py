@@ -127,8 +127,9 @@ class AggregateOptions(VersionOptions, total=False):
 
 
 class ChangesOptions(VersionOptions, total=False):
-    """Changes up to which version, and of which files; ``wait_seconds`` is for the next one."""
+    """Changes from and up to which version, and of which files; ``wait_seconds`` is for the next one."""
 
+    from_token: str | None
     filter: Filter | None
     alias: str | None
     time_zone: str | None

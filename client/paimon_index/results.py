@@ -484,8 +484,9 @@ class ChangedFile:
 class ChangesAnswer:
     """Files that came and went between two versions; one with another deletion vector did both."""
 
-    from_snapshot_id: int
+    from_snapshot_id: int | None
     snapshot_id: int | None
+    next_from_token: str | None
     added: tuple[ChangedFile, ...]
     removed: tuple[ChangedFile, ...]
     warnings: tuple[str, ...]

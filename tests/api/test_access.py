@@ -89,7 +89,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/buckets", None, DATABASE),
     ("GET", f"{TABLE}/advice", None, DATABASE),
     ("POST", f"{TABLE}/aggregate", {}, DATABASE),
-    ("POST", f"{TABLE}/changes", {"from_snapshot_id": 1}, DATABASE),
+    ("POST", f"{TABLE}/changes", {}, DATABASE),
     ("POST", f"{TABLE}/what-if", WHAT_IF, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
     ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),

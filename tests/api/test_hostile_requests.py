@@ -38,7 +38,14 @@ POSTS = {
     f"{TABLES}/pk_merge/plan": ("filter", "alias", "files", "top_n", "limit", "explain"),
     f"{TABLES}/pk_merge/pruned-snapshot": ("filter", "alias", "snapshot_id", "time_zone", "budget_ms"),
     f"{TABLES}/append_sidecar/aggregate": ("filter", "alias", "aggregates", "group_by", "top", "tag"),
-    f"{TABLES}/append_dv32/changes": ("from_snapshot_id", "filter", "alias", "wait_seconds", "tag"),
+    f"{TABLES}/append_dv32/changes": (
+        "from_token",
+        "from_snapshot_id",
+        "filter",
+        "alias",
+        "wait_seconds",
+        "tag",
+    ),
     f"{TABLES}/append_sidecar/what-if": ("indexes", "filters", "files", "bytes", "seed", "snapshot_id"),
     f"{TABLES}/append_dv32/deletions": (
         "snapshot_id",

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.errors import FilterError
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
+from app.planning.version.version import Version
+from app.table.manifests.row_statistics import RowStatistics
+from app.types import DataField, parse_type
+from app.types.binary_row.row import serialize_row
 from tests import golden_tables
-from tests.planning.copied_tables import golden_ref
+from tests.planning.copied_tables import golden_ref, open_service
+from tests.planning.made_tables import MadeTable, no_statistics, statistics
+from tests.table.entries import entry
 
 SEVERAL = ["versions", "append_dv32", "append_dv64", "pk_dv", "pk_merge", "evolve_append", "manifest_merge"]
 
 
 def names(plan: Plan) -> set[str]:
     return {file.file_name for file in plan.files}
+
+
+def versions(service: IndexService, table: TableRef, before: int, after: int) -> tuple[Version, Version]:
+    earlier, later = map(SnapshotSelector, (before, after))
+    return service.resolve(table, earlier), service.resolve(table, later)
 
 
 def vectors(plan: Plan) -> dict[str, Any]:
@@ -41,7 +54,7 @@ def test_changes_are_what_differs_between_plans(service: IndexService, name: str
                 # A column of the query came later.
                 continue
 
-            found = service.changes(golden_ref(name), before, asked)
+            found = service.changes(*versions(service, golden_ref(name), before, after), asked)
 
             others = {each for each in names(old) & names(new) if vectors(old)[each] != vectors(new)[each]}
             assert names(found.added) >= (names(new) - names(old)) & all_of(service, name, after, before)
@@ -62,9 +75,64 @@ def all_of(service: IndexService, name: str, version: int, other: int) -> set[st
 
 
 def test_nothing_changes_within_a_version(service: IndexService) -> None:
-    latest = service.resolve(golden_ref("append_dv32"), SnapshotSelector()).snapshot_id
-    assert latest is not None
+    latest = service.resolve(golden_ref("append_dv32"), SnapshotSelector())
 
-    found = service.changes(golden_ref("append_dv32"), latest, PlanRequest())
+    found = service.changes(latest, latest, PlanRequest())
 
     assert (len(found.added.files), len(found.removed.files)) == (0, 0)
+
+
+KEY = DataField(0, "id", parse_type("INT NOT NULL"))
+LATER = DataField(1, "late", parse_type("INT"))
+
+
+def with_new_schema(made: MadeTable, **changes: Any) -> None:
+    """Has the newest snapshot be of a new schema that differs from the one before."""
+    old = json.loads((made.directory / "schema" / "schema-0").read_text())
+    options = {**old["options"], **changes.pop("options", {})}
+    (made.directory / "schema" / "schema-1").write_text(
+        json.dumps({**old, "id": 1, "options": options, **changes})
+    )
+    newest = made.directory / "snapshot" / f"snapshot-{(made.directory / 'snapshot' / 'LATEST').read_text()}"
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), "schemaId": 1}))
+
+
+@pytest.mark.parametrize(("before", "after", "went", "came"), [(1, 2, 4, 0), (2, 1, 0, 4)])
+def test_each_version_is_judged_by_the_options_that_it_had(
+    tmp_path: Path, before: int, after: int, went: int, came: int
+) -> None:
+    made = MadeTable.make(tmp_path, [KEY], primary_key=[KEY], options={"bucket": "1"})
+    key = serialize_row([1], [KEY.type])
+    keys = RowStatistics(key, key, (0,))
+    bounds: dict[str, Any] = {"min_key": key, "max_key": key, "key_statistics": keys}
+    entries = [entry(file_name=f"data-{at}", level=at % 2, **bounds, **no_statistics()) for at in range(8)]
+    made.commit(entries)
+    made.commit(entries)
+    with_new_schema(made, options={"deletion-vectors.enabled": "true"})
+    service = open_service(tmp_path)
+
+    found = service.changes(*versions(service, made.ref, before, after), PlanRequest())
+
+    # Level 0 is invisible as soon as there are deletion vectors, until it is compacted.
+    service.close()
+    assert (len(found.removed.files), len(found.added.files)) == (went, came)
+
+
+def test_a_filter_means_the_columns_of_the_later_version_in_both(tmp_path: Path) -> None:
+    made = MadeTable.make(tmp_path, [KEY], options={"bucket": "2", "bucket-key": "id"})
+    made.commit([entry(bucket=at % 2, file_name=f"data-{at}", **statistics({KEY: [at]})) for at in range(4)])
+    made.commit([])
+    fields = [
+        {"id": each.id, "name": name, "type": str(each.type)}
+        for name, each in (("key", KEY), ("late", LATER))
+    ]
+    with_new_schema(made, fields=fields, highestFieldId=1, options={"bucket-key": "key"})
+    service = open_service(tmp_path)
+    before, after = versions(service, made.ref, 1, 2)
+
+    by_new_name = service.changes(before, after, PlanRequest(filter="key = 3"))
+    by_new_column = service.changes(before, after, PlanRequest(filter="late = 3"))
+
+    service.close()
+    assert names(by_new_name.removed) == {"data-3"}
+    assert names(by_new_column.removed) == set()

@@ -20,19 +20,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import Aggregate, AggregateRequest, Function
 from app.planning.plan.answers import Plan
-from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.storage import DiskTier
-from app.types import TypeRoot, sql_key, to_json
-from app.types.session_zone import session_zone
+from app.types import TypeRoot, to_json
 from tests.key_columns import arrow_array
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
+from tests.proof.aggregated import aggregated
 from tests.proof.columns import NULL
 from tests.proof.conditions import (
     Condition,
@@ -43,6 +41,7 @@ from tests.proof.conditions import (
     negated,
     random_condition,
 )
+from tests.proof.histories import changed
 from tests.proof.making import Writer
 from tests.proof.referee import Kept, Referee, WrongPlanError
 from tests.proof.replicas import Replicas, warehouse_of
@@ -226,12 +225,9 @@ def _in_json(_: Random, subject: Subject, condition: Condition | None, kept: Kep
 def _explained(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
     plan = subject.plan(condition, explain=True)
     _same(subject.referee.check(plan, condition, SelectionForm.BITMAP, exact=_is_exact(condition)), kept)
-    table = subject.referee.table
-    if any(map(table.hides, table.files)):
-        # Hidden files of partitions that were left out count as skipped.
-        return
-    if len(plan.files) + len(plan.skipped_files) != plan.summary.files_total:
-        raise WrongPlanError("kept and skipped files are not all files")
+    summary = plan.summary
+    if len(plan.files) + len(plan.skipped_files) + summary.files_invisible != summary.files_total:
+        raise WrongPlanError("kept, skipped and invisible files are not all files")
 
 
 def _in_form(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
@@ -408,34 +404,6 @@ def _deletions_told(_: Random, subject: Subject, condition: Condition | None, ke
             raise WrongPlanError(f"deleted rows of {name}: {sorted(found)}")
 
 
-def _aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
-    """Exact aggregates are those of the rows, others hold them."""
-    table, referee = subject.referee.table, subject.referee
-    if table.joins_rows or not _is_exact(condition):
-        return
-    at = rng.randrange(len(table.present))
-    column = table.present[at]
-    data_type = column.field.type
-    functions = [Function.COUNT, Function.COUNT_DISTINCT, Function.MIN, Function.MAX]
-    asked = [Aggregate(Function.COUNT), *(Aggregate(each, column.field.name) for each in functions)]
-    request = AggregateRequest(filter=_written(condition), aggregates=asked)
-    answer = aggregate(subject.version, request, Limits(), session_zone("UTC"))
-    rows = referee.all_rows[referee.matching(condition, referee.all_rows)][:, at]
-    key: Any = sql_key(data_type)
-    keys = sorted(key(column.read[code]) for code in rows.tolist() if code != NULL)
-    counts = [len(rows), len(keys), len(set(keys))]
-    [group] = answer.groups
-    for found, count in zip(group.values, counts, strict=False):
-        if found.exact and found.value != count:
-            raise WrongPlanError(f"{found}, expected {count}")
-        if (found.lower or 0) > count or (found.upper is not None and found.upper < count):
-            raise WrongPlanError(f"{found} does not hold {count}")
-    for found, end in zip(group.values[3:], (keys[:1], keys[-1:]), strict=True):
-        expected = [to_json(value, data_type) for value in column.read[1:] if [key(value)] == end]
-        if found.exact and found.value not in (expected or [None]):
-            raise WrongPlanError(f"{found}, expected {expected}")
-
-
 def _over_http(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
     """Servers answer as the service does in this process, first rows included."""
     body: dict[str, Any] = {}
@@ -480,12 +448,13 @@ _OF_FORM: Final[dict[str, Variation]] = {
     "with LIMIT": _limited,
     "with ORDER BY and LIMIT": _ordered,
     "with deletions": _deletions_told,
-    "aggregated": _aggregated,
+    "aggregated": aggregated,
 }
 _DEAR: Final[dict[str, Variation]] = {
     "with cold caches": _cold,
     "from other caches": _kept_otherwise,
     "in a hurry": _hurried,
+    "changed": changed,
     "over HTTP": _over_http,
 }
 

@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from app.bucket_index import BucketFunction, bucket_of
 from app.types import DataField, TypeRoot, Value
-from tests.proof.columns import FLOATING, KEY_TYPES, NULL, PARTITION_TYPES, Column, random_column
+from tests.proof.columns import (
+    FLOATING,
+    KEY_TYPES,
+    NULL,
+    PARTITION_TYPES,
+    READ_OTHERWISE,
+    Column,
+    random_column,
+)
 
 Codes = NDArray[np.int16]
 
@@ -207,7 +215,7 @@ def _without_files(rng: Random, form: str) -> RandomTable:
         since = 0 if is_key or form == "joined" else rng.choice([0, 0, 0, schemas - 1])
         kinds: tuple[str, ...] = ()
         if number < partitions:
-            kinds = KEY_TYPES if rng.random() < 0.8 else PARTITION_TYPES
+            kinds = rng.choices([KEY_TYPES, READ_OTHERWISE, PARTITION_TYPES], [6, 2, 2])[0]
         if partitions <= number < partitions + keys:
             kinds = (*KEY_TYPES, *FLOATING, *FLOATING, "BOOLEAN") if form == "fixed" else KEY_TYPES
         present = [schema >= since for schema in range(schemas)]

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
+from app.types import DataField, parse_type
+from app.types.binary_row.row import serialize_row
 from tests import golden_tables
+from tests.api.conftest import listening
 from tests.client.scripted import nowhere
+from tests.planning.made_tables import MadeTable, statistics
 from tests.spark.served_tables import READ, TIMED, Golden, Written, chosen, columns_of
-from tests.spark.sessions import SparkError, SparkSession
+from tests.spark.sessions import Spark, SparkError, SparkSession
+from tests.table.entries import entry
 
 pytestmark = [pytest.mark.spark, pytest.mark.connector]
 
@@ -323,3 +332,36 @@ def test_without_the_service_the_connector_computes_it(tables: Golden) -> None:
     assert found == session.typed(asked.query(f"main.{table}"))
     with pytest.raises(SparkError, match="UnavailableError"):
         session.aggregate(nowhere(), f"main.{table}", asked.arguments)
+
+
+_FORMS: Final = ("a", "a ", "a   ", "b")
+
+
+def test_partitions_padded_and_not_are_one_group(spark: Spark, tmp_path: Path) -> None:
+    code, number = DataField(0, "code", parse_type("CHAR(4)")), DataField(1, "n", parse_type("INT"))
+    made = MadeTable.make(tmp_path, [code, number], partitioned_by=[code])
+    made.commit(
+        [
+            entry(
+                partition=serialize_row([form.encode()], [code.type]),
+                file_name=f"data-{at}.parquet",
+                row_count=2,
+                **statistics({number: [at, at + 1]}),
+            )
+            for at, form in enumerate(_FORMS)
+        ]
+    )
+    by_code = Asked([("count", None), ("max", "n")], ("code",))
+    over_all = Asked([("count_distinct", "code"), ("min", "code")])
+    with listening(create_app(Settings.load(warehouses={"main": str(tmp_path)})), lifespan="on") as started:
+        found = spark.session().aggregate(
+            str(started.base_url), "main.golden.made", by_code.arguments, over_all.arguments
+        )
+
+    # There is no data file to read.
+    groups, total = ([json.loads(row) for row in rows] for [_, *rows] in found)
+    assert groups == [
+        {"code": "a   ", "count(1)": 6, "max(n)": 3},
+        {"code": "b   ", "count(1)": 2, "max(n)": 4},
+    ]
+    assert [list(row.values()) for row in total] == [[2, "a   "]]

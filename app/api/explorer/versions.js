@@ -46,7 +46,7 @@ export class Versions {
       names.length > 1 && h("select", { ariaLabel: "Branch", onchange: ({ target }) => this.go({ branch: target.value, snapshot: "", tag: "" }) },
         names.map((name) => h("option", { value: name, selected: name === state.branch }, name || "main branch"))),
       this.line.length ? line : muted("no snapshot yet"),
-      before && h("button", { className: "quiet", title: `Files that came and went since snapshot ${before}`, onclick: () => showChanges(state, before) }, "Changes"));
+      before && h("button", { className: "quiet", title: `Files that came and went since snapshot ${before}`, onclick: () => showChanges({ ...state, snapshot: current }, before) }, "Changes"));
     line.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }
 }

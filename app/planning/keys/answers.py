@@ -20,7 +20,7 @@ class KeyBucket:
 
     key_hash: int
     bucket: int | None
-    """Null: the key is not in the table's index yet."""
+    """Null: the key is not in the table's index yet, or `detail` says why nothing is known."""
     other_buckets: tuple[int, ...] | None = None
     """Of keys with a CHAR column: where forms with other padding are or would be."""
 
@@ -35,7 +35,7 @@ class BucketLookup:
     bucket_mode: BucketModeName
     buckets: Sequence[KeyBucket]
     detail: str | None = None
-    """Why this bucket mode cannot tell buckets."""
+    """Why buckets cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)

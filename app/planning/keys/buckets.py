@@ -42,6 +42,7 @@ from app.planning.request.named_partition import NamedPartition
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.version.files import Files
 from app.planning.version.version import Version
+from app.predicates.binding.names import Names
 from app.storage import check_deadline
 from app.suggestions import hint
 from app.table.manifests.index_manifest import IndexEntry
@@ -153,6 +154,10 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
     mode = version.schema.bucket_mode
     partition = NamedPartition.read(version.schema, request.partition, zone)
     hashes, keys = _hashes(version, request, partition.exact, zone)
+    doubt = _doubt(version)
+    if doubt is not None:
+        unknown = tuple(KeyBucket(hashed, None) for hashed in hashes.tolist())
+        return BucketLookup(version.snapshot_id, mode.value.lower(), unknown, doubt)
     forms = None if keys is None else key_forms(keys, len(hashes))
     if forms is not None:
         keys, hashes = forms.fields, key_hashes(forms.fields, len(forms.owners))
@@ -280,6 +285,12 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
     if schema.bucket_mode is BucketMode.HASH_FIXED:
         return schema.bucket_key
     return schema.trimmed_primary_keys
+
+
+def _doubt(version: Version) -> str | None:
+    """Why nobody knows the buckets of keys: those of NULL hold rows that some readers show another key of."""
+    names = Names(version.schema.fields, version.relation(None))
+    return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)
 
 
 def _hashes(

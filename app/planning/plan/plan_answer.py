@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -59,10 +60,6 @@ def answer_plan(
     hidden = _invisible(version, state) if request.files is None else None
     invisible = 0 if hidden is None else len(hidden)
     left_out_by = _skipped(version, request, state, invisible)
-    skipped = kept[:0]
-    if request.explain:
-        decided = state.files.all() if state.considered is None else state.considered
-        skipped = decided[~state.is_left(decided)]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     planned = PlannedFiles.of(
         version,
@@ -72,9 +69,7 @@ def answer_plan(
         with_deleted=request.deletions is not SelectionForm.NONE,
         uris=request.uris,
     )
-    left_out = PlannedFiles.of(
-        version, state, skipped, with_selections=False, with_deleted=False, uris=request.uris
-    )
+    left_out = _left_out(version, request, predicate, state)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
@@ -160,6 +155,30 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
     if left_out <= 0:
         return tuple(warnings)
     return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
+
+
+def _left_out(
+    version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
+) -> PlannedFiles:
+    """The files that count as skipped, where the request wants to know why; else none.
+
+    Of partitions that the filter rules out these are all, whether readers see them or not.
+    """
+    decided = state.files.all() if state.considered is None else state.considered
+    skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
+    of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
+    found, hidden = of_files(state, skipped), version.hidden_files()
+    if (
+        not request.explain
+        or request.files is not None
+        or hidden is None
+        or state.partitions_left_out is None
+    ):
+        return found
+    others = PlanState.start(hidden, None, predicate, explain=True)
+    gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])
+    others.skip(gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either")
+    return found.followed_by(of_files(others, gone, hidden=True), len(state.files))
 
 
 def _invisible(version: Version, state: PlanState) -> FileColumns | None:

@@ -8,8 +8,8 @@ somebody asks for them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from app.table.schema.partition import Partitions
 from app.table.table import TablePaths
 from app.types import Json
 from app.types.roaring import Positions
+from app.types.value_arrays import concat
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
@@ -85,6 +86,7 @@ class PlannedFiles(Sequence[FilePlan]):
         with_selections: bool,
         with_deleted: bool,
         uris: bool,
+        hidden: bool = False,
     ) -> PlannedFiles:
         """The answer about some files.
 
@@ -95,6 +97,7 @@ class PlannedFiles(Sequence[FilePlan]):
             with_selections: whether positions were asked for.
             with_deleted: whether deleted rows were asked for.
             uris: whether paths are absolute URIs.
+            hidden: the state is of the version's files that no batch read sees, nor their deletion vectors.
 
         Raises:
             CorruptIndexError: a deletion vector that was asked for is damaged.
@@ -142,9 +145,31 @@ class PlannedFiles(Sequence[FilePlan]):
             decisions=state.decisions(files),
             merge_groups=state.merge_groups[files],
             selections=selections,
-            deletions=_deletions(version, files, root),
+            deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=steps,
+        )
+
+    def followed_by(self, others: PlannedFiles, first: int) -> PlannedFiles:
+        """These skipped files, and behind them others of the version, whose numbers go on from ``first``."""
+        both = (self, others)
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(each, name) for each in both])
+            for name in ("partition_codes", "first_row_ids", "residual", "raw_convertible", "decisions")
+        }
+        return replace(
+            self,
+            units=np.concatenate([self.units, first + others.units]),
+            numbers=np.concatenate([self.numbers, first + others.numbers]),
+            names=concat([each.names for each in both]),
+            external_paths=concat([each.external_paths for each in both]),
+            integers={
+                name: np.concatenate([values, others.integers[name]])
+                for name, values in self.integers.items()
+            },
+            merge_groups=np.concatenate([self.merge_groups, others.merge_groups]),
+            steps=None if self.steps is None else [*self.steps, *(others.steps or ())],
+            **arrays,
         )
 
     def __len__(self) -> int:

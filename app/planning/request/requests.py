@@ -265,19 +265,22 @@ def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
     """What would narrow the answer: a time zone, text in place of numbers, a condition that is understood."""
     unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
     found = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    found += [
-        f"{leaf.text} compares text with a number: Spark casts every value of the column, so that nothing "
-        f"can be left out for it; write the number as text, in quotes, if the column holds it so"
-        for leaf in unknown
-        if leaf.casts
-    ]
+    found += _first(
+        [f"nothing is left out for {leaf.text}: {leaf.reason}" for leaf in unknown if leaf.reason is not None]
+    )
     not_read = [
         f"nothing is left out for the condition at position {leaf.position}, which indexes cannot decide or "
         f"which is misspelled: {leaf.text}"
         for leaf in unknown
         if leaf.position is not None
     ]
-    found += not_read[:_MOST_NOT_READ]
-    if len(not_read) > _MOST_NOT_READ:
-        found.append(f"nothing is left out for {len(not_read) - _MOST_NOT_READ} further conditions, likewise")
-    return tuple(dict.fromkeys(found))
+    return (*found, *_first(not_read))
+
+
+def _first(warnings: Sequence[str]) -> list[str]:
+    """The first of warnings about conditions, each once, and how many more there are."""
+    distinct = list(dict.fromkeys(warnings))
+    left_out = len(distinct) - _MOST_NOT_READ
+    if left_out <= 0:
+        return distinct
+    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions, likewise"]

@@ -36,6 +36,7 @@ from app.planning.scan.merge_units import sections
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
+from app.predicates.binding.undecided_columns import ROW_ID
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown
 from app.predicates.simplify import conjunction, disjunction
@@ -325,6 +326,11 @@ class RowIdGroups:
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column in some groups whose files are alike; None for a key of a map."""
+        if column == ROW_ID:
+            # All data files of such a group have the same, and of each group the newest stands first.
+            files, back = np.unique(self.members[self.starts[groups]], return_inverse=True)
+            row_ids = self.statistics.values(column, files)
+            return None if row_ids is None else row_ids.take(back)
         if self.statistics.version.schema.by_id[column.id].name != column.name:
             return None
         holders = self.holders(column.id)[groups]

@@ -188,8 +188,13 @@ _ABOVE_BLANKS: Final = b"!"
 
 def keep_first_rows(
     state: PlanState, wanted: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
-) -> None:
+) -> str | None:
     """Skips files that hold none of the first rows, and narrows the others to rows that can be among them.
+
+    Ties of the first sort column all stay, so that nothing is decided by the others.
+
+    Returns:
+        Why nothing is left out, where the caller should know.
 
     Raises:
         FilterError: a sort column is not in the table.
@@ -197,8 +202,11 @@ def keep_first_rows(
     fields = [names.sort_column(key.column) for key in wanted.order_by]
     if not fields:
         raise FilterError("top_n needs at least one column in order_by")
+    doubt = names.doubt_of(fields[0])
+    if doubt is not None:
+        return f"nothing is left out for the order by {fields[0].name}: {doubt}"
     if not is_comparable(fields[0].type):
-        return
+        return None
     first = wanted.order_by[0]
     left = state.left()
     files = left[state.raw_convertible[left]]
@@ -232,6 +240,7 @@ def keep_first_rows(
     # Which files are beyond depends on what could be read, and pages may come from several plans.
     if indexes.are_all_asked:
         state.skip(beyond, SkipStep.TOP_N, evidence="other files have the first rows")
+    return None
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:

@@ -38,6 +38,7 @@ from app.planning.request.effort import Effort
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
 from app.predicates.binding.comparisons import compare
+from app.predicates.binding.undecided_columns import ROW_ID
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -311,6 +312,8 @@ def in_file_schema(
 
 
 def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> BoundPredicate:
+    if leaf.field == ROW_ID:
+        return Unknown(str(leaf))
     field, column = leaf.field, schema.by_id[leaf.field.id]
     written = file_schema.by_id.get(field.id)
     if written is None:

@@ -99,7 +99,8 @@ class Planner:
             keep_deleted_together(state, joined)
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation(request.alias))
-            keep_first_rows(state, request.top_n, names, values.bounds, indexes)
+            doubt = keep_first_rows(state, request.top_n, names, values.bounds, indexes)
+            self.lasting_warnings += [] if doubt is None else [doubt]
         elif request.limit is not None and indexes.are_all_asked:
             # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.version.version import Version
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.binding.undecided_columns import ROW_ID
+from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.statistics.statistics import StatisticsRows, key_bounds, value_bounds
 from app.types import DataField
@@ -51,7 +52,7 @@ class FileBounds:
         Raises:
             CorruptMetadataError: the statistics of one of the manifests are damaged.
         """
-        return self._gather(column, files, value_bounds)
+        return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
         """The same from the statistics of keys.
@@ -60,6 +61,27 @@ class FileBounds:
             CorruptMetadataError: the statistics of one of the manifests are damaged.
         """
         return self._gather(column, files, key_bounds)
+
+    def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:
+        """Bounds of row ids: from the first one of a file on, unless its rows bring their own."""
+        all_files = self.version.files()
+        first, known = np.zeros(len(files), np.int64), np.zeros(len(files), np.bool_)
+        for number, part, rows in all_files.by_manifest(files):
+            manifest = all_files.manifests[number]
+            first[part] = manifest.first_row_ids.values[rows]
+            written = manifest.write_columns
+            brings = [code for code, names in enumerate(written.lists) if ROW_ID.name in names]
+            known[part] = manifest.first_row_ids.known[rows] & ~np.isin(written.codes[rows], brings)
+        row_count = all_files.columns.row_counts[files]
+        return ColumnBounds(
+            low=first,
+            high=first + row_count - 1,
+            has_low=known,
+            has_high=known,
+            null_count=np.where(known, 0, UNKNOWN_COUNT),
+            row_count=row_count,
+            may_hold_nan=np.zeros(len(files), np.bool_),
+        )
 
     def _gather(
         self, column: DataField, files: NDArray[np.int64], read: Callable[..., ColumnBounds]

@@ -28,6 +28,7 @@ from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
 from app.predicates.binding.names import Relation
+from app.predicates.binding.undecided_columns import shown_defaults
 from app.storage import ByteCache, Readers, Warehouse
 from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
@@ -119,6 +120,10 @@ class Version:
         """The version as far as the data files of one level tell."""
         return replace(self, resolved=self.resolved.on_level(level), loaded=None)
 
+    def in_columns_of(self, schema: TableSchema) -> Version:
+        """The version as it was, with filters about the columns of another schema of the table."""
+        return replace(self, resolved=self.resolved.in_columns_of(schema), loaded=None)
+
     def load(self) -> Loaded:
         """The version's manifests and files, read at the first call; they stay for the request.
 
@@ -202,10 +207,14 @@ class Version:
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
     def relation(self, alias: str | None) -> Relation:
-        """What a query calls the table, whose alias hides its name."""
-        if alias is not None:
-            return Relation(alias)
-        return Relation(self.table.name, self.table.database, self.resolved.branch)
+        """What a query calls the table, whose alias hides its name, and what it sees beside the columns."""
+        named = Relation(self.table.name, self.table.database, self.resolved.branch)
+        options = self.schema.options
+        return replace(
+            named if alias is None else Relation(alias),
+            tracks_rows=options.row_tracking,
+            shown_defaults=shown_defaults(options.values),
+        )
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""

@@ -89,7 +89,9 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
         case unbound.Unknown(text, columns, position):
             for number, column in enumerate(columns):
                 scope.names.tested(column, may_be_text=number > 0)
-            return Unknown(f"NOT ({text})" if negated else text, position)
+            # Where there is a position, it is told anyway that nobody can decide the part.
+            doubts = [] if position is not None else filter(None, map(scope.names.doubt, columns))
+            return Unknown(f"NOT ({text})" if negated else text, position, reason=next(iter(doubts), None))
         case _:
             assert_never(predicate)
 
@@ -98,7 +100,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     names, zone = scope.names, scope.zone
     field = names.tested(leaf.column)
     if field is None:
-        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text)
+        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, reason=names.doubt(leaf.column))
     if field.type.root in NESTED_ROOTS and leaf.operator not in _NULL_TESTS:
         if any(literal.kind is unbound.LiteralKind.JSON for literal in leaf.literals):
             raise FilterError(
@@ -157,7 +159,7 @@ def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredica
 def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredicate:
     field = names.tested(column)
     if field is None:
-        return Unknown(f"NOT {column}" if negated else str(column))
+        return Unknown(f"NOT {column}" if negated else str(column), reason=names.doubt(column))
     if field.type.root is not TypeRoot.BOOLEAN:
         raise FilterError(
             f"{field.name} is {field.type}; only a BOOLEAN column is a condition by itself",

@@ -94,6 +94,10 @@ _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
 
 _NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
+_TEXT_WITH_NUMBER: Final = (
+    "it compares text with a number, so that Spark casts every value of the column; write the number as "
+    "text, in quotes, if the column holds it so"
+)
 
 
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -128,7 +132,9 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
 def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
     """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
     casts = field.type.root in STRING_ROOTS and any(each.kind in _NUMBER_KINDS for each in leaf.literals)
-    return Unknown(leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts, casts=casts)
+    return Unknown(
+        leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts, reason=_TEXT_WITH_NUMBER if casts else None
+    )
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:

@@ -11,7 +11,8 @@ The name of the catalog is Spark's matter and not known here, so any name may st
 could also be read otherwise, nothing is decided.
 
 ``column['key']`` in SQL and ``column[key]`` in JSON name one key of a map column; in JSON a plain column of
-that very name goes before.
+that very name goes before. Where the table has no such column, a name may be that of a hidden one
+(:mod:`app.predicates.binding.undecided_columns`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
+from app.predicates.binding.undecided_columns import HIDDEN_COLUMNS, ROW_ID, why_hidden, why_shown
 from app.predicates.sql.operands import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
@@ -44,17 +46,21 @@ FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a query calls the table that it filters.
+    """What a query calls the table that it filters, and what it sees of it beside its columns.
 
     Attributes:
         name: its alias, or its name; None if it has neither.
         database: its database; None behind an alias, which hides it.
         branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
+        tracks_rows: whether its rows have row ids.
+        shown_defaults: lower-case names of columns whose NULLs some readers show as another value.
     """
 
     name: str | None = None
     database: str | None = None
     branch: str | None = None
+    tracks_rows: bool = False
+    shown_defaults: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +134,7 @@ class Names:
         """What is tested: a column, or a key of a map; None where nothing is known of it.
 
         That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
-        and what can be read in two ways.
+        what can be read in two ways, and what :meth:`doubt` tells of.
 
         Args:
             column: the column.
@@ -139,8 +145,10 @@ class Names:
         """
         readings = self._known_readings(column, may_be_text=may_be_text)
         if len(readings) != 1:
-            return None
+            return ROW_ID if not readings and self._is_row_id(column) else None
         field, nested = readings[0]
+        if self.doubt_of(field) is not None:
+            return None
         keys = nested if column.key is None else (*nested, column.key)
         match keys:
             case ():
@@ -150,11 +158,36 @@ class Names:
             case _:
                 return None
 
+    def doubt(self, column: Column) -> str | None:
+        """Why nothing is decided by the values of what is tested, where the caller should know."""
+        readings = self._readings(column)
+        if readings:
+            return next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
+        hidden = self._hidden(column)
+        return None if hidden is None or self._is_row_id(column) else why_hidden(hidden)
+
+    def doubt_of(self, field: DataField) -> str | None:
+        """Why nothing is decided by the values of a column; None if it may be."""
+        # A key of a map is one of the column before the bracket.
+        name = field.name.lower()
+        shows = any(name == each or name.startswith(f"{each}[") for each in self._relation.shown_defaults)
+        return why_shown(field.name) if shows else None
+
+    def _hidden(self, column: Column) -> str | None:
+        """The hidden column that is named, or something within it; None if there is none."""
+        places = (0, *(length for length, _ in self._relation.lengths(column.parts)))
+        return next((column.parts[at] for at in places if column.parts[at].lower() in HIDDEN_COLUMNS), None)
+
+    def _is_row_id(self, column: Column) -> bool:
+        is_whole = column.key is None and column.parts[-1] == self._hidden(column)
+        return self._relation.tracks_rows and is_whole and column.parts[-1].upper() == ROW_ID.name
+
     def _known_readings(
         self, column: Column, *, may_be_text: bool
     ) -> list[tuple[DataField, tuple[str, ...]]]:
         readings = self._readings(column)
-        if not readings and column.name.upper() not in FUNCTIONS_WITHOUT_PARENTHESES:
+        is_other = self._hidden(column) is not None or column.name.upper() in FUNCTIONS_WITHOUT_PARENTHESES
+        if not readings and not is_other:
             self._refuse(column, may_be_text=may_be_text)
         for field, nested in readings:
             if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:

@@ -227,6 +227,8 @@ class _Reader:
                 betweens -= 1
             elif token.word == "BETWEEN":
                 betweens += 1
+            elif token.word == "~" and self._operands.at > start and not self._wants_value(self._operands.at):
+                self._operands.refuse("an operator of Spark, AND, OR or the end")
             self._operands.at = self._partner.get(self._operands.at, self._operands.at) + 1
         self._count.add(sum(map(_literals, self._tokens[start : self._operands.at])))
         first = self._tokens[start].start

@@ -179,11 +179,15 @@ class _TestReader:
         return Leaf(test, column, literals, self._written(), null_safe=null_safe)
 
     def _is(self, left: Operand) -> Predicate | None:
-        negated = self._operands.take("NOT")
+        negated = self._take_not()
+        behind = self._operands.next.start
         right: Operand | None = None
         if word := self._operands.take_any(_BEHIND_IS):
             right = _BEHIND_IS[word]
         elif self._operands.take("DISTINCT") and self._operands.take("FROM"):
+            # The test is <=>, which is IS NOT DISTINCT FROM.
+            self._head = f"{self._head or self._text[self._begin : behind]}NOT "
+            self._begin = behind
             negated, right = not negated, self._operands.operand()
         if right is None:
             return None

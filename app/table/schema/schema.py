@@ -26,7 +26,13 @@ from types import MappingProxyType
 from typing import Self
 
 from app.errors import CorruptMetadataError, RequestError
-from app.options.table_options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
+from app.options.table_options import (
+    BUCKET_KEY,
+    POSTPONED_BUCKETS,
+    UNBOUNDED_BUCKETS,
+    MergeEngine,
+    TableOptions,
+)
 from app.table.decoding import JsonObject
 from app.types import DataField, parse_type
 from app.types.digest import content_digest
@@ -116,6 +122,16 @@ class TableSchema:
             digest=content_digest(data),
             nbytes=_MEMORY_PER_BYTE * len(data),
         )
+
+    def with_options_of(self, other: Self) -> Self:
+        """These columns under the options of another schema of the table.
+
+        The columns of a bucket key stay: the option names them as they were called in its schema.
+        """
+        options = {name: value for name, value in other.options.values.items() if name != BUCKET_KEY}
+        if BUCKET_KEY in self.options.values:
+            options[BUCKET_KEY] = self.options.values[BUCKET_KEY]
+        return replace(self, options=TableOptions(MappingProxyType(options)))
 
     @property
     def partition_fields(self) -> tuple[DataField, ...]:

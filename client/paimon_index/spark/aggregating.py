@@ -187,6 +187,9 @@ def _adds_up(
     for field in _fields(scan.schema, _names(valued, group_by)):
         if timestamp_digits(field.type) > _MICROSECONDS:
             return False  # Spark cuts them
+    keys = _keys(answer.groups, _fields(scan.schema, group_by))
+    if len(set(keys)) < len(keys):
+        return False  # groups that Spark holds for one
     settled = (value for group in answer.groups for value in _values(group))
     return not any(isinstance(value, str) and _UNREADABLE in value for value in settled)
 
@@ -207,6 +210,14 @@ def _has_partial_results(asked: AggregateFunction, schema: Schema) -> bool:
 def _fields(schema: Schema, names: Sequence[str]) -> list[SchemaColumn]:
     by_name = {field.name: field for field in schema.fields}
     return [by_name[resolved(schema, name)] for name in names]
+
+
+def _keys(groups: Sequence[Any], columns: Sequence[SchemaColumn]) -> list[tuple[str | None, ...]]:
+    """The keys of groups of an answer, as Spark has them."""
+    return [
+        tuple(_text(group.key[column.name], char_length(column.type) or 0) for column in columns)
+        for group in groups
+    ]
 
 
 def _values(group: Any) -> list[Any]:  # noqa: ANN401 - a group of an answer
@@ -233,7 +244,7 @@ def _settled(
     """What an answer tells of each group, in columns as Spark computes them."""
     keys = _fields(schema, group_by)
     groups = [group for group in answer.groups if group.rows or not keys]
-    columns = [[_text(group.key[key.name], char_length(key.type) or 0) for group in groups] for key in keys]
+    columns = [list(values) for values in zip(*_keys(groups, keys), strict=True)] or [[] for _ in keys]
     for at, each in enumerate(aggregates):
         is_value = each["function"] in ("min", "max")
         lengths = [char_length(field.type) or 0 for field in _fields(schema, _names([each], ())) if is_value]

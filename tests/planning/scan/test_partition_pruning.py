@@ -229,6 +229,27 @@ def test_files_that_readers_do_not_see_count_whatever_is_read(
     assert (few.bytes_total, every.bytes_total, unfiltered.bytes_total) == (200, 400, 400)
 
 
+def test_every_file_that_counts_as_skipped_is_explained(
+    tmp_path: Path, cold: Callable[[], IndexService]
+) -> None:
+    made = make(
+        tmp_path,
+        [file(0, 1, level=0), file(1, 1, level=1)],
+        [file(2, 2, level=0), file(3, 2, level=1)],
+        **{"deletion-vectors.enabled": "true", "bucket": "1"},
+    )
+
+    for written, kept, skipped, invisible in (("day = 1", 1, 2, 1), ("day = 3", 0, 4, 0)):
+        plans = [made.plan(cold(), written, explain=explain) for explain in (False, True)]
+        for summary in (each.summary for each in plans):
+            assert (summary.files_kept, summary.files_skipped) == (kept, skipped)
+            assert (summary.files_invisible, summary.files_total) == (invisible, 4)
+        explained = plans[1].skipped_files
+        assert len(explained) == skipped
+        assert {each.reason for each in explained} == {SkipStep.PARTITION}
+        assert all(each.explain and each.explain[-1].outcome == "skip" for each in explained)
+
+
 def test_bytes_leave_out_files_whose_removal_is_not_read(
     tmp_path: Path, cold: Callable[[], IndexService]
 ) -> None:

@@ -247,7 +247,6 @@ x BETWEEN CASE WHEN flag AND y = 1 THEN 1 ELSE 2 END AND 5
 CASE WHEN flag AND x = 1 THEN TRUE ELSE y = 1 END
 exists(items, x -> x > y AND flag)
 extract(YEAR FROM day) = 2025
-x ~~ 1
 x ** 2 = 4
 x IS NULL = TRUE
 name = E'a'
