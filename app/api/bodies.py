@@ -59,8 +59,9 @@ TimeZone = Annotated[
     AfterValidator(_is_zone),
     Field(
         description="The time zone of the session, as spark.sql.session.timeZone has it: dates and "
-        "timestamps without a zone mean what they mean there. Absent: the service's default.",
-        examples=["America/New_York", "+05:30"],
+        "timestamps without a zone mean what they mean there. The release of the reader's rules may follow. "
+        "Absent: the service's default.",
+        examples=["America/New_York", "America/Vancouver@2025a", "+05:30"],
     ),
 ]
 Alias = Annotated[

@@ -144,12 +144,19 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="A table option, such as file-index.bitmap.columns=city; repeatable; unless given, "
-            "the table's own.",
+            help="A table option, such as file-index.bitmap.columns=city, beside the table's own; "
+            "repeatable.",
         ),
     ] = None,
     advised: Annotated[
-        bool, typer.Option("--advised", help="Build the indexes that the values of the largest file suggest.")
+        bool, typer.Option("--advised", help="Add the indexes that the values of the largest file suggest.")
+    ] = False,
+    only: Annotated[
+        bool,
+        typer.Option(
+            "--only",
+            help="With --option or --advised: take off the indexes that the table's own options name.",
+        ),
     ] = False,
     missing_only: Annotated[
         bool, typer.Option("--missing-only", help="Skip files that have any index.")
@@ -159,10 +166,12 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     job: JobOptions,
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
-    if drop and (options or advised or missing_only or rebuild):
+    if drop and (options or advised or only or missing_only or rebuild):
         raise RequestError("--drop builds nothing: leave out what says which indexes to build")
     if advised and options:
         raise RequestError("--advised and --option both say which indexes to build: give one of them")
+    if only and not (advised or options):
+        raise RequestError("--only builds just the indexes of --option or --advised: give one of them")
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     if drop:
@@ -176,6 +185,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
                 options=given,
                 partitions=chosen,
                 advised=advised,
+                only=only,
                 missing_only=missing_only,
                 rebuild=rebuild,
                 advance=advance,

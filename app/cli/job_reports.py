@@ -28,6 +28,14 @@ def print_indexes(report: IndexReport) -> None:
         print_line(f"{report.overtaken} files were removed by other commits meanwhile")
     for name, value in (report.options or {}).items():
         print_line(f"{name}={value}")
+    if report.indexes:
+        print_table(
+            ("index", "column", "files built", "kept", "taken off"),
+            [
+                (each.kind, each.column, f"{each.built:,}", f"{each.kept:,}", f"{each.taken_off:,}")
+                for each in report.indexes
+            ],
+        )
 
 
 def print_upsert(report: UpsertReport) -> None:

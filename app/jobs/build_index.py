@@ -26,10 +26,12 @@ from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
+from app.jobs.index_counts import IndexCounts, count_indexes
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
+from app.options.file_indexes import with_added
 from app.planning.request.named_partition import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
@@ -63,6 +65,7 @@ class IndexReport:
         index_bytes: of all new indexes.
         row_count: rows that were read.
         options: the table options that were built.
+        indexes: what became of each index of the files that were looked into.
     """
 
     snapshot_id: int | None = None
@@ -75,6 +78,7 @@ class IndexReport:
     index_bytes: int = 0
     row_count: int = 0
     options: Mapping[str, str] | None = None
+    indexes: tuple[IndexCounts, ...] = ()
 
 
 def build_index(  # noqa: PLR0913 - each is a choice of its own
@@ -84,6 +88,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     options: Mapping[str, str] | None = None,
     partitions: Sequence[Mapping[str, Json]] | None = None,
     advised: bool = False,
+    only: bool = False,
     missing_only: bool = False,
     rebuild: bool = False,
     advance: Advance = ignore_progress,
@@ -93,9 +98,10 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     Args:
         spark: the session.
         table: the table.
-        options: table options that say which indexes, in place of the table's own.
+        options: table options that say which indexes, beside the table's own.
         partitions: only in these, by partition column.
-        advised: the indexes that the values of the largest file suggest, in place of the table's own.
+        advised: the indexes that the values of the largest file suggest, beside the table's own.
+        only: these indexes alone, in place of the table's own, which are taken off.
         missing_only: only for files that have no index at all.
         rebuild: also for files that have the wanted indexes.
         advance: told of files.
@@ -110,9 +116,9 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     entries = list(chosen_entries(table, version, partitions))
     if advised:
         options = _advised(table, version, entries)
-    values = dict(version.schema.options.values)
-    if options is not None:
-        values = {name: text for name, text in values.items() if not _defines_index(name)} | dict(options)
+    if only and options is None:
+        raise RequestError("only says that the given options are all: give options, or advised")
+    values = _index_options(version, options or {}, only=only)
     wanted = FileIndexOptions.parse(values, {column.name: column.type for column in version.schema.fields})
     if not wanted.indexes:
         raise RequestError(
@@ -152,6 +158,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     if not is_complete:
         named = {paths[each.number].rpartition("/")[2] for each in kept if each.embedded is None}
         remove(table.writing, replace(files, named=named))
+    looked_into = [*kept, *(each for each in results if not each.is_new)]
     return IndexReport(
         snapshot_id,
         built=len(kept),
@@ -162,7 +169,18 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         index_bytes=sum(each.size_bytes for each in kept),
         row_count=sum(each.row_count for each in kept),
         options={name: text for name, text in values.items() if _defines_index(name)},
+        indexes=count_indexes(
+            version, ((chosen[each.number], tasks[each.number], each) for each in looked_into)
+        ),
     )
+
+
+def _index_options(version: Version, given: Mapping[str, str], *, only: bool) -> dict[str, str]:
+    """Options of the table with those that are given; ``only`` these, as far as they say which indexes."""
+    stored = version.schema.options.values
+    if only:
+        stored = {name: text for name, text in stored.items() if not _defines_index(name)}
+    return with_added(stored, given)
 
 
 def _beside(place: Place, paths: Iterable[str]) -> Iterator[str]:

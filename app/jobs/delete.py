@@ -155,12 +155,13 @@ class _Deletion:
     ) -> _Deletion:
         """Plans, and evaluates the condition."""
         from paimon_index.spark.questions import condition_of  # noqa: PLC0415 - comes with the extra jobs
+        from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - as above
 
         request = PlanRequest(
             SnapshotSelector(),
             filter=condition_of(spark, where),
             selection=SelectionForm.NONE,
-            time_zone=spark.conf.get("spark.sql.session.timeZone"),
+            time_zone=zone_of_session(spark),
         )
         plan = table.service.plan(version, request)
         kept = {(file.file_name, file.path) for file in plan.files}

@@ -67,6 +67,11 @@ class BuildTask:
     new_path: str
     rebuild: bool
 
+    @property
+    def wanted(self) -> frozenset[tuple[str, str]]:
+        """Column and kind of each index that the file gets."""
+        return frozenset((index.column, str(index.kind)) for index in self.options.indexes)
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
@@ -74,6 +79,7 @@ class BuiltFile:
 
     Attributes:
         number: of the file.
+        before: column and kind of each index that it had, as far as that can be read.
         is_new: whether an index was built; it had one of that kind otherwise.
         embedded: the index, if it goes into the manifest.
         size_bytes: of the index.
@@ -81,6 +87,7 @@ class BuiltFile:
     """
 
     number: int
+    before: frozenset[tuple[str, str]]
     is_new: bool
     embedded: bytes | None = None
     size_bytes: int = 0
@@ -94,8 +101,9 @@ def build_file(task: BuildTask) -> BuiltFile:
         PaimonIndexError: it cannot be built.
     """
     warehouse = task.place.open()
-    if not task.rebuild and _has_all(task, warehouse):
-        return BuiltFile(task.file.number, is_new=False)
+    before = _indexes_there(task.file, warehouse)
+    if not task.rebuild and before == task.wanted:
+        return BuiltFile(task.file.number, before, is_new=False)
     with local_file(warehouse, task.file.path) as local:
         data = DataFile.open(local)
         try:
@@ -107,6 +115,7 @@ def build_file(task: BuildTask) -> BuiltFile:
         raise CorruptIndexError("another file has the name of the new index", path=task.new_path)
     return BuiltFile(
         task.file.number,
+        before or frozenset(),
         is_new=True,
         embedded=built.content if built.in_manifest else None,
         size_bytes=len(built.content),
@@ -114,15 +123,14 @@ def build_file(task: BuildTask) -> BuiltFile:
     )
 
 
-def _has_all(task: BuildTask, warehouse: Warehouse) -> bool:
-    """Whether the file has just the indexes that it is to get; a broken one is built again."""
+def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> frozenset[tuple[str, str]] | None:
+    """Column and kind of each index of a file; None where they are broken."""
     try:
-        content = task.file.content(warehouse)
+        content = file.content(warehouse)
         there = FileIndex.read(content).entries if content is not None else {}
     except (CorruptIndexError, FileMissingError):
-        return False
-    wanted = {(index.column, str(index.kind)) for index in task.options.indexes}
-    return {(entry.column, entry.kind) for listed in there.values() for entry in listed} == wanted
+        return None
+    return frozenset((entry.column, str(entry.kind)) for listed in there.values() for entry in listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,9 +159,11 @@ def plan(
         JobError: a manifest cannot be read, or Spark gave up.
         PaimonIndexError: the table cannot be read.
     """
+    from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
+
     version = table.latest()
     _check_standing_alone(table, version)
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    zone = zone_of_session(spark)
     # What is wrong with the filter is found out here.
     predicate = read_filter(
         filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone)

@@ -86,6 +86,17 @@ def given_indexes(
     return tuple(DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed)
 
 
+def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a table and given ones, whose columns are added to those that are listed already."""
+    listed = {option: names for _, option, names in _lists(stored)}
+    added = {
+        option: ",".join([*listed[option], *(name for name in names if name not in listed[option])])
+        for _, option, names in _lists(given)
+        if listed.get(option, [""]) != [""]
+    }
+    return {**stored, **given, **added}
+
+
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
     """Bytes of the largest container that goes into the manifest.
 

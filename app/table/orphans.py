@@ -37,6 +37,8 @@ from app.table.decoding import SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
+from app.table.manifests.record_files import read_columns
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.table.references import References
 from app.table.schema.partition import escape
 from app.table.schema.schema import TableSchema
@@ -44,6 +46,7 @@ from app.table.snapshot import Snapshot
 from app.table.table import Table
 
 Parsed = TypeVar("Parsed")
+Named = TypeVar("Named")
 
 # In this order: a version moves from its snapshot to a tag, and with the tag into a branch. Listed the other
 # way round, one could be missed that moves meanwhile.
@@ -57,6 +60,8 @@ _TEMPORARY: Final = re.compile(r"\..+\.tmp", re.DOTALL)
 _BUCKET: Final = re.compile(r"bucket-(?:\d+|postpone)")
 _INDEX_FILE: Final = re.compile(r"index-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+")
 _ATTEMPTS: Final = 10
+_BESIDE: Final = RecordOf({"_FILE_NAME": "string", "_EXTRA_FILES": Nullable(ArrayOf("string"))})
+"""Of a manifest list of releases from 2.1 on: files that lie beside a manifest."""
 
 
 class OrphanKind(StrEnum):
@@ -216,9 +221,10 @@ class OrphanSearch:
                     found[name] = found.get(name, True) and may_miss
             named.update(filter(None, (version.statistics,)))
         manifests: dict[str, bool] = {}
-        for may_miss, listed in zip(lists.values(), self._read_all(lists, _manifest_names), strict=True):
-            for name in listed:
+        for may_miss, listed in zip(lists.values(), self._read_all(lists, _listed_files), strict=True):
+            for name, beside in listed:
                 manifests[name] = manifests.get(name, True) and may_miss
+                named.update(beside)
         named.update(lists, index_manifests, manifests)
 
         def data_files(content: bytes) -> list[str]:
@@ -234,10 +240,12 @@ class OrphanSearch:
             named.update(*self._read_all(names, read))
         return named
 
-    def _read_all(self, names: Mapping[str, bool], parse: Callable[[bytes], list[str]]) -> list[list[str]]:
+    def _read_all(
+        self, names: Mapping[str, bool], parse: Callable[[bytes], list[Named]]
+    ) -> list[list[Named]]:
         """What files beside the manifests name; nothing for those that are gone and may be."""
 
-        def read(item: tuple[str, bool]) -> list[str]:
+        def read(item: tuple[str, bool]) -> list[Named]:
             name, may_miss = item
             path = f"{self._directory}/manifest/{name}"
             try:
@@ -302,8 +310,11 @@ class OrphanSearch:
         )
 
 
-def _manifest_names(content: bytes) -> list[str]:
-    return [name for name, _ in ManifestList.read(content).manifests]
+def _listed_files(content: bytes) -> list[tuple[str, list[str]]]:
+    """The manifests of a list, each with the files beside it."""
+    manifests = [name for name, _ in ManifestList.read(content).manifests]
+    beside = (names or [] for names in read_columns(content, _BESIDE).objects("_EXTRA_FILES"))
+    return list(zip(manifests, beside, strict=True))
 
 
 def _index_file_names(content: bytes) -> list[str]:

@@ -268,8 +268,8 @@ def _only_instant(value: object, data_type: DataType, zone: SessionZone | None) 
     low, high = parse_instants(value, data_type, zone)
     if low != high:
         raise FilterError(
-            f"{value!r:.100} names no time zone, and that of the session is not known: give time_zone, or "
-            f"write it with an offset, such as 2025-08-01T12:30:00Z"
+            f"{value!r:.100} may be several instants in the session's time zone: write it with an offset, "
+            f"such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules"
         )
     return low
 

@@ -14,7 +14,9 @@ start of a day               the first instant of the day: midnight, or the end 
 Clocks and instants are nanoseconds since 1970-01-01T00:00 (of the clock, or in UTC). Names are those that
 ``spark.sql.session.timeZone`` takes: regions of the IANA database, the short names of ``java.time``, offsets
 (``+05:30``), and offsets behind ``UTC``, ``GMT`` or ``UT``. The rules come from the ``tzdata`` package, so
-that they are the same on every machine.
+that they are the same on every machine. Those of whoever asks may be others: ``America/Vancouver@2025a``
+says of which release of the IANA database they are, and where they may differ
+(:mod:`app.types.reader_rules`), a clock is one of several instants.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from zoneinfo import ZoneInfo
 
 from app.suggestions import hint
 from app.types.civil_time import TimestampText
+from app.types.reader_rules import DoubtfulTime, doubts_of
 from app.types.time_units import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND
 
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
@@ -40,6 +43,9 @@ _LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds()) 
 _SEARCH_STEP: Final = 6 * 3600
 """No zone changes its offset twice within so many seconds."""
 _REMEMBERED_ZONES: Final = 1024
+_NEARBY_STEP: Final = 15 * 86_400
+_NEARBY_STEPS: Final = range(-13, 14)
+"""Steps of half a month: within a year clocks go forward and back."""
 
 _ONE_DIGIT_HOUR: Final = re.compile(r"([+-])(\d):", re.ASCII)
 _ONE_DIGIT_MINUTE: Final = re.compile(r"([+-]\d\d:)(\d)$", re.ASCII)
@@ -48,6 +54,7 @@ _OFFSET: Final = re.compile(
     re.ASCII,
 )
 _PREFIXED: Final = re.compile(r"(?:UTC|GMT|UT)(?P<offset>[+-].*)?", re.ASCII)
+_RELEASE: Final = re.compile(r"(?P<zone>.*)@(?P<release>\d{4}[a-z]{1,2})", re.ASCII | re.DOTALL)
 _SHORT_NAMES: Final = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",
@@ -84,7 +91,7 @@ _SHORT_NAMES: Final = {
 class Instants(NamedTuple):
     """An instant, as far as it is known: from ``low`` to ``high``, inclusive.
 
-    The two are equal unless a wall clock was given for a session whose time zone is not known.
+    The two are equal unless a wall clock was given for a session whose time zone or rules are not known.
     """
 
     low: int
@@ -112,11 +119,32 @@ class SessionZone:
     Attributes:
         name: the name as the caller wrote it.
         fixed_seconds: the offset of a zone that is nothing else; None for a region.
+        region: its rules.
+        release: of the rules that whoever asks goes by, if he says so.
+        doubts: when these may be others than those of the region here.
     """
 
     name: str
     fixed_seconds: int | None = field(default=None, compare=False)
     region: ZoneInfo | None = field(default=None, compare=False, repr=False)
+    release: str | None = field(default=None, compare=False)
+    doubts: tuple[DoubtfulTime, ...] = field(default=(), compare=False, repr=False)
+
+    def is_certain(self, at: int) -> bool:
+        """Whether everybody has these offsets around a clock or an instant."""
+        second = at // NANOS_PER_SECOND
+        return not any(doubt.covers(second) for doubt in self.doubts)
+
+    def offsets(self, at: int) -> tuple[int, int]:
+        """The least and the greatest offset, in nanoseconds, that somebody may have around that time."""
+        second = at // NANOS_PER_SECOND
+        margins = [doubt.margin for doubt in self.doubts if doubt.covers(second)]
+        if None in margins:
+            return -MAX_OFFSET_NANOS, MAX_OFFSET_NANOS
+        nearby = [self._offset_at(second + step * _NEARBY_STEP) for step in _NEARBY_STEPS]
+        margin = max(filter(None, margins), default=0)
+        low, high = (min(nearby) - margin) * NANOS_PER_SECOND, (max(nearby) + margin) * NANOS_PER_SECOND
+        return max(low, -MAX_OFFSET_NANOS), min(high, MAX_OFFSET_NANOS)
 
     def to_instant(self, clock: int) -> int:
         """The instant of a wall clock."""
@@ -190,54 +218,74 @@ class SessionZone:
 
 
 def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:
-    """The instant of a wall clock; without a zone, every instant that it is in some zone."""
+    """The instant of a wall clock; where zone or rules are not known, every instant that it may be."""
     if zone is None:
         return Instants(clock - MAX_OFFSET_NANOS, clock + MAX_OFFSET_NANOS)
+    if not zone.is_certain(clock):
+        low, high = zone.offsets(clock)
+        return Instants(clock - high, clock - low)
     instant = zone.to_instant(clock)
     return Instants(instant, instant)
 
 
 def instants_of_day(day: int, zone: SessionZone | None) -> Instants:
-    """The first instant of a day, which is a number of days since 1970-01-01; without a zone, as above."""
-    if zone is None:
-        return instants_of_clock(day * NANOS_PER_DAY, None)
+    """The first instant of a day, which is a number of days since 1970-01-01; as far as it is known."""
+    if zone is None or not zone.is_certain(day * NANOS_PER_DAY):
+        return instants_of_clock(day * NANOS_PER_DAY, zone)
     instant = zone.start_of_day(day)
     return Instants(instant, instant)
 
 
+def clocks_of_instants(instants: Instants, zone: SessionZone | None) -> tuple[int, int]:
+    """The earliest and the latest clock that may be shown at some instants."""
+    low, high = instants
+    if zone is None:
+        return low - MAX_OFFSET_NANOS, high + MAX_OFFSET_NANOS
+    return low + zone.offsets(low)[0], high + zone.offsets(high)[1]
+
+
 def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instants:
-    """The instant of a timestamp's text: in the zone that it names, else in ``zone``.
+    """The instant of a timestamp's text: in the zone that it names, else in ``zone``, by whose rules too.
 
     Raises:
         ValueError: it names a zone that does not exist.
     """
-    return instants_of_clock(written.clock, zone if written.zone is None else session_zone(written.zone))
+    if written.zone is not None:
+        release = f"@{zone.release}" if zone is not None and zone.release is not None else ""
+        zone = session_zone(written.zone + release)
+    return instants_of_clock(written.clock, zone)
 
 
 @lru_cache(maxsize=_REMEMBERED_ZONES)
 def session_zone(name: str) -> SessionZone:
     """The zone of a name.
 
+    Args:
+        name: of the zone; the release of the reader's rules may follow: ``America/Vancouver@2025a``.
+
     Raises:
         ValueError: there is no such zone.
     """
-    written = _ONE_DIGIT_HOUR.sub(r"\g<1>0\g<2>:", name, count=1)
+    named = _RELEASE.fullmatch(name)
+    zone, release = (name, None) if named is None else (named["zone"], named["release"])
+    written = _ONE_DIGIT_HOUR.sub(r"\g<1>0\g<2>:", zone, count=1)
     written = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\g<2>", written)
     written = _SHORT_NAMES.get(written, written)
     if written == "Z":
-        return SessionZone(name, 0)
+        return SessionZone(name, 0, release=release)
     prefixed = _PREFIXED.fullmatch(written)
     offset = prefixed.group("offset") if prefixed else written
     if offset is None:
-        return SessionZone(name, 0)
+        return SessionZone(name, 0, release=release)
     if offset[:1] in ("+", "-"):
-        return SessionZone(name, _read_offset(offset))
+        return SessionZone(name, _read_offset(offset), release=release)
     if written not in _regions():
-        suggestion = hint(name, sorted(_regions())) or ": expected one such as America/New_York or +05:30"
-        raise ValueError(f"{name!r:.100} is no time zone{suggestion}")
+        suggestion = hint(zone, sorted(_regions())) or ": expected one such as America/New_York or +05:30"
+        raise ValueError(f"{zone!r:.100} is no time zone{suggestion}")
     folder, _, last = f"zoneinfo/{written}".rpartition("/")
     with resources.files("tzdata").joinpath(folder, last).open("rb") as rules:
-        return SessionZone(name, None, ZoneInfo.from_file(rules, written))
+        region = ZoneInfo.from_file(rules, written)
+    return SessionZone(name, None, region, release, doubts_of(written, release))
 
 
 def _read_offset(text: str) -> int:

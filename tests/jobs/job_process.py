@@ -3,7 +3,8 @@
 Arguments: a directory for Spark's own files, and where Spark runs.
 
 A request ``{"job": name, "warehouse": url, "table": name, "arguments": {...}}`` is answered with the job's
-report as JSON. ``{"conf": {...}}`` in it sets what the session goes by.
+report as JSON. ``{"conf": {...}}`` in it sets what the session goes by. ``{"read": {...}}`` is answered with
+the rows that ``paimon_index.spark.read_table`` gives for these arguments, ``{"rows": [...]}``.
 What a job refuses is answered with ``{"error": message, "kind": name of the exception}``.
 """
 
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from app import jobs
 from app.errors import PaimonIndexError
+from paimon_index.spark import read_table
 
 
 def main(scratch: str, master: str) -> None:
@@ -51,6 +53,8 @@ def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     for name, value in request.get("conf", {}).items():
         spark.conf.set(name, value)
+    if "read" in request:
+        return {"rows": [row.asDict() for row in read_table(spark, **request["read"]).collect()]}
     if "job" not in request:
         return {}
     table = jobs.JobTable.open(request["warehouse"], request["table"])

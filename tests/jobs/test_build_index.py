@@ -4,6 +4,7 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.partition import partition_json
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
+from tests.jobs.new_tables import make_table
 from tests.jobs.running_jobs import Jobs, job_environment, live_names, table
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.spark.environment import spark_python
@@ -100,12 +102,59 @@ def test_only_files_without_an_index_of_some_partitions(
     options = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 mb"}
 
     jobs.run("drop_index", tmp_path, table(name))
-    built = jobs.run("build_index", tmp_path, table(name), options=options, partitions=[partition])
-    rest = jobs.run("build_index", tmp_path, table(name), options=options, missing_only=True)
+    wanted = {"options": options, "only": True}
+    built = jobs.run("build_index", tmp_path, table(name), partitions=[partition], **wanted)
+    rest = jobs.run("build_index", tmp_path, table(name), missing_only=True, **wanted)
 
     assert (built["built"], built["embedded"]) == (len(inside), len(inside))
     assert rest["built"] == len(entries) - len(inside)
     assert built["options"] == {"file-index.bitmap.columns": "shelf"}
+
+
+def indexes(report: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """By kind and column: in how many files an index was built, kept and taken off."""
+    return {
+        f"{each['kind']} {each['column']}": (each["built"], each["kept"], each["taken_off"])
+        for each in report["indexes"]
+    }
+
+
+def test_given_indexes_are_added_to_those_of_the_table(jobs: Jobs, tmp_path: Path) -> None:
+    own = {"file-index.bitmap.columns": "city", "file-index.bloom-filter.columns": "city"}
+    make_table(tmp_path, "t", {"city": "STRING", "counter": "INT"}, options=own)
+    query = "SELECT concat('c', id % 3) AS city, CAST(id AS INT) AS counter FROM range(20)"
+    jobs.run("upsert", tmp_path, table("t"), paths=[], query=query)
+    files = len(live_names(tmp_path, "t"))
+    given = {"file-index.range-bitmap.columns": "counter", "file-index.bitmap.columns": "counter"}
+
+    added = jobs.run("build_index", tmp_path, table("t"), options=given)
+    assert added["options"] == own | given | {"file-index.bitmap.columns": "city,counter"}
+    assert indexes(added) == {
+        "bitmap city": (0, files, 0),
+        "bitmap counter": (files, 0, 0),
+        "bloom-filter city": (0, files, 0),
+        "range-bitmap counter": (files, 0, 0),
+    }
+    again = jobs.run("build_index", tmp_path, table("t"), options=given)
+    assert again["snapshot_id"] is None
+    assert set(indexes(again).values()) == {(0, files, 0)}
+
+    alone = {"file-index.range-bitmap.columns": "counter"}
+    only = jobs.run("build_index", tmp_path, table("t"), options=alone, only=True)
+    assert only["options"] == alone
+    assert indexes(only) == {
+        "bitmap city": (0, 0, files),
+        "bitmap counter": (0, 0, files),
+        "bloom-filter city": (0, 0, files),
+        "range-bitmap counter": (0, files, 0),
+    }
+    # What an earlier run was given is no option of the table.
+    own_again = jobs.run("build_index", tmp_path, table("t"), rebuild=True)
+    assert indexes(own_again) == {
+        "bitmap city": (files, 0, 0),
+        "bloom-filter city": (files, 0, 0),
+        "range-bitmap counter": (0, 0, files),
+    }
 
 
 def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:

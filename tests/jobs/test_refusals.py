@@ -44,7 +44,14 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
             "has no option file-index",
             "build_index",
             "append_dv32",
-            {"options": {}},
+            {"options": {}, "only": True},
+        ),
+        (
+            RequestError,
+            "only says that the given options are all",
+            "build_index",
+            "append_dv32",
+            {"only": True},
         ),
         (FilterError, "the partition of this table", "build_index", "append_orc", {"partitions": [{"a": 1}]}),
     ]

@@ -13,6 +13,7 @@ from app.deletion_vectors import VectorOptions
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
 from app.options.data_files import ALL, DataFileOptions, StatisticsMode, statistics_mode
 from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucketOptions
+from app.options.file_indexes import with_added
 from app.options.manifests import ManifestOptions
 from app.options.map_keys import split_map_key
 from app.options.memory_size import memory_size
@@ -295,3 +296,26 @@ def test_files_that_are_not_sorted_by_key_are_not_merged() -> None:
         UnsupportedFormatError, match=r"pk-clustering-override and deletion-vectors\.merge-on-read"
     ):
         check_options(options, "t")
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "columns"),
+    [
+        ("city, shelf", "counter", "city,shelf,counter"),
+        ("city", "counter,city", "city,counter"),
+        ("", "counter", "counter"),
+        (None, "counter", "counter"),
+        ("city", None, "city"),
+        # Which is refused where options are read.
+        ("city", "counter,counter", "city,counter,counter"),
+    ],
+)
+def test_columns_of_given_indexes_stand_behind_those_of_the_table(
+    stored: str | None, given: str | None, columns: str
+) -> None:
+    option = "file-index.bitmap.columns"
+    own = {"bucket": "4"} if stored is None else {"bucket": "4", option: stored}
+    found = with_added(own, {} if given is None else {option: given, "file-index.bitmap.city.version": "2"})
+
+    assert found.pop("file-index.bitmap.city.version", "2") == "2"
+    assert found == {"bucket": "4", option: columns}

@@ -5,10 +5,8 @@ answer is exact; where it is not, no value is ruled out that matches in any zone
 """
 
 import datetime as dt
-import operator
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -19,22 +17,22 @@ from app.predicates.model import BoundPredicate, Unknown, leaves
 from app.predicates.verdicts import matches
 from app.types import DataField, TypeRoot, parse_type
 from app.types.civil_time import clock_text
-from app.types.session_zone import session_zone
+from app.types.session_zone import SessionZone, session_zone
 from tests.examples import examples
+from tests.session_meaning import (
+    COLUMNS,
+    COMPARISONS,
+    MICROS,
+    ask,
+    in_list,
+    literals,
+    meanings,
+    to_instant,
+    truth,
+    values_near,
+)
 from tests.sessions import bind_json, bind_sql
 
-MICROS: Final = 1_000
-DAY: Final = 86_400_000_000 * MICROS
-EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks
-COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-COLUMNS: Final = tuple(map(parse_type, ("DATE", "TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE")))
 CHANGES: Final = (
     ("America/New_York", dt.datetime(2025, 3, 9, 2)),  # noqa: DTZ001 - a gap
     ("America/New_York", dt.datetime(2025, 11, 2, 2)),  # noqa: DTZ001 - an overlap
@@ -47,102 +45,9 @@ CHANGES: Final = (
 )
 
 
-class Written(NamedTuple):
-    """A literal: ``of`` is the type that Spark gives it, ``clock`` what is written."""
-
-    of: TypeRoot
-    sql: str
-    clock: dt.datetime
-
-
-def nanos(clock: dt.datetime) -> int:
-    return (clock - EPOCH) // dt.timedelta(microseconds=1) * MICROS
-
-
-def naive(value: int) -> dt.datetime:
-    return EPOCH + dt.timedelta(microseconds=value // MICROS)
-
-
-def to_instant(clock: dt.datetime, zone: ZoneInfo) -> int:
-    """Spark's cast of TIMESTAMP_NTZ to TIMESTAMP."""
-    offset = clock.replace(tzinfo=zone).utcoffset()
-    assert offset is not None
-    return nanos(clock - offset)
-
-
-@cache
-def start_of_day(day: dt.date, zone: ZoneInfo) -> int:
-    """Spark's cast of DATE to TIMESTAMP, found by looking at every half an hour."""
-    step = dt.timedelta(minutes=30)
-    at = dt.datetime.combine(day, dt.time(), dt.UTC) - dt.timedelta(hours=26)
-    while at.astimezone(zone).date() < day:
-        at += step
-    return nanos(at.replace(tzinfo=None))
-
-
-def truth(column: TypeRoot, value: int, symbol: str, literal: Written, zone: ZoneInfo) -> bool:
-    """Whether Spark finds ``value symbol literal`` true in a session of ``zone``."""
-    compare = COMPARISONS[symbol]
-    if TypeRoot.TIMESTAMP_LTZ in (column, literal.of):
-        match column:
-            case TypeRoot.DATE:
-                left = start_of_day((EPOCH + dt.timedelta(days=value)).date(), zone)
-            case TypeRoot.TIMESTAMP:
-                left = to_instant(naive(value), zone)
-            case _:
-                left = value
-        is_date = literal.of is TypeRoot.DATE
-        right = start_of_day(literal.clock.date(), zone) if is_date else to_instant(literal.clock, zone)
-        return compare(left, right)
-    return compare(value * DAY if column is TypeRoot.DATE else value, nanos(literal.clock))
-
-
-def meanings(column: TypeRoot, value: int, symbol: str, literal: Written, zone: ZoneInfo) -> set[bool]:
-    """What Spark finds with and without its rule UnwrapCastInBinaryComparison."""
-    found = {truth(column, value, symbol, literal, zone)}
-    if column is TypeRoot.TIMESTAMP_LTZ or literal.of is not TypeRoot.TIMESTAMP_LTZ:
-        return found
-    instant = to_instant(literal.clock, zone)
-    clock = naive(instant).replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
-    compare = COMPARISONS[symbol]
-    if column is TypeRoot.TIMESTAMP and to_instant(clock, zone) == instant:
-        found.add(compare(value, nanos(clock)))
-    if column is TypeRoot.DATE and start_of_day(clock.date(), zone) == instant:
-        found.add(compare(value, (clock.date() - EPOCH.date()).days))
-    return found
-
-
-@st.composite
-def literals(draw: st.DrawFn, around: dt.datetime) -> Written:
-    clock = around + dt.timedelta(minutes=draw(st.sampled_from(range(-150, 151, 15))))
-    text = clock.isoformat(" ")
-    match draw(st.sampled_from(["DATE", "TIMESTAMP_NTZ", "TIMESTAMP", "TIMESTAMP_LTZ", "CAST"])):
-        case "DATE":
-            midnight = dt.datetime.combine(clock.date(), dt.time())
-            return Written(TypeRoot.DATE, f"DATE '{clock.date()}'", midnight)
-        case "TIMESTAMP_NTZ":
-            return Written(TypeRoot.TIMESTAMP, f"TIMESTAMP_NTZ '{text}'", clock)
-        case "CAST":
-            cast = f"CAST(TIMESTAMP_NTZ '{text}' AS TIMESTAMP)"
-            return Written(TypeRoot.TIMESTAMP_LTZ, cast, clock)
-        case name:
-            return Written(TypeRoot.TIMESTAMP_LTZ, f"{name} '{text}'", clock)
-
-
-def values_near(root: TypeRoot, zone: str, around: dt.datetime) -> list[int]:
-    if root is TypeRoot.DATE:
-        day = (around.date() - EPOCH.date()).days
-        return list(range(day - 3, day + 4))
-    middle = nanos(around) if root is TypeRoot.TIMESTAMP else to_instant(around, ZoneInfo(zone))
-    minutes = {*range(-26 * 60, 26 * 60 + 1, 60), *range(-300, 301, 15)}
-    # Meanings may differ in a stretch that ends at such a value, and holds none.
-    return [
-        middle + at * 60_000_000 * MICROS + aside for at in sorted(minutes) for aside in (-MICROS, 0, MICROS)
-    ]
-
-
-def ask(bound: BoundPredicate, value: int) -> bool | None:
-    return matches(bound, {0: value})
+def settled(name: str) -> SessionZone:
+    """A zone whose rules are the same for everybody."""
+    return replace(session_zone(name), name=f"{name} by our rules", doubts=())
 
 
 CASES: Final = st.sampled_from(CHANGES).flatmap(
@@ -157,11 +62,11 @@ def test_a_comparison_is_exact_where_the_zone_is_known(
 ) -> None:
     (name, around), literal, _ = case
     condition = f"{negation}c {symbol} {literal.sql}"
-    bound = bind_sql(condition, [DataField(0, "c", column)], session_zone(name))
+    bound = bind_sql(condition, [DataField(0, "c", column)], settled(name))
 
     in_doubt = any(isinstance(leaf, Unknown) for leaf in leaves(bound))
     differ = False
-    for value in values_near(column.root, name, around):
+    for value in values_near(column.root, ZoneInfo(name), around):
         found = {
             each is not bool(negation)
             for each in meanings(column.root, value, symbol, literal, ZoneInfo(name))
@@ -195,9 +100,9 @@ def test_ranges_and_lists_are_exact_where_the_zone_is_known(column: Any, case: A
         if test == "BETWEEN"
         else f"{test} ({first.sql}, {second.sql})"
     )
-    bound = bind_sql(f"c {listed}", [DataField(0, "c", column)], session_zone(name))
+    bound = bind_sql(f"c {listed}", [DataField(0, "c", column)], settled(name))
     in_doubt = any(isinstance(leaf, Unknown) for leaf in leaves(bound))
-    for value in values_near(column.root, name, around):
+    for value in values_near(column.root, ZoneInfo(name), around):
         if test == "BETWEEN":
             expected = truth(column.root, value, ">=", first, zone) and truth(
                 column.root, value, "<=", second, zone
@@ -209,23 +114,6 @@ def test_ranges_and_lists_are_exact_where_the_zone_is_known(column: Any, case: A
         assert answer is expected or in_doubt, (listed, name, value)
 
 
-def in_list(column: TypeRoot, value: int, listed: tuple[Written, ...], zone: ZoneInfo) -> bool:
-    """IN casts all of the list, and the column, to one type."""
-    if TypeRoot.TIMESTAMP_LTZ not in {column, *(each.of for each in listed)}:
-        return any(truth(column, value, "=", each, zone) for each in listed)
-    alike = [
-        each if each.of is TypeRoot.DATE else each._replace(of=TypeRoot.TIMESTAMP_LTZ) for each in listed
-    ]
-    if column is TypeRoot.TIMESTAMP_LTZ:
-        return any(truth(column, value, "=", each, zone) for each in alike)
-    left = (
-        start_of_day((EPOCH + dt.timedelta(days=value)).date(), zone)
-        if column is TypeRoot.DATE
-        else to_instant(naive(value), zone)
-    )
-    return any(truth(TypeRoot.TIMESTAMP_LTZ, left, "=", each, zone) for each in alike)
-
-
 @examples(150)
 @given(st.sampled_from(COLUMNS), CASES, st.sampled_from(sorted(COMPARISONS)), st.sampled_from(["", "NOT "]))
 def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
@@ -235,7 +123,7 @@ def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
     condition = f"{negation}c {symbol} {literal.sql}"
     bound = bind_sql(condition, [DataField(0, "c", column)], None)
 
-    for value in values_near(column.root, name, around):
+    for value in values_near(column.root, ZoneInfo(name), around):
         for each in meanings(column.root, value, symbol, literal, ZoneInfo(name)):
             assert ask(bound, value) in (None, each is not bool(negation)), (condition, name, value)
     zones_matter = TypeRoot.TIMESTAMP_LTZ in (column.root, literal.of)

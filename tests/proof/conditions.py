@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +205,30 @@ class Joined:
         return any(child.pads for child in self.children)
 
 
-Condition: TypeAlias = Single | Written | Joined
+class Other(Protocol):
+    """A condition of another module, as SQL alone can have it."""
+
+    @property
+    def has_sql(self) -> bool:
+        """True."""
+
+    @property
+    def pads(self) -> bool:
+        """Whether the engine and Spark disagree on it."""
+
+    @property
+    def json(self) -> None:
+        """There is none."""
+
+    @property
+    def sql(self) -> str:
+        """As Spark SQL."""
+
+    def truths(self, codes: NDArray[np.int16]) -> Truths:
+        """What it is for rows of codes, shape (rows, columns)."""
+
+
+Condition: TypeAlias = Single | Written | Joined | Other
 
 
 def quoted(name: str) -> str:

@@ -20,10 +20,16 @@ from app.errors import (
 from app.storage import Maintenance, Warehouse
 from app.storage.writing import Writing
 from app.table import Catalog, OrphanKind, Orphans, OrphanSearch
+from app.table.avro.writing import write_avro
 from app.table.commits import Changes, CommitKind, Committer
+from app.table.commits.manifest_writing import Outline, listed, write_manifest
+from app.table.manifests.manifest_list import RECORD
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.schema.schema import TableSchema
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.golden_versions import VersionTable, version_tables
 from tests.s3_server import serve
+from tests.table.entries import entry
 from tests.table.index_tables import (
     DAY,
     MANIFEST_LISTS,
@@ -168,6 +174,23 @@ def test_what_a_version_names_is_in_use(table: IndexTable, reader_of: ReaderOf, 
     table.version(version, manifest)
 
     assert find(table, reader_of) == sorted([stray, stray_manifest])
+
+
+def test_files_beside_a_manifest_are_in_use(table: IndexTable, reader_of: ReaderOf) -> None:
+    """As release 2.1 writes them, and names them in the manifest list."""
+    beside, stray = (f"manifest-{at}.avro.sidecar" for at in (1, 2))
+    content = write_manifest([entry()], "null")
+    table.write("manifest/manifest-1", content)
+    for name in (beside, stray):
+        table.write(f"manifest/{name}", b"blocks")
+    schema = TableSchema.read((table.directory / "schema" / "schema-0").read_bytes())
+    record = listed("manifest-1", len(content), Outline.of([entry()]), schema)
+    fields = RecordOf({**RECORD.fields, "_EXTRA_FILES": Nullable(ArrayOf("string"))})
+    records = [record | {"_EXTRA_FILES": names} for names in ([beside], None)]
+    table.write(f"manifest/{MANIFEST_LISTS[1]}", write_avro(records, fields, "null"))
+    table.version("snapshot/snapshot-1", None)
+
+    assert find(table, reader_of) == [f"manifest/{stray}"]
 
 
 @pytest.mark.parametrize(

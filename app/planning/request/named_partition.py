@@ -21,7 +21,7 @@ class NamedPartition:
 
     Attributes:
         fields: the partition columns of the table.
-        values: their values; :class:`Instants` where a wall clock was given and nobody knows its time zone.
+        values: their values; :class:`Instants` where a wall clock was given that may be several of them.
     """
 
     fields: tuple[DataField, ...]
@@ -52,8 +52,8 @@ class NamedPartition:
         for field, value in zip(self.fields, self.values, strict=True):
             if isinstance(value, Instants):
                 raise FilterError(
-                    f"{field.name} is an instant, but its value names no time zone: give time_zone, or write "
-                    f"the value with an offset",
+                    f"{field.name} is an instant, and its value may be several of them: write it with an "
+                    f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
                     column=field.name,
                 )
             found.append(value)

@@ -219,10 +219,11 @@ class EvaluateRequest:
 
 
 WITHOUT_TIME_ZONE: Final = (
-    "a date or timestamp of the request depends on the session's time zone, which is not known: all is "
-    "kept that would match in some zone; give time_zone to narrow the answer"
+    "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
+    "are not known: all is kept that would match in some zone or by some rules; give time_zone, with the "
+    "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
 )
-"""The warning of an answer whose filter needs a time zone that nobody gave."""
+"""The warning of an answer whose filter needs a time zone, or rules of it, that nobody gave."""
 _MOST_NOT_READ: Final = 20
 
 

@@ -58,7 +58,7 @@ class Doubt(Enum):
     """Why it is not certain what a literal means."""
 
     TIME_ZONE = "time zone"
-    """It is a wall clock of a session whose time zone is not known."""
+    """It is a wall clock of a session of which the time zone, or the rules of the zone, are not known."""
     MEANING = "meaning"
     """Settings of the session decide what it is compared as."""
 

@@ -29,7 +29,7 @@ compares the column with the instant as a clock or a date, if that becomes the s
 ``UnwrapCastInBinaryComparison``). Where the two differ, both are covered and nothing is proven.
 
 Where the time zone is not known, a wall clock stands for every instant that it is in some zone: 18 hours to
-either side.
+either side. Where others may have other rules of a zone, it stands for every instant that it is by some.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from app.predicates.unbound import Literal, LiteralKind
 from app.types import DataType, TypeRoot
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import (
-    MAX_OFFSET_NANOS,
     Instants,
     SessionZone,
+    clocks_of_instants,
     instants_of_clock,
     instants_of_day,
     instants_of_text,
@@ -101,7 +101,7 @@ def shown_twice(literal: Literal, zone: SessionZone | None) -> Place | None:
     In a list, some of Spark's modes compare the text of each instant, which is then that of both.
     """
     read = cast_timestamp(str(literal.value)) if literal.kind is LiteralKind.STRING else None
-    if zone is None or read is None or read.zone is not None:
+    if zone is None or read is None or read.zone is not None or not zone.is_certain(read.clock):
         return None
     shown = zone.to_instants(read.clock)
     if len(shown) <= 1:
@@ -201,8 +201,8 @@ def place_among_instants(instants: Instants) -> Place:
 
 def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
     """The place of an instant in a column of wall clocks."""
-    if zone is None or instants.low != instants.high:
-        return _open(*_everywhere(*instants))
+    if zone is None or not _is_certain(instants, zone):
+        return _open(*clocks_of_instants(instants, zone))
     instant = instants.low
     nearby = zone.shifts(instant - _NEARBY_DAYS * NANOS_PER_DAY, instant + _NEARBY_DAYS * NANOS_PER_DAY)
     less: list[Stretch] = []
@@ -225,15 +225,15 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
 
 def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
     """The place of an instant in a column of dates."""
-    low, high = instants
-    if zone is None or low != high:
-        first, last = _everywhere(low, high)
+    if zone is None or not _is_certain(instants, zone):
+        first, last = clocks_of_instants(instants, zone)
         return Regions(
             (Stretch(None, -(-last // NANOS_PER_DAY)),),
             (Stretch(-(-first // NANOS_PER_DAY), last // NANOS_PER_DAY + 1),),
             (Stretch(first // NANOS_PER_DAY + 1, None),),
             Doubt.TIME_ZONE,
         )
+    low = instants.low
     shown = zone.to_clock(low) // NANOS_PER_DAY
     nearby = range(shown - _NEARBY_DAYS, shown + _NEARBY_DAYS)
     starts = [zone.start_of_day(day) for day in nearby]
@@ -248,9 +248,9 @@ def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
     return either(regions, Exact(shown))
 
 
-def _everywhere(low: int, high: int) -> Instants:
-    """The earliest and the latest clock that is shown at some instants in any zone."""
-    return Instants(low - MAX_OFFSET_NANOS, high + MAX_OFFSET_NANOS)
+def _is_certain(instants: Instants, zone: SessionZone) -> bool:
+    """Whether there is one instant, and everybody sees the same clock of the zone around it."""
+    return instants.low == instants.high and zone.is_certain(instants.low)
 
 
 def _open(low: int, high: int) -> Regions:

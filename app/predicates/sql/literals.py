@@ -76,8 +76,10 @@ def cast_to_time(literal: Literal, type_name: str, position: int, zone: SessionZ
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             if type_name not in ("DATE", "TIMESTAMP_NTZ"):
                 return Literal(LiteralKind.TIMESTAMP_LTZ, instants, position)
-            # Without a zone no clock is known, and the range of what it could be is no literal.
-            return None if zone is None else _of_clock(zone.to_clock(instants.low), type_name, position, zone)
+            # The range of what the clock could be is no literal.
+            if zone is None or instants.low != instants.high or not zone.is_certain(instants.low):
+                return None
+            return _of_clock(zone.to_clock(instants.low), type_name, position, zone)
         case _:
             return None
 

@@ -65,7 +65,7 @@ PRIMITIVES = {
     "bytes": (1, 4),
     "string": (1, 4),
 }
-_WIDENED = {"long": "int", "double": "float"}
+_WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
 _OFFSET_BYTES = 4
 _MAX_NODES = 2_000
 MAX_DEPTH = 32

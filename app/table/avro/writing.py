@@ -6,7 +6,9 @@ fields that can be null are null by default; a block is closed once it has 64,00
 
 Records are also copied from file to file as they are encoded. What a reader here does not know of, a field of
 a later release perhaps, comes along, and nothing is decoded but the records of blocks that stay in part:
-where one record ends and the next begins, only decoding tells.
+where one record ends and the next begins, only decoding tells. Where records of several files come into one,
+they are read whole instead (:mod:`app.table.avro.whole_records`), and such fields are written behind those
+that are known.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from __future__ import annotations
 import io
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, assert_never
 
@@ -26,8 +27,9 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
 from app.table.avro.blocks import Block, encode_long
 from app.table.avro.container import MAGIC, SYNC_BYTES, open_encoded
+from app.table.avro.whole_records import decode_block, parsed
 from app.table.records.codecs import WrittenCodec, compress
-from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
+from app.table.records.expected import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 
 _NAME: Final = "record"
@@ -50,7 +52,7 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
     """A whole file.
 
     Args:
-        records: each with a value for every field.
+        records: each with a value for every field that cannot be null.
         fields: of a record, in order.
         compression: as the option ``manifest.compression`` names it: ``zstd``, ``deflate``, ``snappy`` or
             ``null``.
@@ -138,6 +140,8 @@ def _describe(expected: Expected, name: str) -> Any:  # noqa: ANN401 - an Avro s
             return {"type": "array", "items": _describe(items, name)}
         case RecordOf():
             return {"type": "record", "name": name, "fields": _describe_fields(expected, name)}
+        case AsWritten(schema):
+            return orjson.loads(schema)
         case _:
             assert_never(expected)
 
@@ -171,12 +175,20 @@ def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]
             return [_array(list(islice(encoded, len(value)))) for value in values]
         case RecordOf(fields):
             columns = [
-                _encode([value[field] for value in values], each, f"{name}_{field}")
+                _encode([value.get(field) for value in values], each, f"{name}_{field}")
                 for field, each in fields.items()
             ]
             return list(map(b"".join, zip(*columns, strict=True)))
+        case AsWritten(schema):
+            return [_as_written(value, schema) for value in values]
         case _:
             assert_never(expected)
+
+
+def _as_written(value: Any, schema: bytes) -> bytes:  # noqa: ANN401 - whatever its writer knows
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, parsed(schema), value)
+    return stream.getvalue()
 
 
 def _array(items: Sequence[bytes]) -> bytes:
@@ -249,20 +261,6 @@ def copy_records(
 
 def _some_of(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
     """Some records of a block, as they are encoded."""
-    stream, parsed = io.BytesIO(block.expanded), _parsed(schema)
-    ends = []
-    try:
-        for _ in range(block.count):
-            fastavro.schemaless_reader(stream, parsed, None)
-            ends.append(stream.tell())
-    except Exception as error:
-        raise CorruptMetadataError(f"records cannot be decoded: {error}", offset=block.offset) from error
-    if ends[-1] != len(block.expanded):
-        raise CorruptMetadataError("a block has more than the records it claims", offset=block.offset)
+    ends = [end for _, end in decode_block(block, schema)]
     view, starts = memoryview(block.expanded), [0, *ends[:-1]]
     return b"".join(view[starts[row] : ends[row]] for row in np.flatnonzero(copied).tolist())
-
-
-@lru_cache(maxsize=16)
-def _parsed(schema: bytes) -> Any:  # noqa: ANN401 - the library's own form of a schema
-    return fastavro.parse_schema(orjson.loads(schema))

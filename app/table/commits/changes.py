@@ -278,23 +278,37 @@ def identity(entry: ManifestEntry) -> Identity:
 
 def live_entries(manifests: Sequence[Manifest], names: Iterable[str]) -> dict[Identity, ManifestEntry]:
     """The files of a snapshot that have one of some names."""
-    return {identity(entry): entry for entry in _named(manifests, live_rows(manifests), names)}
+    return {identity(entry): entry for _, _, entry in _named(manifests, live_rows(manifests), names)}
 
 
 def removed_identities(manifests: Sequence[Manifest], names: Iterable[str]) -> set[Identity]:
     """The identities of files of some names that the manifests of a snapshot remove."""
     rows = [np.flatnonzero(manifest.kinds == FileKind.DELETE) for manifest in manifests]
-    return {identity(entry) for entry in _named(manifests, rows, names)}
+    return {identity(entry) for _, _, entry in _named(manifests, rows, names)}
+
+
+def live_places(
+    manifests: Sequence[Manifest], entries: Iterable[ManifestEntry]
+) -> dict[int, dict[int, ManifestEntry]]:
+    """Where some files of a snapshot stand: by the number of a manifest and of its record."""
+    wanted = {identity(entry) for entry in entries}
+    names = {name for _, _, _, name, *_ in wanted}
+    found: dict[int, dict[int, ManifestEntry]] = {}
+    for number, row, entry in _named(manifests, live_rows(manifests), names):
+        if identity(entry) in wanted:
+            found.setdefault(number, {})[row] = entry
+    return found
 
 
 def _named(
     manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
-) -> Iterator[ManifestEntry]:
-    """The entries among some rows of each manifest that have one of some names."""
+) -> Iterator[tuple[int, int, ManifestEntry]]:
+    """The entries among some rows of each manifest that have one of some names, and where they stand."""
     wanted = pa.array([name.encode() for name in names], pa.large_binary())
-    for manifest, chosen in zip(manifests, rows, strict=True):
+    for number, (manifest, chosen) in enumerate(zip(manifests, rows, strict=True)):
         of_manifest = manifest.file_names.take(chosen).to_arrow()
-        yield from map(manifest.entry, chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist())
+        for row in chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist():
+            yield number, row, manifest.entry(row)
 
 
 def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:

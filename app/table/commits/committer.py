@@ -20,9 +20,10 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import orjson
 import tenacity
@@ -45,16 +46,18 @@ from app.table.commits.manifest_writing import (
     listed,
     manifest_options,
     manifests_of,
-    write_manifest,
 )
 from app.table.commits.merging import merge_manifests
+from app.table.commits.rewritten_entries import RewrittenEntries
 from app.table.decoding import SNAPSHOT_BYTES, read_small
-from app.table.manifests.index_manifest import IndexManifest, combine
+from app.table.manifests.index_manifest import write_combined
 from app.table.manifests.manifest import Manifest
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import Table
 from app.types.digest import content_digest
+
+Content = TypeVar("Content")
 
 _log = logging.getLogger("paimon_index.commits")
 
@@ -64,7 +67,18 @@ _BATCH_IDENTIFIER: Final = (1 << 63) - 1
 _ATTEMPTS: Final = 30
 _FIRST_WAIT_SECONDS: Final = 0.01
 _MAX_WAIT_SECONDS: Final = 2.0
-_INHERITED: Final = ("watermark", "nextRowId")
+_OF_ONE_COMMIT: Final = frozenset(
+    {
+        "uuid",
+        "writerVersion",
+        "operation",
+        "properties",
+        "changelogManifestList",
+        "changelogManifestListSize",
+        "changelogRecordCount",
+    }
+)
+"""What the engine gives for each snapshot anew. The highest sequence number may be among the properties."""
 
 
 class LostRaceError(CommitConflictError):
@@ -178,14 +192,20 @@ class _Attempt:
         self.changes.check(manifests, index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
-            combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)
-            index_manifest = self._write("index-manifest", combined.write(options.compression))[0]
+            before = None if index_manifest is None else self._read(index_manifest)
+            combined = write_combined(before, self.changes.index_files, mode, options.compression)
+            index_manifest = self._write("index-manifest", combined)[0]
+        listed_before = self._listed(resolved)
+        rewritten = RewrittenEntries.read(
+            self.changes.files, manifests, partial(self._read_manifests, listed_before)
+        )
         own = []
         for entries in manifests_of(self.changes.files, options.target_bytes):
-            content = write_manifest(entries, options.compression)
+            content = rewritten.write(entries, options.compression)
             own.append(self._write_manifest(content, Outline.of(entries), resolved.schema))
         base = self._write(
-            "manifest-list", self._base(resolved, manifests, options).write(options.compression)
+            "manifest-list",
+            self._base(listed_before, manifests, options, resolved.schema).write(options.compression),
         )
         delta = self._write("manifest-list", ListedManifests(tuple(own)).write(options.compression))
         document = self._document(resolved) | {
@@ -210,34 +230,49 @@ class _Attempt:
                     return following
         return None
 
-    def _base(
-        self, resolved: ResolvedSnapshot, manifests: Sequence[Manifest], options: ManifestOptions
-    ) -> ListedManifests:
-        """All manifests of the latest snapshot, some of them merged."""
+    def _listed(self, resolved: ResolvedSnapshot) -> ListedManifests:
+        """All manifests of the latest snapshot."""
         snapshot = resolved.snapshot
         if snapshot is None:
             return ListedManifests()
-        records: list[dict[str, Any]] = []
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            records += ListedManifests.read(self._read(name)).records
-        if not self.merges:
-            return ListedManifests(tuple(records))
-        names, sizes = ([each[field] for each in records] for field in ("_FILE_NAME", "_FILE_SIZE"))
-        merged = merge_manifests(
-            sizes,
-            manifests,
-            options,
-            lambda numbers: self._warehouse.readers.map(
-                lambda number: self._read(names[number]), numbers, size_of=lambda number: sizes[number]
-            ),
+        base, delta = (
+            ListedManifests.read(self._read(name))
+            for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         )
-        return ListedManifests(
-            tuple(
-                records[each]
-                if isinstance(each, int)
-                else self._write_manifest(each.content, each.manifest, resolved.schema)
-                for each in merged
-            )
+        return base.followed_by(delta)
+
+    def _base(
+        self,
+        before: ListedManifests,
+        manifests: Sequence[Manifest],
+        options: ManifestOptions,
+        schema: TableSchema,
+    ) -> ListedManifests:
+        """The manifests of the latest snapshot, some of them merged."""
+        if not self.merges:
+            return before
+        sizes = [each["_FILE_SIZE"] for each in before.records]
+        merged = merge_manifests(
+            sizes, manifests, options, lambda numbers: self._read_manifests(before, numbers, bytes)
+        )
+        records = tuple(
+            before.records[each]
+            if isinstance(each, int)
+            else self._write_manifest(each.content, each.manifest, schema)
+            for each in merged
+        )
+        # What is said of a manifest that was merged is not said of the one that it became.
+        return ListedManifests(records, before.followed_by(ListedManifests()).fields)
+
+    def _read_manifests(
+        self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], Content]
+    ) -> list[Content]:
+        """What a function makes of each of some manifests."""
+        records = before.records
+        return self._warehouse.readers.map(
+            lambda number: read(self._read(records[number]["_FILE_NAME"])),
+            numbers,
+            size_of=lambda number: records[number]["_FILE_SIZE"],
         )
 
     def _read(self, name: str) -> bytes:
@@ -252,9 +287,9 @@ class _Attempt:
         """The snapshot without what stands in files of its own."""
         previous = self._previous(resolved)
         row_count = self.changes.row_count
-        document = {name: previous.get(name) for name in _INHERITED}
-        if previous.get("schemaId") == resolved.schema.id:
-            document["statistics"] = previous.get("statistics")
+        document = {name: value for name, value in previous.items() if name not in _OF_ONE_COMMIT}
+        if previous.get("schemaId") != resolved.schema.id:
+            document["statistics"] = None
         return document | {
             "version": _VERSION,
             "id": previous.get("id", 0) + 1,

@@ -9,7 +9,7 @@ name, and the engine's expiration of snapshots deletes what an entry removes unl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -17,11 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.options.manifests import ManifestOptions
+from app.table.avro.whole_records import united
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FILE_RECORD, RECORD, DataFileMeta, FileKind, ManifestEntry
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
-from app.table.manifests.record_files import read_columns
+from app.table.manifests.record_files import read_whole
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.columns import OptionalIntegers
 from app.table.records.expected import Nullable, RecordOf
@@ -63,13 +64,15 @@ def manifest_options(table: str, schema: TableSchema) -> ManifestOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListedManifests:
-    """The whole records of a manifest list, to be listed again.
+    """The whole records of manifest lists, to be listed again.
 
     Attributes:
         records: by field.
+        fields: of the records.
     """
 
     records: tuple[dict[str, Any], ...] = ()
+    fields: RecordOf = field(default=RECORD_OF_LIST, repr=False)
 
     @classmethod
     def read(cls, data: Buffer) -> ListedManifests:
@@ -78,11 +81,16 @@ class ListedManifests:
         Raises:
             CorruptMetadataError: the bytes are no manifest list.
         """
-        columns = read_columns(data, RECORD_OF_LIST)
-        by_field = {name: columns.objects(name) for name in RECORD_OF_LIST.fields}
-        return cls(
-            tuple(dict(zip(by_field, values, strict=True)) for values in zip(*by_field.values(), strict=True))
-        )
+        whole = read_whole(data, RECORD_OF_LIST)
+        return cls(tuple(whole.records), whole.fields)
+
+    def followed_by(self, other: ListedManifests) -> ListedManifests:
+        """The records of both.
+
+        Raises:
+            UnsupportedFormatError: a field that is not known here has two types.
+        """
+        return ListedManifests((*self.records, *other.records), united(self.fields, other.fields))
 
     def write(self, compression: str) -> bytes:
         """The manifest list.
@@ -90,7 +98,7 @@ class ListedManifests:
         Raises:
             UnsupportedFormatError: there is no such compression.
         """
-        return write_avro(self.records, RECORD_OF_LIST, compression)
+        return write_avro(self.records, self.fields, compression)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +136,7 @@ def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
         RequestError: a value does not fit its field.
         UnsupportedFormatError: there is no such compression.
     """
-    return write_avro(map(_record, entries), MANIFEST, compression)
+    return write_avro(map(entry_record, entries), MANIFEST, compression)
 
 
 def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSchema) -> dict[str, Any]:
@@ -184,7 +192,8 @@ def _size(file: DataFileMeta) -> int:
     )
 
 
-def _record(entry: ManifestEntry) -> dict[str, object]:
+def entry_record(entry: ManifestEntry) -> dict[str, object]:
+    """An entry by field."""
     file = entry.file
     return {
         "_VERSION": _VERSION,

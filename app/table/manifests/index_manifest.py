@@ -46,9 +46,10 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CommitConflictError, CorruptMetadataError
+from app.table.avro.whole_records import united
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
-from app.table.manifests.record_files import check_version, read_columns
+from app.table.manifests.record_files import check_version, read_columns, read_whole
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.table.schema.schema import BucketMode
@@ -278,6 +279,30 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
             entries.pop(_key(entry, mode), None)
             entries[_key(entry, mode)] = entry
     return IndexManifest(tuple(entries.values()))
+
+
+def write_combined(
+    previous: Buffer | None, changes: Sequence[IndexEntry], mode: BucketMode, compression: str
+) -> bytes:
+    """The file of :func:`combine`. Of entries that are left it has all that their writers wrote.
+
+    Args:
+        previous: the file of the latest snapshot; None if it has none.
+        changes: as above.
+        mode: as above.
+        compression: as of :meth:`IndexManifest.write`.
+
+    Raises:
+        CommitConflictError: as above.
+        CorruptMetadataError: as above, or the file is damaged.
+        UnsupportedFormatError: as of :meth:`IndexManifest.read` and :meth:`IndexManifest.write`.
+    """
+    if previous is None:
+        return combine(IndexManifest(()), changes, mode).write(compression)
+    before, whole = IndexManifest.read(previous), read_whole(previous, _FIELDS)
+    written = {id(entry): record for entry, record in zip(before.entries, whole.records, strict=True)}
+    records = (written.get(id(entry)) or _record(entry) for entry in combine(before, changes, mode).entries)
+    return write_avro(records, united(whole.fields, _FIELDS), compression)
 
 
 def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:

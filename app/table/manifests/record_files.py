@@ -21,6 +21,8 @@ import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
+from app.table.avro import whole_records
+from app.table.avro.whole_records import WholeRecords
 from app.table.columnar.records import KINDS, read_columnar
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import RecordOf
@@ -42,6 +44,18 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """
     kind = _columnar_kind(data)
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
+
+
+def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
+    """All records of a file with all of their fields; arguments and errors as above.
+
+    Of ORC and Parquet the expected fields are all: the releases that write other ones write Avro alone.
+    """
+    if _columnar_kind(data) is None:
+        return whole_records.read_whole(data, expected)
+    columns = read_columns(data, expected)
+    values = zip(*(columns.objects(name) for name in expected.fields), strict=True)
+    return WholeRecords(expected, [dict(zip(expected.fields, each, strict=True)) for each in values])
 
 
 def _columnar_kind(data: Buffer) -> str | None:

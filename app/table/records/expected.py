@@ -28,4 +28,15 @@ class RecordOf:
     fields: Mapping[str, Expected]
 
 
-Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    """A simple type of which nothing is expected: that of a field which only the writer of a file knows.
+
+    Attributes:
+        schema: as the writer described it, JSON.
+    """
+
+    schema: bytes
+
+
+Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf | AsWritten"

@@ -21,6 +21,7 @@ from paimon_index.spark.frames import quoted
 from paimon_index.spark.questions import PythonShare, ask, needed, other_meaning, resolved
 from paimon_index.spark.reading import matching_rows, read_table
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
+from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     check_session_options(spark, TableName.parse(table))
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     if where is None or _is_text_of_service(spark, where):
-        access, zone = StoreAccess(spark), spark.conf.get("spark.sql.session.timeZone")
+        access, zone = StoreAccess(spark), zone_of_session(spark)
         try:
             with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
                 answer = client.aggregate(

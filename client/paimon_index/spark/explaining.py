@@ -14,6 +14,7 @@ from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask, condition_of, pinned
 from paimon_index.spark.refusals import READERS, check_session, check_word
+from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def explain(  # noqa: PLR0913 - those of read_table
     check_word("reader", reader, READERS)
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     access = StoreAccess(spark)
-    condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
+    condition, time_zone = condition_of(spark, where), zone_of_session(spark)
     with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
         keys = KeyLists(in_lists or {}).asked(client)
         scan = ask(

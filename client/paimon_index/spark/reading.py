@@ -15,6 +15,7 @@ from paimon_index.spark.frames import Frames, quoted
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
+from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
                 table,
                 condition_of(spark, where),
                 in_lists=keys.asked(client),
-                time_zone=spark.conf.get("spark.sql.session.timeZone"),
+                time_zone=zone_of_session(spark),
                 version=version,
                 reader=reader,
                 python_share=PythonShare.of(spark, access),

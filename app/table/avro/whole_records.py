@@ -1,0 +1,182 @@
+"""Records with all that their writers wrote, also fields that nobody here knows.
+
+A file that is written again has to keep what later releases put into its records. Lists of manifests and of
+index files are made of records of several files, which may have been written with different schemas: the new
+file has every field of all of them. A field that some records lack can be null in it.
+
+Nothing is read by what a file says that :mod:`app.table.avro.schema` has not found harmless.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import fastavro
+import orjson
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro.blocks import Block
+from app.table.avro.container import open_encoded
+from app.table.records.expected import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.types.roaring import Buffer
+
+Record: TypeAlias = dict[str, Any]
+
+
+class WholeRecords(NamedTuple):
+    """The records of a file.
+
+    Attributes:
+        fields: those that are expected, then those that only the writer knows.
+        records: in order.
+    """
+
+    fields: RecordOf
+    records: list[Record]
+
+
+def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
+    """All records of a file.
+
+    Args:
+        data: the whole file.
+        expected: the fields that every record must have; nullable ones may be absent.
+
+    Raises:
+        CorruptMetadataError: the bytes are not such a file.
+        UnsupportedFormatError: the file is compressed by an unknown codec.
+    """
+    file = open_encoded(data, expected)
+    fields = _extended_record(orjson.loads(file.schema_text), expected)
+    records = [record for block in file.blocks for record, _ in decode_block(block, file.schema.text)]
+    return WholeRecords(fields, records)
+
+
+def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
+    """Whether the records of a file have fields that are not expected; arguments and errors as above."""
+    file = open_encoded(data, expected)
+    return _is_unknown(_extended_record(orjson.loads(file.schema_text), expected))
+
+
+def united(one: RecordOf, other: RecordOf) -> RecordOf:
+    """The fields of records of either kind.
+
+    Raises:
+        UnsupportedFormatError: a field has two types.
+    """
+    first, second = one.fields, other.fields
+    return RecordOf(
+        {
+            name: _united(first[name], second[name], name)
+            if name in first and name in second
+            else _nullable(each)
+            for name, each in {**first, **second}.items()
+        }
+    )
+
+
+def _united(one: Expected, other: Expected, name: str) -> Expected:
+    match one, other:
+        case (Nullable(first), Nullable(second)) | (Nullable(first), second) | (first, Nullable(second)):
+            return Nullable(_united(first, second, name))
+        case RecordOf(), RecordOf():
+            return united(one, other)
+        case ArrayOf(first), ArrayOf(second):
+            return ArrayOf(_united(first, second, name))
+        case _ if one == other:
+            return one
+        case _:
+            raise UnsupportedFormatError(
+                f"{name} has two types in the table's metadata, and is not known here: make the next commit "
+                f"with the engine"
+            )
+
+
+def _nullable(expected: Expected) -> Expected:
+    return expected if isinstance(expected, Nullable) else Nullable(expected)
+
+
+def _extended(written: Any, expected: Expected) -> Expected:  # noqa: ANN401 - Avro schemas are JSON
+    """What is expected, with the fields that only the writer knows."""
+    match expected, written:
+        case Nullable(inner), _:
+            return Nullable(_extended(written, inner))
+        case _, ["null", branch] | [branch, "null"]:
+            return _extended(branch, expected)
+        case ArrayOf(inner), {"type": "array", "items": items}:
+            return ArrayOf(_extended(items, inner))
+        case _, {"type": dict() | list() as inner}:
+            return _extended(inner, expected)
+        case RecordOf(), _:
+            return _extended_record(written, expected)
+        case _:
+            return expected
+
+
+def _extended_record(written: Any, expected: RecordOf) -> RecordOf:  # noqa: ANN401 - as above
+    match written:
+        case ["null", record] | [record, "null"] | {"type": dict() | list() as record}:
+            return _extended_record(record, expected)
+    types = {each["name"]: each["type"] for each in written["fields"]}
+    known = {
+        name: _extended(types[name], each) if name in types else each
+        for name, each in expected.fields.items()
+    }
+    return RecordOf(known | {name: _unknown(types[name]) for name in types if name not in known})
+
+
+def _unknown(written: Any) -> Expected:  # noqa: ANN401 - as above
+    match written:
+        case ["null", branch] | [branch, "null"]:
+            return Nullable(_unknown(branch))
+        case {"type": "array", "items": items}:
+            return ArrayOf(_unknown(items))
+        case {"type": "record", "fields": [*fields]}:
+            return RecordOf({each["name"]: _unknown(each["type"]) for each in fields})
+        case {"type": dict() | list() as inner}:
+            return _unknown(inner)
+        case _:
+            return AsWritten(orjson.dumps(written, option=orjson.OPT_SORT_KEYS))
+
+
+def _is_unknown(expected: Expected) -> bool:
+    match expected:
+        case AsWritten():
+            return True
+        case Nullable(inner) | ArrayOf(inner):
+            return _is_unknown(inner)
+        case RecordOf(fields):
+            return any(map(_is_unknown, fields.values()))
+        case _:
+            return False
+
+
+def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
+    """The records of a block, each with the place in the expanded block at which it ends.
+
+    Args:
+        block: the block.
+        schema: of its records, JSON that was found harmless.
+
+    Raises:
+        CorruptMetadataError: the block does not hold the records that it claims.
+    """
+    stream, end = io.BytesIO(block.expanded), 0
+    for _ in range(block.count):
+        try:
+            record: Any = fastavro.schemaless_reader(stream, parsed(schema), None)
+        except Exception as error:
+            raise CorruptMetadataError(f"records cannot be decoded: {error}", offset=block.offset) from error
+        end = stream.tell()
+        yield record, end
+    if end != len(block.expanded):
+        raise CorruptMetadataError("a block has more than the records it claims", offset=block.offset)
+
+
+@lru_cache(maxsize=64)
+def parsed(schema: bytes) -> Any:  # noqa: ANN401 - the library's own form of a schema
+    """A schema of the library's."""
+    return fastavro.parse_schema(orjson.loads(schema))
