@@ -3,7 +3,7 @@
 #   BASE_IMAGE      an image with Python >= 3.11 and its venv module; the service's two stages stand on it
 #   PYTHON_VERSION  chooses the base image unless BASE_IMAGE does
 #   MAVEN_IMAGE     an image with Maven and Java >= 11, which builds the engine's catalog; no other part has Java
-#   EXTRAS          storages besides the machine's own: s3, gcs, azure, oss, separated by commas; otel sends traces
+#   EXTRAS          storages besides the machine's own: s3, gcs, azure, oss, hdfs, separated by commas; otel sends traces
 #   VERSION, REVISION, CREATED  what the labels say
 ARG PYTHON_VERSION=3.13
 ARG BASE_IMAGE=docker.io/library/python:${PYTHON_VERSION}-slim-bookworm

@@ -41,7 +41,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Every storage and the traces; jobs bring pyspark, which whoever runs them has.
-EXTRAS = "azure,gcs,oss,otel,s3"
+EXTRAS = "azure,gcs,hdfs,oss,otel,s3"
 OTHER_PLACE = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "PYTHONHASHSEED": "1"}
 
 

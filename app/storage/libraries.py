@@ -48,6 +48,9 @@ def store_options(protocol: str, stall_seconds: float) -> dict[str, Any]:
         protocol: ``gcs``; what fsspec knows.
         stall_seconds: how long the store may be silent in a call.
     """
+    if protocol in HADOOP:
+        # From a name node on standby to the active one; by itself the library tries for minutes.
+        return {"dfs.client.failover.max.attempts": "1"}
     library = _LIBRARIES.get(protocol)
     if library is None:
         return {}

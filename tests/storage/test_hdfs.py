@@ -104,7 +104,7 @@ def test_the_host_of_the_url_is_asked(url: str) -> None:
     with pytest.raises(StorageError):
         elsewhere.list_names("")
 
-    assert Warehouse("main", url).list_names("") == [f"{DATABASE}.db"]
+    assert f"{DATABASE}.db" in Warehouse("main", url).list_names("")
 
 
 def test_libraries_are_given_host_and_user_of_a_url() -> None:
