@@ -43,6 +43,7 @@ _LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds()) 
 _SEARCH_STEP: Final = 6 * 3600
 """No zone changes its offset twice within so many seconds."""
 _REMEMBERED_ZONES: Final = 1024
+_REMEMBERED_OFFSETS: Final = 1 << 14
 _NEARBY_STEP: Final = 15 * 86_400
 _NEARBY_STEPS: Final = range(-13, 14)
 """Steps of half a month: within a year clocks go forward and back."""
@@ -141,9 +142,9 @@ class SessionZone:
         margins = [doubt.margin for doubt in self.doubts if doubt.covers(second)]
         if None in margins:
             return -MAX_OFFSET_NANOS, MAX_OFFSET_NANOS
-        nearby = [self._offset_at(second + step * _NEARBY_STEP) for step in _NEARBY_STEPS]
+        least, greatest = _offsets_around(self, second // _NEARBY_STEP)
         margin = max(filter(None, margins), default=0)
-        low, high = (min(nearby) - margin) * NANOS_PER_SECOND, (max(nearby) + margin) * NANOS_PER_SECOND
+        low, high = (least - margin) * NANOS_PER_SECOND, (greatest + margin) * NANOS_PER_SECOND
         return max(low, -MAX_OFFSET_NANOS), min(high, MAX_OFFSET_NANOS)
 
     def to_instant(self, clock: int) -> int:
@@ -215,6 +216,13 @@ class SessionZone:
         shown = _EPOCH + dt.timedelta(seconds=_in_calendar(clock // NANOS_PER_SECOND))
         offset = self.region.utcoffset(shown.replace(fold=fold, tzinfo=self.region))
         return _seconds(offset) * NANOS_PER_SECOND
+
+
+@lru_cache(maxsize=_REMEMBERED_OFFSETS)
+def _offsets_around(zone: SessionZone, step: int) -> tuple[int, int]:
+    """The least and the greatest offset, in seconds, of a year around the step of that number."""
+    nearby = [zone._offset_at((step + aside) * _NEARBY_STEP) for aside in _NEARBY_STEPS]  # noqa: SLF001 - its own
+    return min(nearby), max(nearby)
 
 
 def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:
