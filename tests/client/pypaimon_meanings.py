@@ -76,9 +76,9 @@ def main() -> None:
         type_ = DataTypeParser.parse_data_type(type_text)
         arrow_type = PyarrowFieldParser.from_paimon_type(type_)
         rows = pa.table({"c": pa.array(values, arrow_type), "number": range(len(values))})
-        by_row = [row[0] for row in pl.from_arrow(rows).rows()]
+        by_row = pl.DataFrame(rows).get_column("c").to_list()
         for predicate in predicates([*given, *OTHERS]):
-            sent = to_json(predicate, {"c": str(type_)})
+            sent = to_json(predicate, {"c": str(type_)}, [])
             if sent is None:
                 continue
             numbers = {*found_by_row(predicate, by_row)}

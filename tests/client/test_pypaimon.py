@@ -44,6 +44,7 @@ def table(options: dict[str, str] | None = None, given: dict[str, str] | None = 
         "table_path": "file:/data/warehouse/demo.db/sessions",
         "table_schema": SimpleNamespace(id=0),
         "fields": [SimpleNamespace(name="fee", type="INT NOT NULL")],
+        "partition_keys": [],
         "options": SimpleNamespace(options=SimpleNamespace(to_map=lambda: options or {})),
         "_applied_dynamic_options": given or {},
         "current_branch": lambda: "main",

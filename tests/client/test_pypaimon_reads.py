@@ -20,7 +20,7 @@ from app.types import DataField, parse_json, parse_type
 from tests import golden_tables
 from tests.client.sent_filters import may_hold
 from tests.environments import python_with
-from tests.example_scripts import SAMPLES
+from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
 from tests.golden_tables import GoldenWarehouse
 from tests.served import serving
 
@@ -92,9 +92,10 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
         ]
         for name in golden_tables.tables()
     }
+    external = ",".join(golden.allow_external())
     # Another zone than that of the literals.
-    settings = {"allow_external": ",".join(golden.allow_external()), "time_zone": "America/New_York"}
-    with serving(golden.root, log=tmp_path / "log", **settings) as served:
+    zone = "America/New_York"
+    with serving(golden.root, log=tmp_path / "log", allow_external=external, time_zone=zone) as served:
         url = f"http://127.0.0.1:{served.port}"
         lines = run("pypaimon_process.py", str(golden.root), url, told=json.dumps(asked)).splitlines()
 
@@ -112,3 +113,16 @@ def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES, warehouse)
     with serving(warehouse, log=tmp_path / "log") as served:
         run("pypaimon_uses.py", str(warehouse), f"http://127.0.0.1:{served.port}")
+
+
+def test_the_example_prints_what_stands_in_it(tmp_path: Path) -> None:
+    with serving(SAMPLES, log=tmp_path / "log") as served:
+        environment = {
+            **os.environ,
+            "URL": f"http://127.0.0.1:{served.port}",
+            "PYTHONPATH": str(_ROOT / "client"),
+        }
+        command = [str(python_with("pypaimon", _REQUIREMENTS)), str(EXAMPLES / "read_with_pypaimon.py")]
+        printed = output(command, environment)
+
+    assert printed == written_output("read_with_pypaimon.py")

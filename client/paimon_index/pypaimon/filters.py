@@ -9,9 +9,11 @@ never sent                   since in pypaimon
 NaN; NULL but in ``in``      ``notEqual`` finds rows
 0.1 of FLOAT                 ``f < 0.7`` compares 64 bits, where Spark's literal has 32
 ``notIn`` of floats          -0.0 and 0.0 differ
-BINARY(n)                    nobody has looked at how values are padded
+BINARY(n), TIME              nobody has compared what they mean
 TIMESTAMP(7) to (9)          rows are compared without their nanoseconds
 wall clocks of an instant    the zone of the session is not known
+``or`` of partition columns  rows are not filtered by it
+and others
 ===========================  ===============================================================================
 """
 
@@ -19,11 +21,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ctypes import c_float
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+Predicate: TypeAlias = Any
+"""pypaimon has no stubs."""
 
 _TEXT_TESTS: Final = frozenset({"startsWith", "endsWith", "contains", "like"})
 _TYPE: Final = re.compile(r"(\w+)(?:\((\d+)(?:, *(\d+))?\))?( WITH LOCAL TIME ZONE)?(?: NOT NULL)?")
@@ -32,17 +37,19 @@ _KINDS: Final = {"BOOLEAN": bool, "BYTES": bytes, "VARBINARY": bytes, "DATE": dt
 _TEXTS: Final = ("STRING", "VARCHAR", "CHAR")
 
 
-def to_json(predicate: Any, types: Mapping[str, str]) -> dict[str, Any] | None:  # noqa: ANN401 - without stubs
+def to_json(predicate: Predicate, types: Mapping[str, str], keys: Collection[str]) -> dict[str, Any] | None:
     """A filter that holds for every row that passes a predicate; None for no filter.
 
     Args:
         predicate: pypaimon's.
         types: of the table's columns, as their text.
+        keys: columns of its partitions.
     """
     method, literals = predicate.method, predicate.literals or []
     if method in ("and", "or"):
-        sent = [child for child in (to_json(each, types) for each in literals) if child is not None]
-        if not sent or (method == "or" and len(sent) < len(literals)):
+        sent = [child for child in (to_json(each, types, keys) for each in literals) if child is not None]
+        is_mixed = len({name in keys for name in _columns(predicate)}) > 1
+        if not sent or (method == "or" and (is_mixed or len(sent) < len(literals))):
             return None
         return {"kind": "COMPOUND", "function": method.upper(), "children": sent}
     if method == "in":
@@ -62,6 +69,11 @@ def to_json(predicate: Any, types: Mapping[str, str]) -> dict[str, Any] | None: 
     }
 
 
+def _columns(predicate: Predicate) -> set[str]:
+    is_leaf = predicate.method not in ("and", "or")
+    return {predicate.field} if is_leaf else set().union(*map(_columns, predicate.literals or []))
+
+
 def _is_value(value: Any, root: str, first: str | None, second: str | None, local: str | None) -> bool:  # noqa: ANN401
     """Whether a literal is a value of a type that means the same to both."""
     kind = type(value)
@@ -75,8 +87,6 @@ def _is_value(value: Any, root: str, first: str | None, second: str | None, loca
             is_small = abs(Decimal(value).adjusted()) <= 2 * int(first or 10)
             unscaled = Fraction(value) * 10 ** int(second or 0) if is_small else Fraction(1, 2)
             return unscaled.denominator == 1 and abs(unscaled) < 10 ** int(first or 10)
-        case "TIME" if kind is dt.time:
-            return value.tzinfo is None and value.microsecond % 1000 == 0
         case "TIMESTAMP" | "TIMESTAMP_LTZ" if kind is dt.datetime:
             cut, is_local = 6 - int(first or 6), bool(local) or root == "TIMESTAMP_LTZ"
             return cut >= 0 and (value.tzinfo is not None) == is_local and value.microsecond % 10**cut == 0

@@ -97,7 +97,8 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - p
             raise PaimonIndexError(f"the option {key} is in force")
     if hasattr(table, "_read_snapshot") or table.current_branch() != "main":
         raise PaimonIndexError("another version or branch is read")
-    asked = to_json(predicate, {field.name: str(field.type) for field in table.fields})
+    types = {field.name: str(field.type) for field in table.fields}
+    asked = to_json(predicate, types, table.partition_keys)
     if asked is None:
         raise PaimonIndexError("no part of the predicate means the same to Spark")
     return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
@@ -109,7 +110,7 @@ def _warehouse(client: Client, root: str) -> str:
         return re.sub(r"^s3[an]:", "s3:", url.rstrip("/")) if ":" in local else str(Path(local).resolve())
 
     urls = json.loads(download(client, get("/v1/config"), _MOST_BYTES))["warehouse_urls"]
-    names = {place(url): name for name, url in urls.items()}
+    names: dict[str, str] = {place(url): name for name, url in urls.items()}
     if place(root) not in names:
         raise PaimonIndexError(f"no warehouse of the service is at {root}: give the name of one of {urls}")
     return names[place(root)]
