@@ -252,3 +252,10 @@ def test_nonsense_is_no_exception_either() -> None:
     assert "no base URL" in unplanned(table(), "nonsense")
     assert "table_path" in unplanned(SimpleNamespace(), "http://localhost")
     assert "no attribute" in unplanned(table(), "http://localhost", None)
+
+
+def test_a_token_that_no_header_may_have_is_told_nowhere(scripted: ScriptedServer) -> None:
+    told = unplanned(table(), scripted.url, token="secret\n")  # noqa: S106
+
+    assert "the token" in told
+    assert "secret" not in told
