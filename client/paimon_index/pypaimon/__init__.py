@@ -1,4 +1,4 @@
-"""pypaimon over the service's plans (``pip install 'paimon-index-client[pypaimon]'``)."""
+"""pypaimon over the plans of the service; needs the extra ``pypaimon`` of this distribution."""
 
 from paimon_index.pypaimon.planning import UnplannedWarning, planned
 
