@@ -1,4 +1,4 @@
-"""Each script of ``examples/`` prints what stands in it; tests/spark and tests/jvm run those for Spark."""
+"""Each script of ``examples/`` prints what stands in it; other directories run the rest."""
 
 from __future__ import annotations
 

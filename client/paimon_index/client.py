@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
@@ -262,6 +264,12 @@ class Client:
             time.sleep(attempts.pause_after(failure))
 
 
+def download(client: Client, request: Request, most_bytes: int) -> bytes:
+    """The body of an answer; more bytes are an :class:`IncompleteAnswerError`."""
+    take = partial(_whole, most_bytes=most_bytes)
+    return client._send(request, take, client._settings.ends())  # noqa: SLF001 - of this module
+
+
 def _taken(response: httpx.Response, attempts: Attempts, take: Callable[[httpx.Response, Attempts], T]) -> T:
     try:
         return take(response, attempts)
@@ -290,9 +298,11 @@ def _beginning(response: httpx.Response, attempts: Attempts) -> bytes:
     return bytes(body[:MOST_ERROR_BYTES])
 
 
-def _whole(response: httpx.Response, attempts: Attempts) -> bytes:
+def _whole(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
     body = bytearray()
     for piece in _pieces(response, attempts):
         body += piece
         attempts.remaining_seconds()
+        if len(body) > most_bytes:
+            raise IncompleteAnswerError(f"the answer has more than {most_bytes} bytes")
     return bytes(body)

@@ -60,10 +60,17 @@ class Settings:
 
 
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """The arguments of httpx's clients."""
+    """The arguments of httpx's clients.
+
+    Raises:
+        ValueError: the token has a character that no header may have, such as the end of its file's line.
+    """
     # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}
     if token is not None:
+        if not (token.isascii() and token.isprintable()):
+            # The message of whoever sends it would have the token.
+            raise ValueError("the token has characters that no header may have: give it without its line end")
         headers["Authorization"] = f"Bearer {token}"
     if tls is None:
         tls = _usual_checks(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))

@@ -193,6 +193,14 @@ def test_a_busy_base_url_keeps_its_tables(scripted: ScriptedServer, other: Scrip
     assert (len(first.requests), len(second.requests)) == (2, 0)
 
 
+@pytest.mark.parametrize("end", ["\n", "\0", "é"])
+def test_a_token_that_no_header_may_have_is_refused_and_told_nowhere(end: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="the token has characters") as raised:
+            kind("http://localhost", token=SECRET + end)
+        assert SECRET not in str(raised.value)
+
+
 def test_the_token_is_sent_and_told_nowhere(
     scripted: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:

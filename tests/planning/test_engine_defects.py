@@ -1,4 +1,4 @@
-"""Where the engine loses rows or fails, a plan does not: one test per known defect.
+"""Where the engine, up to release 1.4.2, loses rows or fails, a plan does not: one test per known defect.
 
 Golden queries bring the rows that truly match; where the engine's own answer is recorded to differ from them,
 the test first makes sure that the tables really show the defect.

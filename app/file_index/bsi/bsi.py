@@ -25,7 +25,7 @@ width  type         meaning
 =====  ===========  ============================================================
 from collections.abc import Iterator, Sequence
 -9223372036854775808 and decimals beyond 64 bits cannot be written. As literals they are in order here; the
-engine of 1.4 loses rows for the former and fails for the latter.
+engine up to 1.4.2 loses rows for the former and fails for the latter.
 """
 
 from __future__ import annotations

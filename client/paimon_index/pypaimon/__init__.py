@@ -1,0 +1,5 @@
+"""pypaimon over the plans of the service; needs the extra ``pypaimon`` of this distribution."""
+
+from paimon_index.pypaimon.planning import UnplannedWarning, planned
+
+__all__ = ["UnplannedWarning", "planned"]

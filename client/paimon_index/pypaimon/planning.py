@@ -1,0 +1,170 @@
+"""The table at a snapshot that names only the files of a plan.
+
+Splits, merging and deletion vectors are pypaimon's own: it reads that snapshot and its manifests from memory
+in place of the table's. See "Pruned snapshots" in ``docs/api.md`` of the service.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+import warnings
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from paimon_index.client import Client, download
+from paimon_index.errors import IncompleteAnswerError, PaimonIndexError
+from paimon_index.pypaimon.filters import to_json
+from paimon_index.requests import TableName, get, post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_MOST_BYTES: Final = 64 << 20
+_MOST_ENTRIES: Final = 20_000
+_MOST_SHARE: Final = 0.5
+_HARMLESS: Final = re.compile(
+    r"read\.batch-size|read\.native\.enabled|scan\.(manifest\.parallelism|native-plan\.enabled)|source\.split\..*"
+)
+_LEFT: Final = re.compile(
+    r"(scan|incremental-between|consumer|streaming|global-index|query-auth|data-evolution|chain-table)\b.*"
+    r"|branch|batch-scan-mode|.*merge-on-read|pk-.*\.index\.columns"
+)
+"""Options by which something else is read, or pypaimon has an index of its own that needs all files."""
+_WRITING: Final = re.compile(
+    r"(write|copy|delete|overwrite|try_to_write)_?.*|new_output_stream|.*mkdirs|rename"
+)
+
+
+class UnplannedWarning(UserWarning):
+    """pypaimon plans without the service; the message tells why."""
+
+
+def planned(
+    table: Any,  # noqa: ANN401 - pypaimon has no stubs
+    predicate: Any,  # noqa: ANN401 - likewise
+    url: str | Sequence[str],
+    *,
+    warehouse: str | None = None,
+    token: str | None = None,
+    timeout_seconds: float = 2.0,
+) -> Any:  # noqa: ANN401 - likewise
+    """The table to read with this predicate: only files that can have rows of it are there.
+
+    Its read builders need the same ``with_filter(predicate)``. It is the table as it was where the service
+    keeps most files and, with an :class:`UnplannedWarning`, where it cannot plan or does not in time.
+
+    Args:
+        table: of pypaimon.
+        predicate: of ``table.new_read_builder().new_predicate_builder()``.
+        url: of the service; several are asked in turn.
+        warehouse: its name there; without one it is looked up by its URL.
+        token: the secret of a bearer token.
+        timeout_seconds: the longest time to wait for the service.
+    """
+    # Time limits of sockets cover neither names of hosts nor answers byte by byte, those of threads do.
+    asking = ThreadPoolExecutor(1)
+    try:
+        root, database, name = table.table_path.rstrip("/").rsplit("/", 2)
+        members = {**_question(table, predicate), "budget_ms": int(timeout_seconds * 500)}
+
+        def ask() -> bytes:
+            with Client(url, token=token, deadline_seconds=timeout_seconds, retries=0) as client:
+                of = TableName(warehouse or _warehouse(client, root), database.removesuffix(".db"), name)
+                question = post(f"{of.path}/pruned-snapshot", members, "application/zip")
+                return download(client, question, _MOST_BYTES)
+
+        answer = asking.submit(ask)
+        own = table.snapshot_manager().get_latest_snapshot()
+        return _pruned(table, predicate, own, _entries(answer.result(timeout_seconds)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, pypaimon plans
+        reason = f"{type(error).__name__}: {error}" if str(error) else "no answer in time"
+        warnings.warn(f"pypaimon plans without paimon-index: {reason:.500}", UnplannedWarning, stacklevel=2)
+        return table
+    finally:
+        asking.shutdown(wait=False)
+
+
+def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - pypaimon's
+    given = getattr(table, "_applied_dynamic_options", {})
+    for key in {**table.options.options.to_map(), **given}:
+        if (key in given or _LEFT.fullmatch(key)) and not _HARMLESS.fullmatch(key):
+            raise PaimonIndexError(f"the option {key} is in force")
+    if hasattr(table, "_read_snapshot") or table.current_branch() != "main":
+        raise PaimonIndexError("another version or branch is read")
+    types = {field.name: str(field.type) for field in table.fields}
+    asked = to_json(predicate, types, table.partition_keys)
+    if asked is None:
+        raise PaimonIndexError("no part of the predicate means the same to Spark")
+    return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
+
+
+def _warehouse(client: Client, root: str) -> str:
+    def place(url: str) -> str:
+        local = re.sub(r"^file:/+", "/", url)
+        return re.sub(r"^s3[an]:", "s3:", url.rstrip("/")) if ":" in local else str(Path(local).resolve())
+
+    urls = json.loads(download(client, get("/v1/config"), _MOST_BYTES))["warehouse_urls"]
+    names: dict[str, str] = {place(url): name for name, url in urls.items()}
+    if place(root) not in names:
+        raise PaimonIndexError(f"no warehouse of the service is at {root}: give the name of one of {urls}")
+    return names[place(root)]
+
+
+def _entries(body: bytes) -> dict[str, bytes]:
+    """The files of an archive, within bounds: whoever answers at the URL may send anything."""
+    if body.count(b"PK\1\2") > _MOST_ENTRIES:
+        raise IncompleteAnswerError(f"the archive has more than {_MOST_ENTRIES} entries")
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        entries = archive.infolist()
+        # What is stored as it is takes its bytes; entries may overlap.
+        if any(entry.compress_type for entry in entries) or sum(e.file_size for e in entries) > _MOST_BYTES:
+            raise IncompleteAnswerError("the archive is none of the service's")
+        return {entry.filename.rpartition("/")[2]: archive.read(entry) for entry in entries}
+
+
+def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> Any:  # noqa: ANN401 - pypaimon's
+    answer = json.loads(files.pop("answer.json"))
+    if own is not None and (answer["snapshot_id"] or 0) > own.id:
+        own = table.snapshot_manager().get_snapshot_by_id(answer["snapshot_id"])
+    read = [own and own.id, own and own.delta_manifest_list, table.table_schema.id]
+    found = [answer[member] for member in ("snapshot_id", "delta_manifest_list", "schema_id")]
+    if found != read:
+        raise PaimonIndexError(f"it planned {found} (snapshot, its delta, schema), and {read} is read")
+    if answer["document"] is None and answer["warnings"]:
+        # Such as indexes that were not read in time, which the next plan has.
+        raise PaimonIndexError("; ".join(answer["warnings"]))
+    if answer["document"] is None:
+        return table
+    from pypaimon.common.json_util import JSON  # noqa: PLC0415 - an extra
+    from pypaimon.snapshot.snapshot import Snapshot  # noqa: PLC0415 - likewise
+
+    # The native planner would read the table's own snapshot of that number.
+    natively = {"scan.native-plan.enabled": "false", "read.native.enabled": "false"}
+    snapshot = JSON.from_json(json.dumps(answer["document"]), Snapshot)
+    pruned = table.copy_without_time_travel(natively)._copy_with_snapshot(snapshot)  # noqa: SLF001 - its one way
+    # A copy of the same class, which pypaimon looks at.
+    pruned.file_io = copy.copy(table.file_io)
+    for name in dir(table.file_io):
+        if _WRITING.fullmatch(name):
+            setattr(pruned.file_io, name, _refuse)
+        elif name in ("new_input_stream", "_new_input_stream_with_known_size"):
+            setattr(pruned.file_io, name, partial(_open, getattr(table.file_io, name), files))
+    # What pypaimon cannot plan shall be known before the caller reads.
+    pruned.new_read_builder().with_filter(predicate).new_scan().plan()
+    return pruned
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise PaimonIndexError("a planned table is only read: write to the table itself")
+
+
+def _open(otherwise: Callable[..., Any], files: Mapping[str, bytes], path: str, *size: object) -> Any:  # noqa: ANN401
+    """A stream of a file, some of which are in memory."""
+    content = files.get(path.rpartition("/")[2])
+    return otherwise(path, *size) if content is None else io.BytesIO(content)

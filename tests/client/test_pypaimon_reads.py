@@ -1,0 +1,128 @@
+"""Tables that pypaimon reads with ``planned`` and without: the same rows.
+
+pypaimon needs an older pyarrow than the service, so it runs in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.types import DataField, parse_json, parse_type
+from tests import golden_tables
+from tests.client.sent_filters import may_hold
+from tests.environments import python_with
+from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
+from tests.golden_tables import GoldenWarehouse
+from tests.served import serving
+
+pytestmark = pytest.mark.long
+
+_REQUIREMENTS: Final = (
+    *("pypaimon==2.1.0", "pypaimon-rust==0.4.0", "pyarrow==19.0.1", "polars==1.44.2", "pandas==2.3.3"),
+    *("fastavro==1.13.1", "httpx==0.28.1", "numpy==2.4.6", "pyroaring==1.2.0", "duckdb==2.0.1"),
+)
+_ROOT: Final = Path(__file__).parents[2]
+_UNREAD: Final = {"append_dv64", "pk_dv", "external_data", "index_external"}
+"""Tables with 64-bit vectors, and those whose files the archive has elsewhere."""
+_STATED: Final = {
+    *("EQUAL", "NOT_EQUAL", "LESS_THAN", "LESS_OR_EQUAL", "GREATER_THAN", "GREATER_OR_EQUAL", "IS_NULL"),
+    *(
+        "IS_NOT_NULL",
+        "STARTS_WITH",
+        "ENDS_WITH",
+        "CONTAINS",
+        "LIKE",
+        "IN",
+        "NOT_IN",
+        "BETWEEN",
+        "NOT_BETWEEN",
+    ),
+}
+
+
+def run(program: str, *arguments: str, told: str = "") -> str:
+    """What a program prints in the environment with pypaimon."""
+    finished = subprocess.run(  # noqa: S603 - our own programs
+        [str(python_with("pypaimon", _REQUIREMENTS)), str(Path(__file__).with_name(program)), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        input=told,
+        env={**os.environ, "PYTHONPATH": f"{_ROOT / 'client'}:{_ROOT}"},
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def is_stated(predicate: Mapping[str, Any]) -> bool:
+    """Whether pypaimon has such a predicate."""
+    if predicate["kind"] == "COMPOUND":
+        return all(map(is_stated, predicate["children"]))
+    return predicate["transform"]["name"] == "FIELD_REF" and predicate["function"] in _STATED
+
+
+def test_no_row_that_pypaimon_finds_fails_by_the_service() -> None:
+    lines = run("pypaimon_meanings.py").splitlines()
+
+    assert len(lines) > 4_000
+    for line in lines:
+        sent = json.loads(line)
+        field = DataField(0, "c", parse_type(sent["type"]))
+        for value in sent["found"]:
+            assert may_hold(sent["filter"], field, parse_json(value, field.type)), (sent["filter"], value)
+
+
+def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    asked = {
+        name: [
+            query["predicate"]
+            for query in golden_tables.expected(name)["queries"]
+            if query["predicate"]
+            and is_stated(query["predicate"])
+            and not (query["snapshot_id"] or query["tag"] or query["branch"])
+        ]
+        for name in golden_tables.tables()
+    }
+    external = ",".join(golden.allow_external())
+    # Another zone than that of the literals.
+    zone = "America/New_York"
+    with serving(golden.root, log=tmp_path / "log", allow_external=external, time_zone=zone) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        lines = run("pypaimon_process.py", str(golden.root), url, told=json.dumps(asked)).splitlines()
+
+    read = {line["table"]: line for line in map(json.loads, lines)}
+    assert [(name, line["other_rows"]) for name, line in read.items() if line["other_rows"]] == []
+    assert {name for name, line in read.items() if "unread" in line["counts"]} == _UNREAD
+    together = sum((Counter(line["counts"]) for line in read.values()), Counter[str]())
+    assert read.keys() == asked.keys()
+    assert together["planned"] > 1_000, together
+    assert together["fewer files"] > 700, together
+
+
+def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(SAMPLES, warehouse)
+    with serving(warehouse, log=tmp_path / "log") as served:
+        run("pypaimon_uses.py", str(warehouse), f"http://127.0.0.1:{served.port}")
+
+
+def test_the_example_prints_what_stands_in_it(tmp_path: Path) -> None:
+    with serving(SAMPLES, log=tmp_path / "log") as served:
+        environment = {
+            **os.environ,
+            "URL": f"http://127.0.0.1:{served.port}",
+            "PYTHONPATH": str(_ROOT / "client"),
+        }
+        command = [str(python_with("pypaimon", _REQUIREMENTS)), str(EXAMPLES / "read_with_pypaimon.py")]
+        printed = output(command, environment)
+
+    assert printed == written_output("read_with_pypaimon.py")
