@@ -41,11 +41,11 @@ final class Planner {
             return scan.planOn(scan.table());
         }
         if (mode == ServiceOptions.Mode.PLAN) {
-            Scans.planned(answered);
+            Unneeded.run(() -> Scans.planned(answered));
             return answered;
         }
         TableScan.Plan plan = scan.planOn(scan.table());
-        Scans.observed(scan.planned(), plan, answered);
+        Unneeded.run(() -> Scans.observed(scan.planned(), plan, answered));
         return plan;
     }
 
@@ -55,21 +55,23 @@ final class Planner {
             String question = Question.of(scan, service.budgetMillis());
             return scan.planOn(snapshotTable(scan.table(), question, scan.planned()));
         } catch (NotAskedException e) {
-            Scans.left(scan.planned(), e);
+            left(scan, e);
         } catch (LinkageError e) {
-            Scans.left(scan.planned(), NotAskedException.of(e));
+            left(scan, NotAskedException.of(e));
         } catch (Exception | StackOverflowError e) {
             // The engine throws exceptions that nobody has declared, and goes as deep as an answer makes it.
             if (isInterrupt(e)) {
                 // The engine's own plan sees it, and ends as it does without us.
                 Thread.currentThread().interrupt();
             } else {
-                Scans.left(
-                        scan.planned(),
-                        new NotAskedException(Outcome.REFUSED, "the answer cannot be planned: " + e));
+                left(scan, new NotAskedException(Outcome.REFUSED, "the answer cannot be planned: " + e));
             }
         }
         return null;
+    }
+
+    private static void left(RecordedScan scan, NotAskedException reason) {
+        Unneeded.run(() -> Scans.left(scan.planned(), reason));
     }
 
     private static boolean isInterrupt(Throwable thrown) {

@@ -113,7 +113,7 @@ final class Scans implements ScansMXBean {
     }
 
     /** Counts a scan that the engine plans, and logs why: at most one line a minute for each outcome. */
-    static void left(PlannedTable table, NotAskedException reason) {
+    static void left(Object table, NotAskedException reason) {
         count(reason.outcome);
         boolean isOrdinary = reason.outcome == Outcome.NO_FILTER || reason.outcome == Outcome.NOT_SELECTIVE;
         if (isOrdinary) {

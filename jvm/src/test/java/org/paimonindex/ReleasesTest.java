@@ -53,9 +53,9 @@ class ReleasesTest {
 
     /** They write no filter that the service could be asked. */
     @ParameterizedTest
-    @ValueSource(strings = {"1.0.1", "1.1.1", "1.2.0", "1.3.1"})
+    @ValueSource(strings = {"spark-3.5-0.9.0", "bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1"})
     void thoseBeforeArePlannedByTheEngine(String release) throws Exception {
-        File bundle = new File("target/bundles/paimon-bundle-" + release + ".jar");
+        File bundle = new File("target/bundles/paimon-" + release + ".jar");
         String classpath = COMPILED.matcher(System.getProperty("java.class.path")).replaceAll(bundle.getAbsolutePath());
         try (WebServer service = WebServer.giving(this::answer)) {
             List<String> lines = List.of(run(service, classpath).strip().split("\n"));
