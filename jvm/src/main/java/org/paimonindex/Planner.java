@@ -11,7 +11,6 @@ import org.apache.paimon.schema.TableSchema;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
 import org.apache.paimon.table.source.TableScan;
-import org.apache.paimon.table.source.snapshot.TimeTravelUtil;
 import org.apache.paimon.utils.JsonSerdeUtil;
 
 /**
@@ -89,7 +88,7 @@ final class Planner {
         Snapshot[] read = new Snapshot[1];
         PrunedSnapshot answer =
                 service.prunedSnapshot(
-                        planned, question, () -> read[0] = TimeTravelUtil.tryTravelOrLatest(table));
+                        planned, question, () -> read[0] = Releases.snapshot(table));
         TableSchema schema = table.schema();
         if (answer.schemaId() != schema.id()) {
             throw new NotAskedException(

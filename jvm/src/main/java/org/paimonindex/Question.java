@@ -13,7 +13,6 @@ import org.apache.paimon.predicate.IsNotNull;
 import org.apache.paimon.predicate.LeafPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
-import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
 import org.apache.paimon.utils.RowDataToObjectArrayConverter;
@@ -68,19 +67,7 @@ final class Question {
     private static final double MOST_SHARE = 0.5;
     private static final int MOST_KEYS = 10_000;
 
-    /** Some releases fail to write a filter, and some write {@code {}}. */
-    private static final boolean WRITES_FILTERS = writesFilters();
-
     private Question() {}
-
-    private static boolean writesFilters() {
-        Predicate any = new PredicateBuilder(RowType.of(DataTypes.INT())).isNull(0);
-        try {
-            return JsonSerdeUtil.toFlatJson(any).contains("IS_NULL");
-        } catch (RuntimeException e) {
-            return false;
-        }
-    }
 
     /**
      * The body of the request.
@@ -89,16 +76,12 @@ final class Question {
      * @throws NotAskedException the engine plans this scan
      */
     static String of(RecordedScan scan, long budgetMillis) throws NotAskedException {
-        if (!WRITES_FILTERS) {
-            throw new NotAskedException(Outcome.RELEASE, "this release of the engine writes no filters as JSON");
-        }
         Predicate asked = filter(scan);
         String filter;
         try {
-            // As text: a member of a map would lose its kind, and one that is read again digits of its numbers.
-            filter = JsonSerdeUtil.toFlatJson(asked);
+            filter = Filters.json(asked);
         } catch (RuntimeException e) {
-            throw new NotAskedException(Outcome.NO_FILTER, "the engine does not write this filter as JSON: " + e);
+            throw new NotAskedException(Outcome.NO_FILTER, "the filter has no form in JSON: " + e);
         }
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("max_staleness_ms", 0);

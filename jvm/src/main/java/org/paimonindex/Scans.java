@@ -57,8 +57,8 @@ final class Scans implements ScansMXBean {
         void add(Iterable<DataFileMeta> added) {
             for (DataFileMeta file : added) {
                 files.incrementAndGet();
-                rows.addAndGet(file.rowCount());
-                bytes.addAndGet(file.fileSize());
+                rows.addAndGet(Releases.rows(file));
+                bytes.addAndGet(Releases.bytes(file));
             }
         }
 
@@ -102,11 +102,12 @@ final class Scans implements ScansMXBean {
         }
     }
 
-    private static Map<String, DataFileMeta> files(TableScan.Plan plan) {
+    /** The data files of a plan by their names. */
+    static Map<String, DataFileMeta> files(TableScan.Plan plan) {
         Map<String, DataFileMeta> files = new HashMap<>();
         for (Split split : plan.splits()) {
             if (split instanceof DataSplit) {
-                ((DataSplit) split).dataFiles().forEach(file -> files.put(file.fileName(), file));
+                ((DataSplit) split).dataFiles().forEach(file -> files.put(Releases.fileName(file), file));
             }
         }
         return files;

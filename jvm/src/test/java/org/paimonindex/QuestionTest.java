@@ -65,7 +65,7 @@ class QuestionTest {
     }
 
     private static Map<?, ?> json(Predicate predicate) {
-        return JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(predicate), Map.class);
+        return JsonSerdeUtil.fromJson(Filters.json(predicate), Map.class);
     }
 
     private Map<?, ?> asked() {
