@@ -32,7 +32,7 @@ public final class IndexCatalogFactory implements CatalogFactory {
                 ? catalog
                 : Unneeded.orElse(
                         IDENTIFIER,
-                        () -> new IndexCatalog(catalog, new Planner(new Service(service), service.mode)),
+                        () -> new IndexCatalog(catalog, new Planner(service)),
                         () -> catalog);
     }
 }

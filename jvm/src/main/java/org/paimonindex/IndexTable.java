@@ -21,8 +21,7 @@ final class IndexTable extends DelegatedFileStoreTable {
     private static final long serialVersionUID = 1L;
 
     private final PlannedTable planned;
-    /** Stays in the driver; a table that was sent elsewhere plans as the engine does. */
-    private final transient Planner planner;
+    private final Planner planner;
     private final boolean isQueried;
 
     private IndexTable(FileStoreTable wrapped, PlannedTable planned, Planner planner, boolean isQueried) {
@@ -52,7 +51,7 @@ final class IndexTable extends DelegatedFileStoreTable {
     }
 
     private List<String> offeredKeys() {
-        boolean isOffer = planner != null && planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
+        boolean isOffer = planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
         return isOffer ? RuntimeKeys.of(wrapped.schema()) : wrapped.partitionKeys();
     }
 
@@ -63,7 +62,7 @@ final class IndexTable extends DelegatedFileStoreTable {
 
     @Override
     public DataTableScan newScan() {
-        return isQueried && planner != null
+        return isQueried
                 ? Unneeded.orElse(
                         planned, () -> new RecordedScan(wrapped, planned, planner).proxy(), wrapped::newScan)
                 : wrapped.newScan();

@@ -1,5 +1,6 @@
 package org.paimonindex;
 
+import java.io.Serializable;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -19,14 +20,27 @@ import org.apache.paimon.utils.JsonSerdeUtil;
  * <p>The service names the files that a query reads as a snapshot. The engine's own code then plans that
  * snapshot: merging, deletion vectors, buckets and splits are the engine's, in each of its releases.
  */
-final class Planner {
+final class Planner implements Serializable {
 
-    private final Service service;
+    private static final long serialVersionUID = 1L;
+
     private final ServiceOptions.Mode mode;
+    /** Without a token: a job's graph has them. */
+    private final HashMap<String, String> options;
+    /** Made anew where the table was sent to plan, as to Flink's job manager. */
+    private transient Service service;
 
-    Planner(Service service, ServiceOptions.Mode mode) {
-        this.service = service;
-        this.mode = mode;
+    Planner(ServiceOptions options) {
+        this.mode = options.mode;
+        this.options = options.withoutToken();
+        this.service = new Service(options);
+    }
+
+    private synchronized Service service() {
+        if (service == null) {
+            service = new Service(ServiceOptions.of(Options.fromMap(options)));
+        }
+        return service;
     }
 
     /** Whether Spark is offered to collect keys: to observe changes nothing, and that would change its plans. */
@@ -51,7 +65,7 @@ final class Planner {
     /** The service's plan; null where there is none that fits. */
     private TableScan.Plan answered(RecordedScan scan) {
         try {
-            String question = Question.of(scan, service.budgetMillis());
+            String question = Question.of(scan, service().budgetMillis());
             return scan.planOn(snapshotTable(scan.table(), question, scan.planned()));
         } catch (NotAskedException e) {
             left(scan, e);
@@ -87,7 +101,7 @@ final class Planner {
             throws NotAskedException, InterruptedException {
         Snapshot[] read = new Snapshot[1];
         PrunedSnapshot answer =
-                service.prunedSnapshot(
+                service().prunedSnapshot(
                         planned, question, () -> read[0] = Releases.snapshot(table));
         TableSchema schema = table.schema();
         if (answer.schemaId() != schema.id()) {
