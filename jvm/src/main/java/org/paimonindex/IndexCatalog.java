@@ -27,6 +27,10 @@ final class IndexCatalog extends DelegateCatalog {
     @Override
     public Table getTable(Identifier identifier) throws TableNotExistException {
         Table table = wrapped.getTable(identifier);
+        return Unneeded.orElse(identifier, () -> planned(identifier, table), () -> table);
+    }
+
+    private Table planned(Identifier identifier, Table table) {
         // System tables read metadata; a table that delegates already (a fallback branch) reads two at once.
         boolean plain =
                 table instanceof FileStoreTable
@@ -36,12 +40,6 @@ final class IndexCatalog extends DelegateCatalog {
         if (!plain) {
             return table;
         }
-        PlannedTable planned = new PlannedTable(identifier, table.options());
-        try {
-            return new IndexTable((FileStoreTable) table, planned, planner);
-        } catch (LinkageError e) {
-            Scans.left(planned, NotAskedException.of(e));
-            return table;
-        }
+        return IndexTable.of((FileStoreTable) table, new PlannedTable(identifier, table.options()), planner);
     }
 }

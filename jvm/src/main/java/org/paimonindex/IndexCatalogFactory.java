@@ -30,6 +30,9 @@ public final class IndexCatalogFactory implements CatalogFactory {
         Catalog catalog = CatalogFactory.createUnwrappedCatalog(inner, getClass().getClassLoader());
         return service.mode == ServiceOptions.Mode.OFF
                 ? catalog
-                : new IndexCatalog(catalog, new Planner(new Service(service), service.mode));
+                : Unneeded.orElse(
+                        IDENTIFIER,
+                        () -> new IndexCatalog(catalog, new Planner(service)),
+                        () -> catalog);
     }
 }

@@ -1,5 +1,7 @@
 package org.paimonindex;
 
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.List;
 import java.util.Map;
 import org.apache.paimon.schema.TableSchema;
@@ -19,13 +21,8 @@ final class IndexTable extends DelegatedFileStoreTable {
     private static final long serialVersionUID = 1L;
 
     private final PlannedTable planned;
-    /** Stays in the driver; a table that was sent elsewhere plans as the engine does. */
-    private final transient Planner planner;
+    private final Planner planner;
     private final boolean isQueried;
-
-    IndexTable(FileStoreTable wrapped, PlannedTable planned, Planner planner) {
-        this(wrapped, planned, planner, false);
-    }
 
     private IndexTable(FileStoreTable wrapped, PlannedTable planned, Planner planner, boolean isQueried) {
         super(wrapped);
@@ -34,10 +31,28 @@ final class IndexTable extends DelegatedFileStoreTable {
         this.isQueried = isQueried;
     }
 
+    /**
+     * Wraps a table.
+     *
+     * @throws AbstractMethodError the engine's tables have methods that this one lacks; they would fail a query later
+     */
+    static FileStoreTable of(FileStoreTable wrapped, PlannedTable planned, Planner planner) {
+        for (Method method : IndexTable.class.getMethods()) {
+            if (Modifier.isAbstract(method.getModifiers())) {
+                throw new AbstractMethodError(method.toString());
+            }
+        }
+        return new IndexTable(wrapped, planned, planner, false);
+    }
+
     @Override
     public List<String> partitionKeys() {
-        boolean isOffer = planner != null && planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
-        return isOffer ? RuntimeKeys.of(wrapped.schema()) : super.partitionKeys();
+        return Unneeded.orElse(planned, this::offeredKeys, wrapped::partitionKeys);
+    }
+
+    private List<String> offeredKeys() {
+        boolean isOffer = planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
+        return isOffer ? RuntimeKeys.of(wrapped.schema()) : wrapped.partitionKeys();
     }
 
     @Override
@@ -47,8 +62,9 @@ final class IndexTable extends DelegatedFileStoreTable {
 
     @Override
     public DataTableScan newScan() {
-        return isQueried && planner != null
-                ? new RecordedScan(wrapped, planned, planner).proxy()
+        return isQueried
+                ? Unneeded.orElse(
+                        planned, () -> new RecordedScan(wrapped, planned, planner).proxy(), wrapped::newScan)
                 : wrapped.newScan();
     }
 
@@ -79,6 +95,6 @@ final class IndexTable extends DelegatedFileStoreTable {
     }
 
     private FileStoreTable wrap(FileStoreTable table) {
-        return new IndexTable(table, planned, planner);
+        return new IndexTable(table, planned, planner, false);
     }
 }

@@ -13,9 +13,9 @@ final class NotAskedException extends Exception {
         this.outcome = outcome;
     }
 
-    /** A class or method of the engine is missing, or another one. */
-    static NotAskedException of(LinkageError missing) {
+    /** What was thrown where nothing is expected to be: a class or method of the engine is missing, or another one. */
+    static NotAskedException of(Throwable thrown) {
         return new NotAskedException(
-                Outcome.RELEASE, "this release of the engine is not one of those that are known: " + missing);
+                Outcome.RELEASE, "this release of the engine is not one of those that are known: " + thrown);
     }
 }

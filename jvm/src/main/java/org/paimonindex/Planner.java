@@ -1,5 +1,6 @@
 package org.paimonindex;
 
+import java.io.Serializable;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -11,7 +12,6 @@ import org.apache.paimon.schema.TableSchema;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
 import org.apache.paimon.table.source.TableScan;
-import org.apache.paimon.table.source.snapshot.TimeTravelUtil;
 import org.apache.paimon.utils.JsonSerdeUtil;
 
 /**
@@ -20,14 +20,27 @@ import org.apache.paimon.utils.JsonSerdeUtil;
  * <p>The service names the files that a query reads as a snapshot. The engine's own code then plans that
  * snapshot: merging, deletion vectors, buckets and splits are the engine's, in each of its releases.
  */
-final class Planner {
+final class Planner implements Serializable {
 
-    private final Service service;
+    private static final long serialVersionUID = 1L;
+
     private final ServiceOptions.Mode mode;
+    /** Without a token: a job's graph has them. */
+    private final HashMap<String, String> options;
+    /** Made anew where the table was sent to plan, as to Flink's job manager. */
+    private transient Service service;
 
-    Planner(Service service, ServiceOptions.Mode mode) {
-        this.service = service;
-        this.mode = mode;
+    Planner(ServiceOptions options) {
+        this.mode = options.mode;
+        this.options = options.withoutToken();
+        this.service = new Service(options);
+    }
+
+    private synchronized Service service() {
+        if (service == null) {
+            service = new Service(ServiceOptions.of(Options.fromMap(options)));
+        }
+        return service;
     }
 
     /** Whether Spark is offered to collect keys: to observe changes nothing, and that would change its plans. */
@@ -41,35 +54,37 @@ final class Planner {
             return scan.planOn(scan.table());
         }
         if (mode == ServiceOptions.Mode.PLAN) {
-            Scans.planned(answered);
+            Unneeded.run(() -> Scans.planned(answered));
             return answered;
         }
         TableScan.Plan plan = scan.planOn(scan.table());
-        Scans.observed(scan.planned(), plan, answered);
+        Unneeded.run(() -> Scans.observed(scan.planned(), plan, answered));
         return plan;
     }
 
     /** The service's plan; null where there is none that fits. */
     private TableScan.Plan answered(RecordedScan scan) {
         try {
-            String question = Question.of(scan, service.budgetMillis());
+            String question = Question.of(scan, service().budgetMillis());
             return scan.planOn(snapshotTable(scan.table(), question, scan.planned()));
         } catch (NotAskedException e) {
-            Scans.left(scan.planned(), e);
+            left(scan, e);
         } catch (LinkageError e) {
-            Scans.left(scan.planned(), NotAskedException.of(e));
+            left(scan, NotAskedException.of(e));
         } catch (Exception | StackOverflowError e) {
             // The engine throws exceptions that nobody has declared, and goes as deep as an answer makes it.
             if (isInterrupt(e)) {
                 // The engine's own plan sees it, and ends as it does without us.
                 Thread.currentThread().interrupt();
             } else {
-                Scans.left(
-                        scan.planned(),
-                        new NotAskedException(Outcome.REFUSED, "the answer cannot be planned: " + e));
+                left(scan, new NotAskedException(Outcome.REFUSED, "the answer cannot be planned: " + e));
             }
         }
         return null;
+    }
+
+    private static void left(RecordedScan scan, NotAskedException reason) {
+        Unneeded.run(() -> Scans.left(scan.planned(), reason));
     }
 
     private static boolean isInterrupt(Throwable thrown) {
@@ -86,8 +101,8 @@ final class Planner {
             throws NotAskedException, InterruptedException {
         Snapshot[] read = new Snapshot[1];
         PrunedSnapshot answer =
-                service.prunedSnapshot(
-                        planned, question, () -> read[0] = TimeTravelUtil.tryTravelOrLatest(table));
+                service().prunedSnapshot(
+                        planned, question, () -> read[0] = Releases.snapshot(table));
         TableSchema schema = table.schema();
         if (answer.schemaId() != schema.id()) {
             throw new NotAskedException(

@@ -1,19 +1,21 @@
 package org.paimonindex;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.data.BinaryRow;
+import org.apache.paimon.options.ConfigOption;
 import org.apache.paimon.partition.PartitionPredicate;
 import org.apache.paimon.predicate.CompoundPredicate;
 import org.apache.paimon.predicate.IsNotNull;
 import org.apache.paimon.predicate.LeafPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
-import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
 import org.apache.paimon.utils.RowDataToObjectArrayConverter;
@@ -51,6 +53,11 @@ final class Question {
                     "source.split.open-file-cost",
                     "scan.manifest.parallelism",
                     "scan.plan-sort-partition",
+                    "scan.parallelism",
+                    "scan.infer-parallelism",
+                    "scan.infer-parallelism.max",
+                    "scan.split-enumerator.mode",
+                    "scan.split-enumerator.batch-size",
                     "write-only",
                     "write-buffer-size",
                     "write-buffer-spillable",
@@ -65,21 +72,23 @@ final class Question {
     /** Options of any of these kinds say what is read in ways that the service is not told. */
     private static final List<String> NOT_ASKED = List.of("scan.", "incremental-", "consumer", "streaming");
 
+    /** The options of the engine that runs, and what they were called before. */
+    private static final Set<String> ENGINES = enginesOptions();
+    /** Its options of these kinds are in no list: they name a column, or are a connector's. */
+    private static final List<String> UNLISTED = List.of("fields.", "file-index.", "read.", "log.");
+
     private static final double MOST_SHARE = 0.5;
     private static final int MOST_KEYS = 10_000;
 
-    /** Some releases fail to write a filter, and some write {@code {}}. */
-    private static final boolean WRITES_FILTERS = writesFilters();
-
     private Question() {}
 
-    private static boolean writesFilters() {
-        Predicate any = new PredicateBuilder(RowType.of(DataTypes.INT())).isNull(0);
-        try {
-            return JsonSerdeUtil.toFlatJson(any).contains("IS_NULL");
-        } catch (RuntimeException e) {
-            return false;
+    private static Set<String> enginesOptions() {
+        Set<String> keys = new HashSet<>();
+        for (ConfigOption<?> option : CoreOptions.getOptions()) {
+            keys.add(option.key());
+            option.fallbackKeys().forEach(former -> keys.add(former.getKey()));
         }
+        return keys;
     }
 
     /**
@@ -89,16 +98,12 @@ final class Question {
      * @throws NotAskedException the engine plans this scan
      */
     static String of(RecordedScan scan, long budgetMillis) throws NotAskedException {
-        if (!WRITES_FILTERS) {
-            throw new NotAskedException(Outcome.RELEASE, "this release of the engine writes no filters as JSON");
-        }
         Predicate asked = filter(scan);
         String filter;
         try {
-            // As text: a member of a map would lose its kind, and one that is read again digits of its numbers.
-            filter = JsonSerdeUtil.toFlatJson(asked);
+            filter = Filters.json(asked);
         } catch (RuntimeException e) {
-            throw new NotAskedException(Outcome.NO_FILTER, "the engine does not write this filter as JSON: " + e);
+            throw new NotAskedException(Outcome.NO_FILTER, "the filter has no form in JSON: " + e);
         }
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("max_staleness_ms", 0);
@@ -194,7 +199,15 @@ final class Question {
         if (HARMLESS.contains(key)) {
             return true;
         }
-        return value.equals(stored.get(key)) && NOT_ASKED.stream().noneMatch(key::startsWith);
+        if (NOT_ASKED.stream().anyMatch(key::startsWith)) {
+            return false;
+        }
+        // Flink has its own configuration among the options of a table: rest.port, and whatever else there is.
+        boolean isOthers =
+                !ENGINES.contains(key)
+                        && !stored.containsKey(key)
+                        && UNLISTED.stream().noneMatch(key::startsWith);
+        return isOthers || value.equals(stored.get(key));
     }
 
     /** Whether the options name the version that is read; without one it is the latest. */

@@ -27,6 +27,7 @@ final class RuntimeKeys {
     /** Who offers the columns to Spark, and takes the keys. */
     private static final String CALLER = "org.apache.paimon.spark.read.PaimonSupportsRuntimeFiltering";
 
+    private static final String OURS = RuntimeKeys.class.getPackage().getName() + ".";
     private static final StackWalker STACK = StackWalker.getInstance();
     /** Null in releases that do not let the parts of a partition filter be seen. */
     private static final Method PARTS = parts();
@@ -58,7 +59,7 @@ final class RuntimeKeys {
         return PARTS != null
                 && STACK.walk(
                         frames ->
-                                frames.skip(2)
+                                frames.filter(frame -> !frame.getClassName().startsWith(OURS))
                                         .findFirst()
                                         .filter(
                                                 frame ->

@@ -57,8 +57,8 @@ final class Scans implements ScansMXBean {
         void add(Iterable<DataFileMeta> added) {
             for (DataFileMeta file : added) {
                 files.incrementAndGet();
-                rows.addAndGet(file.rowCount());
-                bytes.addAndGet(file.fileSize());
+                rows.addAndGet(Releases.rows(file));
+                bytes.addAndGet(Releases.bytes(file));
             }
         }
 
@@ -102,18 +102,19 @@ final class Scans implements ScansMXBean {
         }
     }
 
-    private static Map<String, DataFileMeta> files(TableScan.Plan plan) {
+    /** The data files of a plan by their names. */
+    static Map<String, DataFileMeta> files(TableScan.Plan plan) {
         Map<String, DataFileMeta> files = new HashMap<>();
         for (Split split : plan.splits()) {
             if (split instanceof DataSplit) {
-                ((DataSplit) split).dataFiles().forEach(file -> files.put(file.fileName(), file));
+                ((DataSplit) split).dataFiles().forEach(file -> files.put(Releases.fileName(file), file));
             }
         }
         return files;
     }
 
     /** Counts a scan that the engine plans, and logs why: at most one line a minute for each outcome. */
-    static void left(PlannedTable table, NotAskedException reason) {
+    static void left(Object table, NotAskedException reason) {
         count(reason.outcome);
         boolean isOrdinary = reason.outcome == Outcome.NO_FILTER || reason.outcome == Outcome.NOT_SELECTIVE;
         if (isOrdinary) {

@@ -4,6 +4,7 @@ import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -18,7 +19,7 @@ import org.apache.paimon.utils.TimeUtils;
  * paimon-index.warehouse    the service's name of the catalog's warehouse; without it, the one with its URL
  * paimon-index.metastore    the catalog that is wrapped: filesystem, hive, jdbc or rest; default filesystem
  * paimon-index.token        a token of the service
- * paimon-index.token-file   a file that has it, read for each question
+ * paimon-index.token-file   a file that has it, read for each question; without both, the environment's PAIMON_INDEX_TOKEN
  * paimon-index.timeout      longest time that a query waits for the service in all; default 2 s
  * paimon-index.mode         plan, observe or off; default plan
  * </pre>
@@ -36,6 +37,8 @@ final class ServiceOptions {
 
     static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
 
+    private static final String TOKEN = PREFIX + "token";
+
     final List<URI> uris;
     final String catalogWarehouse;
     final Optional<String> warehouse;
@@ -45,15 +48,29 @@ final class ServiceOptions {
     final Duration timeout;
     final Mode mode;
 
+    private final HashMap<String, String> withoutToken = new HashMap<>();
+
     private ServiceOptions(Options options) {
         this.mode = mode(options.getString(PREFIX + "mode", "plan"));
         this.uris = uris(options.getString(PREFIX + "uri", ""), mode);
         this.catalogWarehouse = options.getString("warehouse", "");
         this.warehouse = Optional.ofNullable(options.get(PREFIX + "warehouse"));
         this.metastore = options.getString(PREFIX + "metastore", "filesystem");
-        this.token = Optional.ofNullable(options.get(PREFIX + "token"));
+        this.token = Optional.ofNullable(options.getString(TOKEN, System.getenv("PAIMON_INDEX_TOKEN")));
         this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(Path::of);
         this.timeout = TimeUtils.parseDuration(options.getString(PREFIX + "timeout", "2 s"));
+        options.toMap()
+                .forEach(
+                        (key, value) -> {
+                            if (key.equals("warehouse") || key.startsWith(PREFIX) && !key.equals(TOKEN)) {
+                                withoutToken.put(key, value);
+                            }
+                        });
+    }
+
+    /** What a process elsewhere reads the same of, which has a token of its own. */
+    HashMap<String, String> withoutToken() {
+        return new HashMap<>(withoutToken);
     }
 
     /**

@@ -2,6 +2,7 @@ package org.paimonindex;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -27,6 +28,8 @@ import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+import org.apache.paimon.utils.InstantiationUtil;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -334,6 +337,30 @@ class FailingServiceTest {
             assertEquals("Bearer second", service.requests.get(1).token);
         }
         assertEquals(List.of("planned", "planned", "refused"), outcomes.since());
+    }
+
+    /** As Flink's job manager plans a table that a session made. */
+    @Test
+    void aTableThatWasSentElsewhereTakesNoTokenAlong() throws Exception {
+        Path file = warehouse.resolve("token");
+        Files.writeString(file, "of that place");
+        try (WebServer service = WebServer.giving(this::answer)) {
+            for (Map<String, String> token :
+                    List.of(
+                            Map.of("paimon-index.token", "a-secret"),
+                            Map.of("paimon-index.token-file", file.toString()))) {
+                Map<String, String> options = new HashMap<>(service.options());
+                options.putAll(token);
+                try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
+                    Table table = InstantiationUtil.clone(catalog.getTable(WrittenTable.NAME));
+
+                    assertEquals(IN_BONN, WrittenTable.idsOf(table, "Bonn"));
+                }
+            }
+            assertNull(service.requests.get(0).token);
+            assertEquals("Bearer of that place", service.requests.get(1).token);
+        }
+        assertEquals(List.of("planned", "planned"), outcomes.since());
     }
 
     @Test

@@ -65,7 +65,7 @@ class QuestionTest {
     }
 
     private static Map<?, ?> json(Predicate predicate) {
-        return JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(predicate), Map.class);
+        return JsonSerdeUtil.fromJson(Filters.json(predicate), Map.class);
     }
 
     private Map<?, ?> asked() {
@@ -180,7 +180,8 @@ class QuestionTest {
                 "consumer-id=me",
                 "query-auth.enabled=true",
                 "batch-scan-mode=compact",
-                "an.option=of tomorrow"
+                "dynamic-partition-overwrite=false",
+                "fields.city.ignore-retract=true"
             })
     void isNotAskedUnderASessionsOptionThatIsNotKnown(String option) throws Exception {
         String[] pair = option.split("=");
@@ -228,7 +229,10 @@ class QuestionTest {
                                 Map.of(
                                         "read.batch-size", "7",
                                         "source.split.target-size", "1 mb",
-                                        "scan.manifest.parallelism", "2")),
+                                        "scan.manifest.parallelism", "2",
+                                        "scan.infer-parallelism.max", "3",
+                                        "rest.port", "8081",
+                                        "table.exec.resource.default-parallelism", "2")),
                 "Bonn");
 
         assertEquals(1, service.requests.size());

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
@@ -51,18 +50,32 @@ class ReleasesTest {
         }
     }
 
-    /** They write no filter that the service could be asked. */
     @ParameterizedTest
-    @ValueSource(strings = {"1.0.1", "1.1.1", "1.2.0", "1.3.1"})
-    void thoseBeforeArePlannedByTheEngine(String release) throws Exception {
-        File bundle = new File("target/bundles/paimon-bundle-" + release + ".jar");
-        String classpath = COMPILED.matcher(System.getProperty("java.class.path")).replaceAll(bundle.getAbsolutePath());
+    @ValueSource(strings = {"bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1"})
+    void thoseBeforeArePlanned(String release) throws Exception {
         try (WebServer service = WebServer.giving(this::answer)) {
-            List<String> lines = List.of(run(service, classpath).strip().split("\n"));
+            assertEquals("[20] [no_filter, planned]", lastLine(run(service, classpath(release))));
+        }
+    }
 
-            assertEquals("[0, 20] [release, release]", lines.get(lines.size() - 1));
-            assertEquals(1, lines.stream().filter(line -> line.contains("is planned by the engine")).count());
+    @Test
+    void oneThatLacksTooMuchPlansAlone() throws Exception {
+        try (WebServer service = WebServer.giving(this::answer)) {
+            String written = run(service, classpath("spark-3.5-0.9.0"));
+
+            assertEquals("[0, 20] [release, release]", lastLine(written));
+            assertEquals(1, written.lines().filter(line -> line.contains("is planned by the engine")).count());
             assertEquals(0, service.requests.size());
         }
+    }
+
+    private static String classpath(String release) {
+        File bundle = new File("target/bundles/paimon-" + release + ".jar");
+        return COMPILED.matcher(System.getProperty("java.class.path")).replaceAll(bundle.getAbsolutePath());
+    }
+
+    private static String lastLine(String written) {
+        String[] lines = written.strip().split("\n");
+        return lines[lines.length - 1];
     }
 }

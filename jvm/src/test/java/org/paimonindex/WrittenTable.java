@@ -34,6 +34,23 @@ final class WrittenTable {
 
     private WrittenTable() {}
 
+    /** Writes {@code demo.indexed}, of five files whose statistics rule nothing out, with the release that runs. */
+    public static void main(String[] arguments) throws Exception {
+        Map<String, String> indexed =
+                Map.of(
+                        "file-index.bloom-filter.columns", "city",
+                        "file-index.bloom-filter.city.items", "10",
+                        "file-index.bitmap.columns", "id");
+        Identifier name = Identifier.create("demo", "indexed");
+        try (Catalog catalog = catalog(Path.of(arguments[0]), Map.of())) {
+            catalog.createDatabase("demo", true);
+            catalog.createTable(name, schema(indexed), false);
+            for (int file = 0; file < 5; file++) {
+                append(catalog.getTable(name), file, "Aachen", "middle-" + file, "Zwickau");
+            }
+        }
+    }
+
     static void write(Path warehouse) throws Exception {
         write(warehouse, Map.of());
     }

@@ -1,0 +1,91 @@
+"""Batch SQL of a real Flink with the official connectors: planned by the service, it has the rows of the engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests import golden_tables
+from tests.api.conftest import listening
+from tests.golden_tables import GoldenWarehouse
+from tests.jvm.flink_sessions import Cluster, Flink, FlinkError, condition, running
+
+pytestmark = pytest.mark.jvm
+
+_CONNECTORS: Final = ("1.3.1", "1.0.1")
+_SOME: Final = 40
+"""One of so many queries is run by `make jvm`, and all of them by tests that are ``long``."""
+
+
+@pytest.fixture(scope="module")
+def uri(golden: GoldenWarehouse) -> Iterator[str]:
+    settings = Settings.load(warehouses={"main": str(golden.root)})
+    with listening(create_app(settings), lifespan="on") as started:
+        yield str(started.base_url).rstrip("/")
+
+
+def queries() -> list[str]:
+    """The golden ones whose condition Flink's SQL can say, each with its version in a hint."""
+    found = []
+    for table in golden_tables.tables():
+        expected = golden_tables.expected(table)
+        if expected.get("external_roots"):
+            continue
+        for query in expected["queries"]:
+            where = None if query["predicate"] is None else condition(query["predicate"])
+            if where is None or query["branch"] is not None:
+                continue
+            version = {"scan.snapshot-id": query["snapshot_id"], "scan.tag-name": query["tag"]}
+            hints = [f"'{option}' = '{value}'" for option, value in version.items() if value is not None]
+            hint = f" /*+ OPTIONS({', '.join(hints)}) */" if hints else ""
+            found.append(f"SELECT * FROM {{c}}.golden.`{table}`{hint} WHERE {where}")
+    return found
+
+
+def check(flink: Flink, asked: Sequence[str]) -> None:
+    """All rows are equal; what an engine refuses, it refuses with us and without."""
+    compared: list[tuple[str, dict[str, Any]]] = []
+    for query in asked:
+        try:
+            compared.append((query, flink.compare(query)))
+        except FlinkError:
+            # A type, an index or deletion vectors of later releases.
+            continue
+
+    outcomes = flink.outcomes()
+    assert not [(query, answer) for query, answer in compared if not answer.get("equal")]
+    assert len(compared) > len(asked) / 2
+    # Flink plans some scans twice, for the parallelism and for the job.
+    assert outcomes["planned"] > len(compared) / 4
+    assert set(+outcomes) <= {"planned", "no_filter", "not_selective", "option", "other_version"}
+
+
+@pytest.mark.parametrize("connector", _CONNECTORS)
+def test_some_golden_queries_have_their_rows(
+    golden: GoldenWarehouse, uri: str, tmp_path: Path, connector: str
+) -> None:
+    flink = Flink.start(connector, tmp_path)
+    try:
+        flink.catalogs(golden.root, uri)
+        check(flink, queries()[_CONNECTORS.index(connector) :: _SOME])
+    finally:
+        flink.stop()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("connector", _CONNECTORS)
+def test_every_golden_query_has_its_rows(
+    golden: GoldenWarehouse, uri: str, tmp_path: Path, connector: str
+) -> None:
+    flink = Flink.start(connector, tmp_path)
+    try:
+        flink.catalogs(golden.root, uri)
+        check(flink, queries())
+    finally:
+        flink.stop()
