@@ -161,14 +161,19 @@ class Cluster:
             "rest.port": self.rest_port,
             "jobmanager.rpc.port": rpc_port,
             "jobmanager.memory.process.size": "1g",
-            "taskmanager.memory.process.size": "1g",
             "taskmanager.numberOfTaskSlots": 2,
+            # The scripts of the distribution work these out.
+            "taskmanager.cpu.cores": 2.0,
+            "taskmanager.memory.framework.heap.size": "128m",
+            "taskmanager.memory.framework.off-heap.size": "128m",
+            "taskmanager.memory.task.heap.size": "256m",
+            "taskmanager.memory.task.off-heap.size": "0m",
             "taskmanager.memory.network.min": "32m",
             "taskmanager.memory.network.max": "32m",
             "taskmanager.memory.managed.size": "128m",
-            "taskmanager.memory.task.heap.size": "256m",
-            "taskmanager.memory.task.off-heap.size": "0m",
-            "taskmanager.cpu.cores": 2,
+            "taskmanager.memory.jvm-metaspace.size": "256m",
+            "taskmanager.memory.jvm-overhead.min": "192m",
+            "taskmanager.memory.jvm-overhead.max": "192m",
             "taskmanager.resource-id": "tm",
         }
         written = "".join(f"{name}: {value}\n" for name, value in conf.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -89,3 +91,59 @@ def test_every_golden_query_has_its_rows(
         check(flink, queries())
     finally:
         flink.stop()
+
+
+def writes(flink: Flink) -> None:
+    """Five files that each have one of the values in the middle of all."""
+    flink.sql("CREATE DATABASE plain.db")
+    flink.sql(
+        "CREATE TABLE plain.db.t (id INT, city STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '5', "
+        "'file-index.bloom-filter.columns' = 'city', 'file-index.bloom-filter.city.items' = '20')"
+    )
+    values = ", ".join(f"({number}, 'c{number:02}')" for number in range(40))
+    flink.sql(f"INSERT INTO plain.db.t VALUES {values}")
+
+
+def test_a_job_manager_elsewhere_plans_with_a_token_of_its_own(tmp_path: Path) -> None:
+    """Two JVMs and the session's; then the service is gone, and rows are the same."""
+    warehouse, secret, tokens = tmp_path / "warehouse", "of-the-job-manager", tmp_path / "tokens.json"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    token = {"name": "flink", "sha256": digest, "role": "reader", "warehouses": ["*"]}
+    tokens.write_text(json.dumps({"tokens": [token]}))
+    settings = Settings.load(warehouses={"main": str(warehouse)}, tokens_file=str(tokens))
+    cluster = Cluster("1.3.1", tmp_path)
+    with running(cluster.job_manager({"PAIMON_INDEX_TOKEN": secret}), cluster.task_manager()):
+        flink = cluster.session()
+        query = "SELECT * FROM {c}.db.t WHERE city = 'c17'"
+        try:
+            with listening(create_app(settings), lifespan="on") as service:
+                flink.catalogs(warehouse, str(service.base_url).rstrip("/"))
+                writes(flink)
+                assert flink.compare(query) == {"rows": 1, "equal": True}
+                assert +flink.outcomes(cluster.jmx_port) == Counter(planned=1)
+
+            assert flink.compare(query) == {"rows": 1, "equal": True}
+            assert flink.outcomes(cluster.jmx_port)["unreachable"] == 1
+        finally:
+            flink.stop()
+
+
+def test_streams_lookups_and_writers_ask_nothing(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    flink = Flink.start("1.3.1", tmp_path, "streaming")
+    with listening(create_app(Settings.load(warehouses={"main": str(warehouse)})), lifespan="on") as service:
+        try:
+            flink.catalogs(warehouse, str(service.base_url).rstrip("/"))
+            writes(flink)
+            flink.sql("INSERT INTO indexed.db.t VALUES (41, 'c41')")
+            stream = "SELECT * FROM indexed.db.t WHERE city = 'c17' LIMIT 1"
+            assert flink.sql(stream) == ["+I[17, c17]"]
+            orders = "(SELECT 17 AS k, PROCTIME() AS at FROM (VALUES (1)))"
+            lookup = (
+                f"SELECT d.city FROM {orders} o JOIN indexed.db.t FOR SYSTEM_TIME AS OF o.at d ON d.id = o.k"
+            )
+            assert flink.sql(lookup) == ["+I[c17]"]
+
+            assert not +flink.outcomes()
+        finally:
+            flink.stop()
