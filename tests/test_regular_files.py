@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from app import regular_files
-from app.building.data_files import DataFile
-from app.errors import PaimonIndexError, StorageError
+from app.errors import StorageError
 from app.planning.request.requests import PlanRequest, TableRef
 from app.regular_files import IrregularFileError
 from tests.golden_tables import DATABASE
@@ -64,8 +63,3 @@ def test_a_pipe_among_the_files_of_a_table_is_an_error(growing: GrowingTable, pl
         table = TableRef("golden", DATABASE, TABLE)
         with pytest.raises(StorageError, match=f"{path.name}.*IrregularFileError"):
             service.plan(table, PlanRequest())
-
-
-def test_a_pipe_is_no_data_file(tmp_path: Path) -> None:
-    with lying_at(tmp_path / "data.parquet", "pipe"), pytest.raises(PaimonIndexError, match="regular file"):
-        DataFile.open(tmp_path / "data.parquet")

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from app import regular_files
 from app.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFormatError
 from app.table.avro.data_files import AvroFile
 
@@ -111,7 +110,8 @@ def _orc(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _format(path: Path) -> DataFormat:
-    start = regular_files.content(path, _MAGIC_BYTES)
+    with path.open("rb") as file:
+        start = file.read(_MAGIC_BYTES)
     found = next((each for magic, each in _MAGICS.items() if start.startswith(magic)), None)
     if found is None:
         raise UnsupportedFormatError(f"{path}: expected a Parquet, ORC or Avro file, found {start!r}")
