@@ -26,7 +26,7 @@ export function asSql(state) {
   return `${zone}SELECT *\nFROM ${table}${version}${where};`;
 }
 
-/** Copies a text, and says so on the button; without leave to do so the text is shown, selected, to be copied. */
+/** Copies a text; without leave to do so, shows it selected, to be copied. */
 export async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
