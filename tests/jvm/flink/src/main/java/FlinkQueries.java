@@ -31,7 +31,7 @@ import org.apache.flink.util.CloseableIterator;
  * <pre>
  * FlinkQueries batch|streaming [OPTION=VALUE ...]    options of Flink's configuration
  * standard input   a word, a tab, and what it is about:
- *                  sql STATEMENT; compare QUERY with {c} for the catalogs plain and indexed;
+ *                  sql STATEMENT; first QUERY, whose first row ends it; compare QUERY with {c} for the catalogs plain and indexed;
  *                  outcomes [PORT] of this JVM, or of the one with that port of JMX
  * standard output  {"rows": [...]}, {"rows": n, "equal": b}, {"outcome": n, ...} a line, or {"error": text}
  * </pre>
@@ -93,6 +93,10 @@ public final class FlinkQueries {
                     StringBuilder listed = new StringBuilder();
                     rows.forEach(row -> listed.append(listed.length() == 0 ? "" : ",").append(quoted(row)));
                     return "{\"rows\":[" + listed + "]}";
+                case "first":
+                    try (CloseableIterator<Row> result = flink.executeSql(request[1]).collect()) {
+                        return "{\"rows\":[" + quoted(result.next().toString()) + "]}";
+                    }
                 case "compare":
                     List<String> engines = rows(flink, request[1].replace("{c}", "plain"));
                     boolean isEqual;
