@@ -44,17 +44,17 @@ class FlinkError(Exception):
 @functools.cache
 def _classpath() -> str:
     written = _PROJECT / "target" / "classpath.txt"
+    goals = ("package", "dependency:build-classpath", f"-Dmdep.outputFile={written}")
     subprocess.run(  # noqa: S603 - fixed words
-        ["mvn", "-q", "-B", "-f", str(_PROJECT / "pom.xml"), "package", "dependency:build-classpath",  # noqa: S607
-         f"-Dmdep.outputFile={written}"],
+        ["mvn", "-q", "-B", "-f", str(_PROJECT / "pom.xml"), *goals],  # noqa: S607
         check=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     return written.read_text().strip()
 
 
 def program(connector: str, directory: Path, *options: str) -> list[str]:
-    """Java with what the ``lib/`` of a Flink with this connector has; the main class and its arguments follow."""
+    """Java with what ``lib/`` of a Flink with this connector has; the main class and its arguments follow."""
     flink = _classpath()
     jar = directory / built_jar().name
     if not jar.exists():
@@ -94,7 +94,7 @@ class Flink:
         return cls(process)
 
     def catalogs(self, warehouse: Path, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """Makes the catalogs ``plain`` and ``indexed``, which waits for the service however busy this machine is."""
+        """Makes the catalogs ``plain`` and ``indexed``, which waits for the service on a busy machine."""
         plain = {"type": "paimon", "warehouse": str(warehouse)}
         indexed = {
             "metastore": "paimon-index",
@@ -115,8 +115,17 @@ class Flink:
         rows: list[str] = self._ask("sql", statement)["rows"]
         return rows
 
+    def first(self, query: str) -> str:
+        """The first row of a query, which is cancelled then.
+
+        Raises:
+            FlinkError: Flink refuses it.
+        """
+        (row,) = self._ask("first", query)["rows"]
+        return str(row)
+
     def compare(self, query: str) -> dict[str, Any]:
-        """Runs a query with each catalog for ``{c}``: ``rows`` and ``equal``, or ``only`` where just ours fails.
+        """Runs a query with each catalog for ``{c}``: ``rows`` and ``equal``, or ``only`` if just ours fails.
 
         Raises:
             FlinkError: the query fails without the service as well.

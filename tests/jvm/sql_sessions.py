@@ -192,7 +192,7 @@ def built_jar() -> Path:
 
 
 def engine(release: str | None) -> str:
-    """The class path of the catalog and its tests beside a release of the engine: that of its tests, or another."""
+    """The class path of the catalog and its tests beside a release of the engine; None: that of its tests."""
     if release is None:
         return _classpath()
     jar = _MODULE / "target" / "bundles" / f"paimon-{release}.jar"

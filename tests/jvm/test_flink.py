@@ -1,9 +1,10 @@
-"""Batch SQL of a real Flink with the official connectors: planned by the service, it has the rows of the engine."""
+"""Batch SQL of a real Flink with official connectors: planned by the service, with the rows of the engine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -136,14 +137,36 @@ def test_streams_lookups_and_writers_ask_nothing(tmp_path: Path) -> None:
             flink.catalogs(warehouse, str(service.base_url).rstrip("/"))
             writes(flink)
             flink.sql("INSERT INTO indexed.db.t VALUES (41, 'c41')")
-            stream = "SELECT * FROM indexed.db.t WHERE city = 'c17' LIMIT 1"
-            assert flink.sql(stream) == ["+I[17, c17]"]
-            orders = "(SELECT 17 AS k, PROCTIME() AS at FROM (VALUES (1)))"
-            lookup = (
-                f"SELECT d.city FROM {orders} o JOIN indexed.db.t FOR SYSTEM_TIME AS OF o.at d ON d.id = o.k"
-            )
-            assert flink.sql(lookup) == ["+I[c17]"]
+            assert flink.first("SELECT * FROM indexed.db.t WHERE city = 'c17'") == "+I[17, c17]"
+            orders = "(SELECT 17 AS k, PROCTIME() AS p FROM (VALUES (1)))"
+            table = "indexed.db.t FOR SYSTEM_TIME AS OF o.p AS d"
+            lookup = f"SELECT d.city FROM {orders} o JOIN {table} ON d.id = o.k"
+            assert flink.first(lookup) == "+I[c17]"
 
             assert not +flink.outcomes()
+        finally:
+            flink.stop()
+
+
+def test_the_statements_of_the_page_are_planned(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "flink.md").read_text()
+    (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    warehouse = tmp_path / "warehouse"
+    flink = Flink.start("1.3.1", tmp_path)
+    with listening(create_app(Settings.load(warehouses={"main": str(warehouse)})), lifespan="on") as service:
+        here = statements.replace("/data/warehouse", str(warehouse))
+        uri = str(service.base_url).rstrip("/")
+        # SET is the SQL client's own.
+        create, select = (
+            each.replace("http://127.0.0.1:8080", uri)
+            for each in here.split(";")
+            if each.strip() and "SET" not in each
+        )
+        try:
+            flink.catalogs(warehouse, uri)
+            writes(flink)
+            flink.sql(create)
+            assert flink.sql(select) == ["+I[17, c17]"]
+            assert set(+flink.outcomes()) == {"planned"}
         finally:
             flink.stop()

@@ -1,8 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -31,7 +29,7 @@ import org.apache.flink.util.CloseableIterator;
  * <pre>
  * FlinkQueries batch|streaming [OPTION=VALUE ...]    options of Flink's configuration
  * standard input   a word, a tab, and what it is about:
- *                  sql STATEMENT; compare QUERY with {c} for the catalogs plain and indexed;
+ *                  sql STATEMENT; first QUERY, whose first row ends it; compare QUERY with {c} for the catalogs plain and indexed;
  *                  outcomes [PORT] of this JVM, or of the one with that port of JMX
  * standard output  {"rows": [...]}, {"rows": n, "equal": b}, {"outcome": n, ...} a line, or {"error": text}
  * </pre>
@@ -93,6 +91,10 @@ public final class FlinkQueries {
                     StringBuilder listed = new StringBuilder();
                     rows.forEach(row -> listed.append(listed.length() == 0 ? "" : ",").append(quoted(row)));
                     return "{\"rows\":[" + listed + "]}";
+                case "first":
+                    try (CloseableIterator<Row> result = flink.executeSql(request[1]).collect()) {
+                        return "{\"rows\":[" + quoted(result.next().toString()) + "]}";
+                    }
                 case "compare":
                     List<String> engines = rows(flink, request[1].replace("{c}", "plain"));
                     boolean isEqual;
@@ -110,7 +112,20 @@ public final class FlinkQueries {
         }
     }
 
+    /** Threads of releases before 1.2 change one map at once while the engine plans by embedded indexes, and some fail. */
     private static List<String> rows(TableEnvironment flink, String statement) throws Exception {
+        while (true) {
+            try {
+                return rowsOf(flink, statement);
+            } catch (Exception e) {
+                if (!text(e).contains("ConcurrentModificationException")) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private static List<String> rowsOf(TableEnvironment flink, String statement) throws Exception {
         List<String> rows = new ArrayList<>();
         try (CloseableIterator<Row> result = flink.executeSql(statement).collect()) {
             result.forEachRemaining(row -> rows.add(row.toString()));
@@ -144,9 +159,11 @@ public final class FlinkQueries {
     }
 
     private static String text(Throwable thrown) {
-        StringWriter written = new StringWriter();
-        thrown.printStackTrace(new PrintWriter(written));
-        return written.toString();
+        StringBuilder causes = new StringBuilder();
+        for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+            causes.insert(0, cause + " < ");
+        }
+        return causes.toString();
     }
 
     private static String quoted(String text) {
