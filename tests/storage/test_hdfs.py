@@ -117,5 +117,5 @@ def test_libraries_are_given_host_and_user_of_a_url() -> None:
 def test_a_missing_library_is_named_with_what_else_hdfs_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.storage.libraries.find_spec", lambda _: None)
 
-    with pytest.raises(SettingsError, match=r"pip install 'paimon-index\[hdfs\]'.*HADOOP_CONF_DIR"):
+    with pytest.raises(SettingsError, match=r"hdfs-native is not installed.*HADOOP_CONF_DIR"):
         Warehouse("main", "hdfs://lake/warehouse")
