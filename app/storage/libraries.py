@@ -124,8 +124,8 @@ def open_filesystem(
         return ObjectStore(options, stall_seconds, _event_loop())
     if protocol in HADOOP and find_spec("hdfs_native") is None:
         raise ImportError(
-            "the package hdfs-native is not installed: install it, or the extra hdfs, and name the directory of "
-            "core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR"
+            "the package hdfs-native is not installed: install it, or the extra hdfs, and name the directory "
+            "of core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR"
         )
     library = fsspec.get_filesystem_class(protocol)
     own = store_options(protocol, stall_seconds)
