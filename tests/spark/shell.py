@@ -21,6 +21,8 @@ def spark_sql(options: Sequence[str], jars: Sequence[Path | str] = ()) -> str:
         *options,
         *([f"--jars={','.join(map(str, jars))}"] if jars else []),
         "--conf=spark.ui.enabled=false",
+        # Without tables of its own it leaves no files in the clone.
+        "--conf=spark.sql.catalogImplementation=in-memory",
     ]
     return output(command, {**os.environ, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"})
 
