@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from app.api.strict_json import read_json, write_json
+from app.storage.locations import without_credentials
 
 # Wide enough that nothing is cut where the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400
 # Characters that move the cursor, change colours or the direction of text.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_CREDENTIALS = re.compile(r"://[^/@\s]*@")
 
 
 def print_json(answer: object) -> None:
@@ -49,7 +49,7 @@ def print_line(text: str) -> None:
 def printable(text: str) -> str:
     """A text that a terminal shows and does not obey, without the user and password of a URL."""
     shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    return _CREDENTIALS.sub("://***@", shown)
+    return without_credentials(shown, "***@")
 
 
 def _console() -> Console:

@@ -25,6 +25,7 @@ from app.storage.slots import waiting
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CREDENTIALS = re.compile(r"://[^/@:\s]*:[^/@\s]*@")
 _LONGEST_KEY = 1024
 """Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
@@ -281,6 +282,14 @@ def _read_local(path: str, start: int, end: int, flags: int = 0) -> bytes:
             start += len(part)
             left -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def without_credentials(text: str, mark: str = "") -> str:
+    """A text in which no URL has a user with a password, but ``mark`` in their place.
+
+    A name alone stays: it may be part of the place, as the container in ``abfss://container@account/``.
+    """
+    return _CREDENTIALS.sub(f"://{mark}", text)
 
 
 def is_absolute_uri(path: str) -> bool:

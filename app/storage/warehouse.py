@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +16,7 @@ from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier
 from app.storage.kept_arrays import KeptArrays
 from app.storage.libraries import STALL_SECONDS
-from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
+from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
 from app.storage.mapped_files import Look
 from app.storage.memory import Scratch
 from app.storage.range_reading import FileRange, RangeReader, too_large
@@ -27,7 +26,6 @@ from app.storage.retry import RetryPolicy
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
 _LARGE_BYTES = 4 << 20
-_CREDENTIALS = re.compile(r"://[^/@]*@")
 
 
 class Warehouse:
@@ -82,7 +80,7 @@ class Warehouse:
         known = dict(options or {})
         self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
         # Who is told where files lie gets no user and password of the operator's.
-        own_url = _CREDENTIALS.sub("://", self.url)
+        own_url = without_credentials(self.url)
         self.public_url = own_url if public_url is None else public_url.rstrip("/") + "/"
         self._external = tuple(
             Root.external(allowed, known, stall_seconds=stall_seconds) for allowed in allow_external

@@ -19,6 +19,7 @@ from app.cli.output import print_line, print_table, printable
         ("\ud800", "\\ud800"),
         ("webhdfs://user:pix_SECRET@host:9870/w", "webhdfs://***@host:9870/w"),
         ("s3://lake/user@host", "s3://lake/user@host"),
+        ("abfss://container@account.dfs/w", "abfss://container@account.dfs/w"),
     ],
 )
 def test_what_is_printed_moves_no_cursor_and_names_no_password(text: str, shown: str) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import PathNotAllowedError
 from app.storage import Warehouse
-from app.storage.locations import Neighbours, Root
+from app.storage.locations import Neighbours, Root, without_credentials
 
 
 @given(
@@ -33,3 +34,16 @@ def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:
         return os.path.normpath(locate(path)[1])
     except PathNotAllowedError:
         return None
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("webhdfs://reader:pix_SECRET@lake:9870/w", "webhdfs://lake:9870/w"),
+        ("webhdfs://reader@lake:9870/w", "webhdfs://reader@lake:9870/w"),
+        ("abfss://container@account.dfs/w", "abfss://container@account.dfs/w"),
+        ("hdfs://lake:8020/a:b@c", "hdfs://lake:8020/a:b@c"),
+    ],
+)
+def test_no_password_is_told_and_no_part_of_the_place_is_lost(url: str, shown: str) -> None:
+    assert without_credentials(url) == shown

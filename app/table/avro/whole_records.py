@@ -39,16 +39,7 @@ class WholeRecords(NamedTuple):
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
-    """All records of a file.
-
-    Args:
-        data: the whole file.
-        expected: the fields that every record must have; nullable ones may be absent.
-
-    Raises:
-        CorruptMetadataError: the bytes are not such a file.
-        UnsupportedFormatError: the file is compressed by an unknown codec.
-    """
+    """All records of a file; arguments and errors as of :func:`app.table.avro.container.read_columns`."""
     file = open_encoded(data, expected)
     fields = _extended_record(orjson.loads(file.schema_text), expected)
     records = [record for block in file.blocks for record, _ in decode_block(block, file.schema.text)]
