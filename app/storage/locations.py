@@ -132,7 +132,7 @@ class Root:
         """
         if self.uri_is_local:
             return _read_local(path, start, end)
-        if self.filesystem.protocol in HADOOP:
+        if self.is_hadoop:
             return read_hadoop(self.filesystem, path, start, end)
         try:
             content = self.ask("cat_file", path, start=start, end=end)
@@ -192,8 +192,17 @@ class Root:
     @property
     def uri_is_local(self) -> bool:
         """Whether the files lie on this machine, where links can lead elsewhere."""
+        return "file" in self._protocols
+
+    @property
+    def is_hadoop(self) -> bool:
+        """Whether the files lie in one of Hadoop's filesystems."""
+        return not HADOOP.isdisjoint(self._protocols)
+
+    @property
+    def _protocols(self) -> Sequence[str]:
         protocol = self.filesystem.protocol
-        return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+        return (protocol,) if isinstance(protocol, str) else protocol
 
 
 class Neighbours:

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from app.errors import FileMissingError, SettingsError
 from app.observation import StorageOperation
-from app.storage.libraries import HADOOP
 from app.storage.locations import Root
 from app.storage.retry import failure_of
 from app.storage.warehouse import Warehouse
@@ -92,7 +91,7 @@ class Writing:
 def _create(root: Root, place: str, content: bytes) -> bool:
     if root.uri_is_local:
         return _create_locally(place, content)
-    if root.filesystem.protocol in HADOOP:
+    if root.is_hadoop:
         return _create_by_renaming(root, place, content)
     return _create_object(root, place, content)
 
