@@ -243,7 +243,7 @@ class Table:
     @property
     def _what(self) -> str:
         what = f"table {self.database}.{self.name}"
-        return what if self.is_at_its_name else f"{what} at {self._storage.public_url}{self.directory}"
+        return what if self.is_at_its_name else f"{what} at {self.directory} of {self._storage.name!r}"
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:

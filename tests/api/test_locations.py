@@ -133,7 +133,7 @@ def test_plans_count_for_the_place(served: httpx.Client, root: Path) -> None:
         ("s3://other/lake/orders", 404, "does not lie below warehouse 'main' at s3a://bucket/lakes/"),
         ("s3://bucket/lakes2/lake/orders", 404, "does not lie below"),
         ("s3://bucket/lakes", 404, "does not lie below"),
-        ("s3://bucket/lakes/lake/nothing", 404, "no table sales.orders at s3a://bucket/lakes/lake/nothing"),
+        ("s3://bucket/lakes/lake/nothing", 404, "no table sales.orders at lake/nothing of 'main'"),
         ("s3://bucket/lakes/../lakes/lake/orders", 400, "location: "),
         ("s3://bucket/lakes//lake/orders", 400, "location: "),
         ("lake/orders", 400, "'lake/orders' is no URL"),
