@@ -146,10 +146,11 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         changes,
         deletions,
         buckets,
+        # Before the name of a warehouse, which could be any word.
+        operations,
         discovery,
         index_files,
         advice,
-        operations,
         documentation,
         explorer,
         *((iceberg,) if settings.iceberg else ()),

@@ -15,6 +15,7 @@ from app.api.documents import (
     SnapshotList,
     TableList,
     TagList,
+    WarehouseList,
 )
 from app.api.encoding import NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
@@ -87,6 +88,19 @@ async def config(runtime: Shared, caller: Asking) -> Response:
         "token": None if caller.name is None else {"name": caller.name, "role": caller.role},
     }
     return Response(write_json(answer), media_type="application/json")
+
+
+@router.get("/v1", **operation(WarehouseList, storage=False))
+async def warehouses(runtime: Shared, caller: Asking) -> Response:
+    """List the warehouses that the caller may use; their URLs and the limits are in `/v1/config`."""
+    found = [name for name in sorted(runtime.service.warehouses) if caller.may_use(name)]
+    return Response(write_json({"warehouses": found}), media_type="application/json")
+
+
+@router.get("/v1/{warehouse}", **operation(DatabaseList))
+async def warehouse(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+    """List the databases of a warehouse, as `/v1/{warehouse}/databases` does."""
+    return await databases(warehouse, runtime, caller)
 
 
 @router.get(DATABASES, **operation(DatabaseList))

@@ -156,6 +156,12 @@ class Configuration(Document):
     token: Token | None = Field(description="Null where the service asks for none.")
 
 
+class WarehouseList(Document):
+    """The warehouses that the caller may use."""
+
+    warehouses: list[str]
+
+
 class DatabaseList(Document):
     """The databases of a warehouse."""
 
@@ -277,6 +283,7 @@ class About(Document):
     service: str
     version: str
     description: str
+    explorer: str = Field(description="Path of the explorer, a page for people.", examples=["/ui"])
     docs: str = Field(description="Path of the documentation of this API.", examples=["/docs"])
     openapi: str = Field(description="Path of the OpenAPI document.", examples=["/openapi.json"])
 

@@ -31,6 +31,7 @@ async def about(request: Request) -> Response:
         "service": "paimon-index",
         "version": __version__,
         "description": "Answers from Apache Paimon index files which files and rows a query reads.",
+        "explorer": f"{mounted}/ui",
         "docs": f"{mounted}/docs",
         "openapi": f"{mounted}/openapi.json",
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,6 +15,7 @@ import typer
 import uvicorn
 
 from app.access import is_loopback
+from app.cli.banner import show_banner
 from app.cli.options import AllowExternal, parse_warehouse
 from app.errors import SettingsError
 from app.main import create_app
@@ -74,6 +77,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
     )
     _check_address(settings)
     _check_certificate(settings)
+    _check_port(settings)
     raise_descriptor_limit()
     # Made before anything listens, so that settings which cannot be used end the command with their message.
     service = create_service(settings)
@@ -104,6 +108,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
+        show_banner(settings, service)
         run_server(config)
 
 
@@ -131,6 +136,26 @@ def _check_certificate(settings: Settings) -> None:
             f"{ENVIRONMENT_PREFIX}TLS_CERTIFICATE: no certificate with its key can be read from "
             f"{settings.tls_certificate} and {settings.tls_key or 'the same file'}: {error.strerror or error}"
         ) from error
+
+
+def _check_port(settings: Settings) -> None:
+    """Refuses a port that somebody listens at, before anything else is said."""
+    if not settings.port:
+        return
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as looked_at:
+        looked_at.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            looked_at.bind((settings.host, settings.port))
+        except OSError as error:
+            advice = (
+                "another process listens there: give another one with --port, or 0 for a free one"
+                if error.errno == errno.EADDRINUSE
+                else str(error.strerror or error)
+            )
+            raise SettingsError(
+                f"{ENVIRONMENT_PREFIX}PORT: cannot listen at {settings.host}:{settings.port}: {advice}"
+            ) from error
 
 
 def _environment(settings: Settings) -> Mapping[str, str]:

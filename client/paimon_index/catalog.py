@@ -13,6 +13,7 @@ class About:
     service: str
     version: str
     description: str
+    explorer: str
     docs: str
     openapi: str
 

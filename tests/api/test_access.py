@@ -74,9 +74,11 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", "/docs/swagger-ui.css", None, OPEN),
     ("GET", "/openapi.json", None, OPEN),
     ("GET", "/metrics", None, ANY_TOKEN),
+    ("GET", "/v1", None, ANY_TOKEN),
     ("GET", "/v1/config", None, ANY_TOKEN),
     ("GET", "/v1/cache", None, ANY_TOKEN),
     ("POST", "/v1/cache/clear", None, ADMIN),
+    ("GET", "/v1/main", None, WAREHOUSE),
     ("GET", "/v1/main/databases", None, WAREHOUSE),
     ("GET", "/v1/main/databases/golden/tables", None, DATABASE),
     ("GET", TABLE, None, DATABASE),
@@ -113,7 +115,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
 )
 # What is no endpoint, or is one in another spelling.
 OTHERS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
-    ("GET", "/v1", None, NOT_THERE),
+    ("GET", "/v2", None, NOT_THERE),
     ("GET", "/nowhere", None, NOT_THERE),
     ("GET", "/health/live/", None, NOT_THERE),
     ("GET", "/v1//main/databases", None, NOT_THERE),

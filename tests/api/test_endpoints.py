@@ -70,7 +70,9 @@ def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: Golden
 
 
 def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
+    assert get(client, "/v1", documents.WarehouseList) == {"warehouses": ["main"]}
     assert get(client, "/v1/main/databases", documents.DatabaseList) == {"databases": ["golden"]}
+    assert get(client, "/v1/main", documents.DatabaseList) == {"databases": ["golden"]}
     tables = get(client, TABLES, documents.TableList)["tables"]
     assert tables == sorted(golden_tables.tables())
 
@@ -116,7 +118,7 @@ def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
     answer = get(client, "/", documents.About)
 
     assert answer["service"] == "paimon-index"
-    assert [client.get(answer[place]).status_code for place in ("docs", "openapi")] == [200, 200]
+    assert [client.get(answer[place]).status_code for place in ("explorer", "docs", "openapi")] == [200] * 3
 
 
 @pytest.mark.parametrize("table", ["row_tracking", "data_evolution", "append_sidecar"])

@@ -127,8 +127,6 @@ def test_index_files_that_no_file_can_be(client: httpx.Client, path: str, status
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1",
-        "/v1/main",
         "/v1/main/databases/",
         "/v1/nowhere/databases",
         "/v1/main/databases/nowhere/tables",

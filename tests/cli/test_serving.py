@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import re
+import socket
 import ssl
 import subprocess
 import sys
@@ -168,6 +170,34 @@ def test_without_tokens_this_machine_is_answered() -> None:
         forwarded = httpx.get(url, headers={"X-Forwarded-For": "192.0.2.7"})
 
     assert [answer.status_code for answer in (near, rebound, forwarded)] == [200, 403, 403]
+
+
+def test_a_taken_port_is_told_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        assert refused("--port", str(port)) == (
+            f"PAIMON_INDEX_PORT: cannot listen at 127.0.0.1:{port}: another process listens there: give "
+            "another one with --port, or 0 for a free one"
+        )
+
+
+def test_somebody_at_a_terminal_sees_where_the_explorer_is_and_what_is_served(tmp_path: Path) -> None:
+    ours, terminal = pty.openpty()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    served = ("--port", str(port), "--warehouse", f"empty={tmp_path}")
+    process = subprocess.Popen([*SERVE, *served], stdout=terminal, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
+    os.close(terminal)
+    with process, os.fdopen(ours) as screen:
+        lines = [screen.readline().strip() for _ in range(3)]
+        process.terminate()
+
+    assert lines == [
+        f"Explorer: http://localhost:{port}/ui (Ctrl-C ends the service)",
+        f"Warehouse main at file://{WAREHOUSE}/: databases demo",
+        f"Warehouse empty at file://{tmp_path}/: no database yet",
+    ]
 
 
 def test_https(certificate: tuple[Path, Path], authority: trustme.CA, tokens_file: Path) -> None:
