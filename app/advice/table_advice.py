@@ -20,11 +20,12 @@ column-without-index      plans test a column that has no index
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Final, TypeAlias
+from itertools import chain, islice
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -44,9 +45,6 @@ from app.planning.version.version import Version
 MOST_FILES: Final = 1_000
 """Data files whose index heads are read, unless a caller wants others."""
 
-Indexes: TypeAlias = AbstractSet[tuple[str, str]]
-"""Indexes by column and kind."""
-
 _LARGE_SHARE: Final = 1 / 3
 _ROOMY: Final = 2
 """Times the size that bloom filters need: smaller excesses are not worth writing indexes anew."""
@@ -56,6 +54,7 @@ _LARGE_FILE_INDEX_BYTES: Final = 4 << 10
 _ENOUGH_PLANS: Final = 20
 """Before what plans did not do says something."""
 _OFTEN: Final = 0.2
+_SMALL_TABLE_BYTES: Final = 1 << 20
 _TERABYTE: Final = 1e12
 _THOUSAND: Final = 1e3
 
@@ -89,10 +88,6 @@ class Advice:
     """Data files that it is about."""
     bytes_saved: int | None
     """Of indexes, once all files are written anew; negative: what it costs; null: unknown."""
-    options: Mapping[str, str | None]
-    """Table options to set; null: to remove."""
-    command: str | None
-    """That does it, for files that are there already; writers follow the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +149,13 @@ class TableAdvice:
     """Data files that have no file index at all."""
     indexes: Sequence[IndexUse]
     advice: Sequence[Advice]
-    """What saves most comes first."""
+    """At most one piece for an index; what saves most comes first."""
     options: Mapping[str, str | None]
-    """Those of all pieces of advice together."""
+    """Table options to set for all pieces of advice together; null: to remove."""
+    statements: Sequence[str]
+    """Spark's SQL that sets them, for what is written from then on."""
+    command: str | None
+    """That writes the indexes of the files that are there already; null: there is nothing to write."""
     savings: Savings
     shapes: Sequence[ShapeUse]
     """The filters that were asked most; empty if the service does not count them."""
@@ -208,17 +207,27 @@ def advise_table(
     adviser = _Adviser(survey, usage)
     advice = sorted(adviser.advice(), key=lambda each: -(each.bytes_saved or 0))
     columns = survey.files.columns
+    data_bytes, options = int(columns.file_sizes.sum()), adviser.options()
+    is_rewritten = options or any(each.subject is AdviceSubject.INDEX_MISSING for each in advice)
+    warnings = list(survey.warnings)
+    if advice and data_bytes < _SMALL_TABLE_BYTES:
+        warnings.append(
+            f"the table has {data_bytes:,} bytes of data: too little for any index to matter, advice is for "
+            "when it has grown"
+        )
     savings_calls = CALLS_OF_A_FILE * usage.files
     return TableAdvice(
         snapshot_id=version.snapshot_id,
         files=len(survey.files),
         files_examined=len(survey.sample),
-        data_bytes=int(columns.file_sizes.sum()),
+        data_bytes=data_bytes,
         index_bytes=survey.scaled(sum(int(each.lengths.sum()) for each in survey.found.values())),
         files_without_index=survey.without_index,
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
-        options=adviser.options(),
+        options=options,
+        statements=_statements(version, options),
+        command=_rebuild(version) if is_rewritten else None,
         savings=Savings(
             usage.plans,
             usage.files,
@@ -227,7 +236,7 @@ def advise_table(
             None if prices is None else prices.of(usage.bytes, savings_calls),
         ),
         shapes=[ShapeUse(shape, usage.shapes[shape]) for shape in usage.most_asked_shapes()],
-        warnings=survey.warnings,
+        warnings=warnings,
     )
 
 
@@ -255,6 +264,7 @@ class _Adviser:
         usage: what plans came to.
         dropped: indexes that some piece of advice takes off, by column and kind.
         added: indexes that some piece of advice puts on.
+        relied_on: indexes that some piece of advice takes another one off for.
         parameters: options of single indexes that some piece of advice sets.
     """
 
@@ -262,55 +272,76 @@ class _Adviser:
     usage: TableUsage
     dropped: set[tuple[str, str]] = field(default_factory=set)
     added: set[tuple[str, str]] = field(default_factory=set)
+    relied_on: set[tuple[str, str]] = field(default_factory=set)
     parameters: dict[str, str] = field(default_factory=dict)
 
     def advice(self) -> Iterator[Advice]:
-        """Every piece of advice."""
-        survey, usage = self.survey, self.usage
-        for column, kind in survey.keys:
-            yield from self._missing(column, kind)
-            found = survey.found.get((column, kind), NOTHING)
-            if not len(found.at):
-                continue
-            size = int(found.lengths.sum())
-            if usage.asked[column, kind] >= _ENOUGH_PLANS and not usage.useful[column, kind]:
-                yield self._of_index(
-                    AdviceSubject.INDEX_WITHOUT_EFFECT,
-                    (column, kind),
-                    f"{usage.asked[column, kind]} plans tested {column!r}, and no {kind} left out a file: "
-                    "take it off unless other queries need it",
-                    saved=size,
-                    drops=True,
-                )
-            if kind == BLOOM_FILTER:
-                yield from self._bloom_filters(column, found)
-            elif kind == BITMAP:
-                yield from self._bitmaps(column, found)
-            elif kind == BSI and RANGE_BITMAP.takes(survey.data_type(column)):
-                yield self._of_index(
-                    AdviceSubject.RANGE_BITMAP_FOR_BSI,
-                    (column, kind),
-                    f"a {RANGE_BITMAP} of {column!r} answers what the {BSI} does, and ORDER BY with LIMIT; "
-                    "it is smaller where values repeat",
-                    drops=True,
-                    adds=RANGE_BITMAP,
-                )
-            data = int(survey.files.columns.file_sizes[survey.sample[found.at]].sum())
-            if size > data * _LARGE_SHARE:
-                yield self._of_index(
-                    AdviceSubject.LARGE_INDEX,
-                    (column, kind),
-                    f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about: "
-                    "take it off unless it spares more than it costs to read",
-                    saved=size,
-                    drops=True,
-                )
+        """Every piece of advice, of an index the first that there is reason for."""
+        for key in self.survey.keys:
+            found = self.survey.found.get(key, NOTHING)
+            reasons: list[Iterator[Advice]] = [self._missing(*key)]
+            if len(found.at):
+                reasons = [self._without_effect(key, found), self._of_kind(key, found), *reasons]
+                reasons.insert(2, self._large(key, found))
+            # Later ones are not looked at: what they would drop or add, the first one may contradict.
+            yield from islice(chain.from_iterable(reasons), 1)
         yield from self._places()
         yield from self._unindexed()
 
+    def _without_effect(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
+        (column, kind), plans = index, self.usage.asked[index]
+        if plans >= _ENOUGH_PLANS and not self.usage.useful[index]:
+            yield self._of_index(
+                AdviceSubject.INDEX_WITHOUT_EFFECT,
+                index,
+                f"{plans} plans tested {column!r}, and no {kind} left out a file: take it off unless other "
+                "queries need it",
+                saved=int(found.lengths.sum()),
+                drops=True,
+            )
+
+    def _of_kind(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
+        column, kind = index
+        if kind == BLOOM_FILTER:
+            yield from self._bloom_filters(column, found)
+        elif kind == BITMAP:
+            yield from self._bitmaps(column, found)
+        elif kind == BSI and RANGE_BITMAP.takes(self.survey.data_type(column)):
+            yield self._of_index(
+                AdviceSubject.RANGE_BITMAP_FOR_BSI,
+                index,
+                f"a {RANGE_BITMAP} of {column!r} answers what the {BSI} does, and ORDER BY with LIMIT; it is "
+                "smaller where values repeat",
+                drops=True,
+                adds=RANGE_BITMAP,
+            )
+
+    def _large(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
+        (column, kind), size = index, int(found.lengths.sum())
+        data = int(self.survey.files.columns.file_sizes[self.survey.sample[found.at]].sum())
+        if size > data * _LARGE_SHARE and index not in self.relied_on:
+            yield self._of_index(
+                AdviceSubject.LARGE_INDEX,
+                index,
+                f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about: "
+                "take it off unless it spares more than it costs to read",
+                saved=size,
+                drops=True,
+            )
+
     def options(self) -> dict[str, str | None]:
         """The options of all pieces of advice that were given, taken together."""
-        return self._changed(self.dropped, self.added) | self.parameters
+        declared, values = self.survey.declared, self.survey.version.schema.options.values
+        changed: dict[str, str | None] = {}
+        for kind in sorted({kind for _, kind in (self.dropped & declared.keys()) | self.added}):
+            stay = [
+                column for column, each in declared if each == kind and (column, each) not in self.dropped
+            ]
+            new = sorted(column for column, each in self.added if each == kind)
+            changed[f"file-index.{kind}.columns"] = ",".join([*stay, *new]) or None
+        for column, kind in sorted(self.dropped & declared.keys()):
+            changed |= {name: None for name in values if name.startswith(f"file-index.{kind}.{column}.")}
+        return changed | self.parameters
 
     def _of_index(  # noqa: PLR0913 - a piece of advice has so many parts
         self,
@@ -337,10 +368,12 @@ class _Adviser:
             parameters: options to set besides.
         """
         column, kind = index
-        dropped = {index} if drops else set()
-        added = {(column, adds)} - self.survey.declared.keys() if adds else set()
-        self.dropped.update(dropped)
-        self.added.update(added)
+        if drops:
+            self.dropped.add(index)
+        if adds:
+            self.relied_on.add((column, adds))
+            if (column, adds) not in self.survey.declared:
+                self.added.add((column, adds))
         self.parameters.update(parameters or {})
         if files is None:
             files = len(self.survey.found.get(index, NOTHING).at)
@@ -351,21 +384,7 @@ class _Adviser:
             detail,
             self.survey.scaled(files),
             None if saved is None else self.survey.scaled(saved),
-            self._changed(dropped, added) | dict(parameters or {}),
-            _rebuild(self.survey.version),
         )
-
-    def _changed(self, dropped: Indexes, added: Indexes) -> dict[str, str | None]:
-        """The options that differ where some indexes are taken off, and others put on."""
-        declared, values = self.survey.declared, self.survey.version.schema.options.values
-        changed: dict[str, str | None] = {}
-        for kind in sorted({kind for _, kind in (dropped & declared.keys()) | added}):
-            stay = [column for column, each in declared if each == kind and (column, each) not in dropped]
-            new = sorted(column for column, each in added if each == kind)
-            changed[f"file-index.{kind}.columns"] = ",".join([*stay, *new]) or None
-        for column, kind in sorted(dropped & declared.keys()):
-            changed |= {name: None for name in values if name.startswith(f"file-index.{kind}.{column}.")}
-        return changed
 
     def _missing(self, column: str, kind: str) -> Iterator[Advice]:
         survey, found = self.survey, self.survey.found.get((column, kind), NOTHING)
@@ -468,10 +487,8 @@ class _Adviser:
             )
 
     def _of_table(self, subject: AdviceSubject, detail: str, files: int, threshold: int) -> Advice:
-        options = {"file-index.in-manifest-threshold": f"{threshold} b"}
-        self.parameters.update(options)
-        command = _rebuild(self.survey.version)
-        return Advice(subject, None, None, detail, self.survey.scaled(files), None, options, command)
+        self.parameters["file-index.in-manifest-threshold"] = f"{threshold} b"
+        return Advice(subject, None, None, detail, self.survey.scaled(files), None)
 
     def _unindexed(self) -> Iterator[Advice]:
         survey, usage = self.survey, self.usage
@@ -487,13 +504,30 @@ class _Adviser:
                     "whether one would leave out files",
                     len(survey.files),
                     None,
-                    {},
-                    None,
                 )
 
 
+def _statements(version: Version, options: Mapping[str, str | None]) -> list[str]:
+    table = ".".join(f"`{part.replace('`', '``')}`" for part in (version.table.database, version.table.name))
+    set_to = [f"{_text(name)} = {_text(value)}" for name, value in options.items() if value is not None]
+    unset = [_text(name) for name, value in options.items() if value is None]
+    statements = [f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(set_to)})"] if set_to else []
+    return (
+        [*statements, f"ALTER TABLE {table} UNSET TBLPROPERTIES ({', '.join(unset)})"]
+        if unset
+        else statements
+    )
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def _rebuild(version: Version) -> str:
-    table = version.table
-    if not table.is_at_its_name:
-        return f"CALL sys.rewrite_file_index(table => '{table.database}.{table.name}')"
-    return f"paimon-index job build-index {table.database}.{table.name}"
+    name, warehouse = f"{version.table.database}.{version.table.name}", version.source.warehouse
+    if not version.table.is_at_its_name:
+        return f"CALL sys.rewrite_file_index(table => {_text(name)})"
+    return shlex.join(
+        ["paimon-index", "job", "build-index", name, "--warehouse", warehouse.public_url.rstrip("/")]
+    )

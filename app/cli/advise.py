@@ -83,13 +83,11 @@ def _print_table_advice(found: TableAdvice) -> None:
             else f" (takes {-saved:,} bytes)"
         )
         print_line(f"{advice.subject}: {advice.detail}{effect}")
-        for name, value in advice.options.items():
-            setting = (
-                f"remove {_quoted(name)}" if value is None else f"set {_quoted(name)} = {_quoted(value)}"
-            )
-            print_line(f"  {setting}")
-        if advice.command:
-            print_line(f"  then {advice.command}")
+    if found.command:
+        print_line("together:")
+        for statement in found.statements:
+            print_line(f"  {statement};")
+        print_line(f"  {found.command}")
     if not found.advice:
         print_line("nothing to advise")
     for warning in found.warnings:

@@ -310,7 +310,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do about a table's indexes; ``options`` are to be set, or removed where they are None."""
+    """One thing to do about a table's indexes."""
 
     subject: str
     column: str | None
@@ -318,8 +318,6 @@ class Advice:
     detail: str
     files: int
     bytes_saved: int | None
-    options: dict[str, str | None]
-    command: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +356,10 @@ class ShapeUse:
 
 @dataclass(frozen=True, slots=True)
 class TableAdvice:
-    """What the file indexes of a table cost and give, and what to do about it."""
+    """What the file indexes of a table cost and give, and what to do about it.
+
+    ``options`` are to be set for all advice together, or removed where they are None, as the ``statements`` do.
+    """
 
     snapshot_id: int | None
     files: int
@@ -369,6 +370,8 @@ class TableAdvice:
     indexes: tuple[IndexUse, ...]
     advice: tuple[Advice, ...]
     options: dict[str, str | None]
+    statements: tuple[str, ...]
+    command: str | None
     savings: Savings
     shapes: tuple[ShapeUse, ...]
     warnings: tuple[str, ...]

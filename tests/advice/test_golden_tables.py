@@ -56,7 +56,10 @@ def test_every_table_is_advised_on(service: IndexService, name: str) -> None:
 
     found = advise_table(version, TableUsage())
 
-    assert (found.files, found.warnings) == (files, [])
+    assert found.files == files
+    # Golden tables are small.
+    assert all("too little for any index to matter" in each for each in found.warnings)
+    assert len(found.warnings) == bool(found.advice)
     assert found.index_bytes >= sum(each.bytes for each in found.indexes if each.declared)
     assert all(each.files + each.files_without <= files for each in found.indexes)
     if name in BUILT:

@@ -300,7 +300,10 @@ def test_advice_and_what_if() -> None:
     neither = run("advise")
 
     assert (advised.returncode, advised.stderr) == (0, "")
-    assert "set 'file-index.bloom-filter.channel.items' = '130'" in advised.stdout
+    together = advised.stdout.partition("together:\n")[2]
+    assert "ALTER TABLE `demo`.`sessions` SET TBLPROPERTIES (" in together
+    assert "'file-index.bloom-filter.channel.items' = '130'" in together
+    assert f"paimon-index job build-index demo.sessions --warehouse file://{WAREHOUSE}\n" in together
     assert (tried.returncode, tried.stderr) == (0, "")
     assert "bloom-filter of memo" in tried.stdout
     assert (neither.returncode, "--data" in neither.stderr) == (1, True)

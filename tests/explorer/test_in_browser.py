@@ -398,8 +398,10 @@ def test_health_shows_advice_and_the_values_of_a_column(page: Page) -> None:
     page.run(buttons + ".find((each) => each.textContent === 'owner').click()")
     page.until("return document.querySelector('#values table')")
 
-    assert "SET TBLPROPERTIES ('file-index." in advice
-    assert "job build-index demo.sessions" in advice
+    assert "make room for 130 values" in advice
+    together = page.text("#health pre")
+    assert "SET TBLPROPERTIES ('file-index." in together
+    assert "paimon-index job build-index demo.sessions --warehouse" in together
     assert "values" in page.text("#values")
     assert page.run("return document.querySelectorAll('#values tbody tr').length") == 20
     page.screenshot("health")

@@ -32,6 +32,7 @@ export async function showHealth(description, state, signal) {
     advice.indexes.length > 0 && [h("h2", {}, "Indexes"), indexTable(advice, state), h("div", { id: "values" })],
     h("h2", {}, "Advice"),
     advice.advice.length ? advice.advice.map(adviceCard) : muted("Nothing to advise."),
+    advice.command && h("pre", {}, [...advice.statements.map((each) => `${each};`), advice.command].join("\n")),
     h("h2", {}, "Levels"),
     levels(plan),
     entries.length > 0 && [h("h2", {}, "Files of the index manifest"), manifestFiles(entries, size)]);
@@ -59,13 +60,10 @@ async function showValues(column, state) {
   }
 }
 
-function adviceCard({ subject, detail, bytes_saved: saved, options, command }) {
-  const settings = Object.entries(options).map(([name, value]) => (value === null ? `ALTER TABLE … UNSET TBLPROPERTIES ('${name}')` : `ALTER TABLE … SET TBLPROPERTIES ('${name}' = '${value}')`));
-  return h("details", { className: "advice" },
+const adviceCard = ({ subject, detail, bytes_saved: saved }) =>
+  h("details", { className: "advice" },
     h("summary", {}, subject.replaceAll("-", " "), saved !== null && ` · ${saved < 0 ? "takes" : "saves"} ${bytes(Math.abs(saved))}`),
-    h("p", {}, detail),
-    h("pre", {}, [...settings, command ?? ""].join("\n").trim()));
-}
+    h("p", {}, detail));
 
 /** A table of entries by a key of each; `write` gets the key, its entries, and how to add up a member of these. */
 const grouped = (names, entries, key, write) => table(names, Object.entries(Object.groupBy(entries, (each) => each[key])).map(([name, some]) =>
