@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -97,6 +98,37 @@ def test_rules_and_dashboard_are_left_out_unless_asked_for(monitored: Path) -> N
 
     assert not [each for each in objects if each["kind"] == "PrometheusRule"]
     assert not [each for each in objects if each["metadata"]["name"].endswith("-dashboard")]
+
+
+def test_the_charts_own_rules_are_about_this_release(tmp_path: Path) -> None:
+    chart = shutil.copytree(CHART, tmp_path / "paimon-index")
+    with (chart / "Chart.yaml").open("a") as released:
+        released.write("home: https://example.com/paimon-index\n")
+
+    (group,) = render(FULL, chart=chart).one("PrometheusRule")["spec"]["groups"]
+
+    for rule in group["rules"]:
+        metrics = re.findall(r"\b(?:paimon_index_|process_)[a-z_]+(?:\{[^}]*\})?", rule["expr"])
+        assert metrics
+        assert all('namespace="lake",job="t-paimon-index"' in each for each in metrics), rule["expr"]
+        name = rule["alert"].lower()
+        assert re.fullmatch(
+            rf"https://example.com/paimon-index/blob/v[0-9.]+/docs/operations-alerts.md#{name}",
+            rule["annotations"]["runbook_url"],
+        )
+
+
+def test_pods_are_scraped_by_one_service() -> None:
+    rendered = render(FULL)
+    wanted = rendered.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
+
+    scraped = [
+        each["metadata"]["name"]
+        for each in rendered.all("Service")
+        if wanted.items() <= each["metadata"]["labels"].items()
+    ]
+
+    assert scraped == ["t-paimon-index"]
 
 
 def test_the_charts_own_rules_have_the_members_of_the_prometheus_operator() -> None:

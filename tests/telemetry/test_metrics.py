@@ -302,7 +302,12 @@ def queries() -> Iterator[str]:
     """Every query of the dashboard and the rules; Grafana's variables replaced by what they stand for."""
     for panel in DASHBOARD["panels"]:
         for target in panel.get("targets", ()):
-            yield target["expr"].replace("$__rate_interval", "5m").replace("$job", ".*")
+            yield (
+                target["expr"]
+                .replace("$__rate_interval", "5m")
+                .replace("$job", ".*")
+                .replace("$namespace", ".*")
+            )
     for rule in ALERTS.values():
         yield rule["expr"]
 
