@@ -68,7 +68,8 @@ def decisions_of(page: Page, place: str, filter_: str) -> dict[str, str]:
 def decision_of(file: dict[str, Any]) -> str:
     reason: str = file["decision_reason"]
     if not file["skipped"]:
-        return "merge" if reason == "merge_required" else "kept"
+        decided = {"merge_required": "merge", **dict.fromkeys(("matched", "no_filter", "no_index"), "kept")}
+        return decided.get(reason, "undecided")
     kinds = {step["index"] for step in file["explain"] if step["outcome"] == "skip" and step["index"]}
     return str(*kinds) if reason == "file_index" and len(kinds) == 1 else reason
 
@@ -90,8 +91,44 @@ def test_a_typed_filter_colours_the_cells_as_the_plan_says(page: Page) -> None:
     assert sorted(cell["decision"] for cell in cells) == ["bsi"] * 7 + ["kept"] * 3
     assert "3 of 10 files" in page.text("#funnel")
     assert "8 of 1,113 rows" in page.text("#funnel")
-    assert page.text("#legend").split() == ["kept", "3", "bit-sliced", "index", "7"]
+    assert page.text("#legend").split() == ["has", "matches", "3", "bit-sliced", "index", "7"]
     assert page.faults() == []
+
+
+def test_a_table_comes_with_filters_to_begin_with(page: Page) -> None:
+    page.open(SESSIONS)
+    page.until("return document.querySelectorAll('#hints button').length === 2")
+    examples = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, "#hints button")]
+
+    page.driver.find_elements(By.CSS_SELECTOR, "#hints button")[0].click()
+    page.until("return explorer.plan.question === arguments[0]", examples[0])
+
+    assert examples == ["rank_no < 5029", "session_no = 'amber_00020'"]
+    assert 0 < page.run("return explorer.plan.summary.files_kept")
+    assert page.faults() == []
+
+
+def test_a_word_becomes_one_of_the_columns_which_show_a_value(page: Page) -> None:
+    page.open(SESSIONS)
+    page.until("return document.querySelectorAll('#hints button').length === 2")
+
+    page.type("#filter", "fee > 5 AND gra")
+    offered = page.text("#hints").split()
+    page.driver.find_element(By.CSS_SELECTOR, "#hints button").click()
+
+    assert offered[0] == "grade"
+    assert page.run("return document.getElementById('filter').value") == "fee > 5 AND grade"
+
+
+def test_warnings_stand_between_the_filter_and_the_picture_and_undecided_files_apart(page: Page) -> None:
+    page.size(390, 844, is_phone=True)
+    page.open(SESSIONS, filter="abs(grade) = 5")
+    top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+
+    assert page.text("#warnings")
+    assert page.run(top, "#message") < page.run(top, "#warnings") < page.run(top, ".picture")
+    assert page.text("#legend").split() == ["undecided", "10"]
+    page.screenshot("phone-undecided")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 // What can decide about a file, in the order of the legend. The stylesheet has the colour of each as `--NAME`.
 
 const LIST = [
-  ["kept", "kept", "the query reads it; its cell is filled to the share of rows that are read"],
+  ["kept", "has matches", "nothing that was asked rules it out; its cell is filled to the share of rows that are read"],
+  ["undecided", "undecided", "nothing of it could be asked: see the warnings, or why its index was not"],
   ["merge", "kept to merge", "its rows merge with those of other files"],
   ["partition", "partition", "no row of its partition can match"],
   ["bucket", "bucket", "no key of its bucket can match"],
@@ -21,12 +22,15 @@ export const DECISIONS = LIST.map(([name, label, meaning]) => ({ name, label, me
 
 const CODES = new Map(DECISIONS.map(({ name }, code) => [name, code]));
 export const KEPT = CODES.get("kept");
-export const MERGE = CODES.get("merge");
-export const isKept = (code) => code === KEPT || code === MERGE;
+const MERGE = CODES.get("merge");
+const UNDECIDED = CODES.get("undecided");
+/** Why files are kept of which something decided, or nothing was asked. */
+const DECIDED = { matched: KEPT, no_filter: KEPT, no_index: KEPT, merge_required: MERGE };
+export const isKept = (code) => code <= MERGE;
 
 /** The code of what decided: of a skipped file its step, or the kind of index that left no row, if only one did. */
 export function codeOf({ skipped, decision_reason: reason, explain }) {
-  if (!skipped) return reason === "merge_required" ? MERGE : KEPT;
+  if (!skipped) return DECIDED[reason] ?? UNDECIDED;
   const kinds = new Set(explain.filter(({ outcome, index }) => outcome === "skip" && index).map(({ index }) => index));
   return CODES.get(reason === "file_index" && kinds.size === 1 ? [...kinds][0] : reason) ?? CODES.get("file_index");
 }

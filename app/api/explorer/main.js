@@ -9,6 +9,7 @@ import { FilePanel } from "./file.js";
 import { Filter } from "./filter.js";
 import { showFunnel, showLegend } from "./funnel.js";
 import { showHealth } from "./health.js";
+import { Hints } from "./hints.js";
 import { Picture } from "./picture.js";
 import { askPlan, questionOf, versionOf } from "./plan.js";
 import { factsOf, showSchema } from "./schema.js";
@@ -52,6 +53,7 @@ const catalog = new Catalog((patch) => go({ ...DEFAULTS, ...patch }));
 const versions = new Versions((patch) => go({ ...patch, file: "", group: "" }));
 const panel = new FilePanel();
 const filter = new Filter(typed);
+const hints = new Hints(filter.text);
 const picture = new Picture(find("cells"), find("frame"), {
   onPoint: (file) => showFile(file ?? picture.picked),
   onPick: (file) => go({ file: plan.name[file] }, true),
@@ -91,6 +93,7 @@ async function show(next) {
       return;
     }
     filter.show(state);
+    hints.show();
     if (isOther) await showTable(isLine, signal);
     if (isTab) showTab(signal);
     if (isQuestion) await showPlan();
@@ -181,6 +184,8 @@ async function showPlan() {
   showFunnel(totals);
   legend(totals);
   find("nothing").hidden = plan.count > 0;
+  // What indexes do not tell is no example.
+  hints.load(description, state, plan.count, signal).catch(() => {});
   fill(find("warnings"), plan.warnings.map((text) => h("p", {}, text)));
   picture.plan = null;
   showPicture();
