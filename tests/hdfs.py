@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from app.storage.libraries import open_filesystem
 from tests.maven import maven_jar
@@ -42,6 +42,6 @@ def serve(directory: Path, warehouse: Path) -> Iterator[str]:
 
 def copy_out(url: str, directory: Path) -> Path:
     """A copy of a warehouse on this machine."""
-    filesystem = open_filesystem(url, {})
-    filesystem.get(filesystem._strip_protocol(url), str(directory), recursive=True)  # noqa: SLF001
+    filesystem: Any = open_filesystem(url, {})
+    filesystem.get(filesystem._strip_protocol(url), str(directory), recursive=True)  # noqa: SLF001 - fsspec's
     return directory
