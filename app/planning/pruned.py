@@ -10,12 +10,16 @@ of tables with data evolution hold columns of each other's rows, and are refused
 Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
 unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
 Without an index readers read more rows, and no others.
+
+Statistics of columns are left out where the condition tests a column that is no partition's: the plan has
+used them, and splits carry them from the driver to each task, which for tables of many columns is most of
+their bytes. Under other conditions engines answer the least and greatest value of a column from them.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,10 +42,17 @@ from app.table.commits.manifest_writing import (
     manifests_of,
     write_manifest,
 )
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import Json
 
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""
+
+MOST_BYTES: Final = 16 << 20
+"""A longer answer takes longer to write and to read than engines take to plan alone."""
+
+_SAMPLED: Final = 64
+"""Files that tell how long the answer will be."""
 
 LARGE_BYTES: Final = 8 << 20
 """Of a data file: a smaller one is read as a whole in less time than the calls take that read its index."""
@@ -91,7 +102,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
     Raises:
         UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
-        LimitExceededError: these are more than :data:`MOST_FILES`.
+        LimitExceededError: these are more than :data:`MOST_FILES`, or take more than :data:`MOST_BYTES`.
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
@@ -118,11 +129,15 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     made: list[MetadataFile] = []
     records = []
     answered = _answered(version, plan)
-    bare = (
-        entry.without_index() if number in answered else entry
-        for number, entry in zip(numbers.tolist(), files.entries(numbers), strict=True)
-    )
-    for entries in manifests_of(bare, options.target_bytes):
+    sampled = numbers[:: len(numbers) // _SAMPLED + 1]
+    sample = write_manifest(list(_bare(version, plan, sampled, answered)), options.compression)
+    if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
+        raise LimitExceededError(
+            f"the metadata of {len(numbers)} files of table {table.name} that are kept takes more than "
+            f"{MOST_BYTES >> 20} MiB: read the table itself",
+            limit=MOST_BYTES,
+        )
+    for entries in manifests_of(_bare(version, plan, numbers, answered), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
@@ -155,6 +170,17 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         (*made, base, delta),
         snapshot.delta_manifest_list,
     )
+
+
+def _bare(
+    version: Version, plan: Plan, numbers: NDArray[np.int64], answered: Set[int]
+) -> Iterator[ManifestEntry]:
+    """Entries of files, without what readers do not need."""
+    partition = {each.name for each in version.schema.partition_fields}
+    is_about_rows = not plan.filter_columns <= partition
+    for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
+        bare = entry.without_index() if number in answered else entry
+        yield bare.without_value_statistics() if is_about_rows else bare
 
 
 def _answered(version: Version, plan: Plan) -> set[int]:
