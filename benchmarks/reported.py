@@ -4,8 +4,8 @@
 the catalog's jar) what the engine takes alone and through the catalog; ``docs/tables.md`` has the figures.
 
 A table has the primary key ``p, k``, partitions by ``p``, buckets by ``k``, and statistics of a thousand
-columns, so that manifests are large. Each bucket of a partition has a file of the highest level and one or two newer
-ones, which overlap it. Manifests list files in no order, as commits of a stream leave them.
+columns, so that manifests are large. Each bucket of a partition has a file of the highest level and one or
+two newer ones, which overlap it. Manifests list files in no order, as commits of a stream leave them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ their bytes. Under other conditions engines answer the least and greatest value 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -173,7 +173,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
 
 def _bare(
-    version: Version, plan: Plan, numbers: NDArray[np.int64], answered: Set[int]
+    version: Version, plan: Plan, numbers: NDArray[np.int64], answered: Collection[int]
 ) -> Iterator[ManifestEntry]:
     """Entries of files, without what readers do not need."""
     partition = {each.name for each in version.schema.partition_fields}

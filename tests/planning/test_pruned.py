@@ -80,7 +80,7 @@ def entries(table: CopiedTable, tag: str | None = None) -> dict[str, ManifestEnt
 
 
 def without_index(table: CopiedTable, snapshot: PrunedSnapshot) -> set[str]:
-    """Files of a snapshot that have an index in the table and none there; all else but statistics is alike."""
+    """Files of a snapshot that have an index in the table and none there; else they differ in statistics."""
     write_tag(table, snapshot)
     whole, named = (
         {name: entry.without_value_statistics() for name, entry in entries(table, tag).items()}
