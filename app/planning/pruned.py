@@ -10,10 +10,6 @@ of tables with data evolution hold columns of each other's rows, and are refused
 Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
 unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
 Without an index readers read more rows, and no others.
-
-Statistics of columns are left out where the condition tests a column that is no partition's: the plan has
-used them, and splits carry them from the driver to each task, which for tables of many columns is most of
-their bytes. Under other conditions engines answer the least and greatest value of a column from them.
 """
 
 from __future__ import annotations
@@ -130,14 +126,14 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     records = []
     answered = _answered(version, plan)
     sampled = numbers[:: len(numbers) // _SAMPLED + 1]
-    sample = write_manifest(list(_bare(version, plan, sampled, answered)), options.compression)
+    sample = write_manifest(list(_bare(version, sampled, answered)), options.compression)
     if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
         raise LimitExceededError(
             f"the metadata of {len(numbers)} files of table {table.name} that are kept takes more than "
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )
-    for entries in manifests_of(_bare(version, plan, numbers, answered), options.target_bytes):
+    for entries in manifests_of(_bare(version, numbers, answered), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
@@ -172,15 +168,10 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     )
 
 
-def _bare(
-    version: Version, plan: Plan, numbers: NDArray[np.int64], answered: Collection[int]
-) -> Iterator[ManifestEntry]:
-    """Entries of files, without what readers do not need."""
-    partition = {each.name for each in version.schema.partition_fields}
-    is_about_rows = not plan.filter_columns <= partition
+def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int]) -> Iterator[ManifestEntry]:
+    """Entries of files, without indexes that have no more to tell."""
     for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
-        bare = entry.without_index() if number in answered else entry
-        yield bare.without_value_statistics() if is_about_rows else bare
+        yield entry.without_index() if number in answered else entry
 
 
 def _answered(version: Version, plan: Plan) -> set[int]:

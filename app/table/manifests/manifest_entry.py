@@ -106,11 +106,6 @@ class ManifestEntry:
         others = tuple(name for name in self.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
         return replace(self, file=replace(self.file, embedded_index=None, extra_files=others))
 
-    def without_value_statistics(self) -> ManifestEntry:
-        """The same file without statistics of its columns, as with ``metadata.stats-mode`` ``none``."""
-        bare = replace(self.file, value_statistics=RowStatistics(b"", b"", ()), value_statistics_columns=())
-        return replace(self, file=bare)
-
 
 VERSION: Final = 2
 FILE_RECORD: Final = RecordOf(
