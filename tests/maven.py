@@ -13,12 +13,6 @@ ICEBERG_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11
 """Iceberg in Spark: the newest release for Spark 4.0, which the engine's connector needs."""
 ENGINE: Final = "org.apache.paimon:paimon-bundle:1.4.2"
 """The engine itself, in the newest release that Maven Central has."""
-HDFS: Final = (
-    *("org.apache.hadoop:hadoop-client-minicluster:3.3.6", "org.apache.hadoop:hadoop-client-api:3.3.6"),
-    *("org.apache.hadoop:hadoop-client-runtime:3.3.6", "commons-logging:commons-logging:1.2"),
-    *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36"),
-)
-"""Name node and data node, with what they log by."""
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 

@@ -33,7 +33,18 @@ _EARLIEST: Final = 1_735_689_600
 
 _COMFORTABLE_BYTES: Final = 256 << 20
 _LEAST_OPEN_FILES: Final = 4_096
-_OF_CREDENTIALS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials")
+_OF_CREDENTIALS: Final = (
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials", "AuthenticationFailed"),
+    *("ClientAuthenticationError", "NoAuthenticationInformation", "AuthorizationFailure"),
+)
+_OF_PERMISSION: Final = ("Forbidden", "AccessDenied", "AuthorizationPermissionMismatch")
+_AZURE: Final = (
+    "Azure needs AZURE_STORAGE_ACCOUNT_NAME (unless the URL names it) with AZURE_STORAGE_ACCOUNT_KEY, "
+    "or with an identity of this machine; or AZURE_STORAGE_CONNECTION_STRING"
+)
+_HADOOP: Final = "Hadoop needs HADOOP_CONF_DIR, the directory of core-site.xml and hdfs-site.xml"
+_NEEDED: Final = {"az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "hdfs": _HADOOP, "viewfs": _HADOOP}
+"""The settings of a storage, by the scheme of its URL."""
 
 
 class Outcome(StrEnum):
@@ -171,13 +182,8 @@ def _check_warehouses(settings: Settings) -> Iterator[Finding]:
             with time_limit(_STORAGE_SECONDS):
                 warehouse = Warehouse(name, url, allow_external=settings.allow_external)
                 yield _look_into(check, warehouse)
-        except ImportError as error:
-            advice = (
-                "install the driver of this storage: the extra [s3], [gcs], [azure] or [oss] of this package"
-            )
-            yield Finding(check, Outcome.FAILED, f"no driver: {error}", advice)
         except Exception as error:  # noqa: BLE001 - whatever is wrong is what was asked for
-            yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error))
+            yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error, url))
 
 
 def _look_into(check: str, warehouse: Warehouse) -> Finding:
@@ -202,28 +208,33 @@ def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> F
     (content,) = warehouse.read_ranges([(path, 0, 1)])
     if isinstance(content, PaimonIndexError):
         found = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
-        return Finding(check, Outcome.FAILED, found, _advice_on(content, may="read objects (s3:GetObject)"))
+        return Finding(
+            check, Outcome.FAILED, found, _advice_on(content, warehouse.url, "read objects (s3:GetObject)")
+        )
     return Finding(check, Outcome.OK, f"{databases} database(s); {path} can be read")
 
 
-def _advice_on(error: BaseException, may: str = "list the directory (s3:ListBucket)") -> str:
+def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
     """What to do about an error of storage; ``may`` is the permission that the call needed."""
     causes = _causes(error)
     text = " ".join(str(each) for each in causes)
-    if (
-        any(isinstance(each, PermissionError) for each in causes)
-        or "Forbidden" in text
-        or "AccessDenied" in text
-    ):
-        return f"the credentials are known, but may not {may}: add that permission"
     kinds = {type(each) for each in causes}
-    if any(word in text for word in _OF_CREDENTIALS):
-        return "check the credentials: the variables, profile or role that the storage's own tools use, too"
+    if any(issubclass(kind, ImportError) for kind in kinds):
+        return (
+            "install the driver of this storage: the extra [s3], [gcs], [azure], [oss] or [hdfs] of this "
+            "package, or the package that is named"
+        )
+    if PermissionError in kinds or any(word in text for word in _OF_PERMISSION):
+        return f"the credentials are known, but may not {may}: add that permission"
     if "RequestTimeTooSkewed" in text:
         return "set the clock (NTP): the store refuses signatures of another time"
     if kinds & {FileMissingError, FileNotFoundError} or "NoSuchBucket" in text:
         return "check the URL: there is no such bucket or directory"
-    return "check the URL, the endpoint and the network between here and there"
+    advice = "check the URL, the endpoint and the network between here and there"
+    if any(word in text for word in _OF_CREDENTIALS):
+        advice = "check the credentials: the variables, profile or role that the storage's own tools use, too"
+    needed = _NEEDED.get(url.partition(":")[0].lower())
+    return f"{advice}. {needed}" if needed else advice
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

@@ -15,7 +15,7 @@ Without an index readers read more rows, and no others.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,10 +38,17 @@ from app.table.commits.manifest_writing import (
     manifests_of,
     write_manifest,
 )
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import Json
 
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""
+
+MOST_BYTES: Final = 16 << 20
+"""A longer answer takes longer to write and to read than engines take to plan alone."""
+
+_SAMPLED: Final = 64
+"""Files that tell how long the answer will be."""
 
 LARGE_BYTES: Final = 8 << 20
 """Of a data file: a smaller one is read as a whole in less time than the calls take that read its index."""
@@ -91,7 +98,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
     Raises:
         UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
-        LimitExceededError: these are more than :data:`MOST_FILES`.
+        LimitExceededError: these are more than :data:`MOST_FILES`, or take more than :data:`MOST_BYTES`.
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
@@ -118,11 +125,15 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     made: list[MetadataFile] = []
     records = []
     answered = _answered(version, plan)
-    bare = (
-        entry.without_index() if number in answered else entry
-        for number, entry in zip(numbers.tolist(), files.entries(numbers), strict=True)
-    )
-    for entries in manifests_of(bare, options.target_bytes):
+    sampled = numbers[:: len(numbers) // _SAMPLED + 1]
+    sample = write_manifest(list(_bare(version, sampled, answered)), options.compression)
+    if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
+        raise LimitExceededError(
+            f"the metadata of {len(numbers)} files of table {table.name} that are kept takes more than "
+            f"{MOST_BYTES >> 20} MiB: read the table itself",
+            limit=MOST_BYTES,
+        )
+    for entries in manifests_of(_bare(version, numbers, answered), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
@@ -155,6 +166,12 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         (*made, base, delta),
         snapshot.delta_manifest_list,
     )
+
+
+def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int]) -> Iterator[ManifestEntry]:
+    """Entries of files, without indexes that have no more to tell."""
+    for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
+        yield entry.without_index() if number in answered else entry
 
 
 def _answered(version: Version, plan: Plan) -> set[int]:

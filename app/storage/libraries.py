@@ -133,8 +133,25 @@ def open_filesystem(
         own["loop"] = _event_loop()
     of_url = library._get_kwargs_from_urls(location)  # noqa: SLF001 - fsspec's way
     filesystem = fsspec.filesystem(protocol, **{**own, **of_url, **options})
+    if _LIBRARIES.get(protocol) == "azure":
+        _check_account(filesystem, location)
     set_up(filesystem, protocol, stall_seconds)
     return filesystem
+
+
+def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
+    """Holds the account of the settings, which the library prefers, to that of ``container@account.domain``.
+
+    Raises:
+        ValueError: they differ, so that the files would be those of another account.
+    """
+    _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
+    named, known = host.partition(".")[0].lower(), filesystem.service_client.account_name
+    if at and known not in (None, named):
+        raise ValueError(
+            f"the URL names the account {named}, and AZURE_STORAGE_CONNECTION_STRING or "
+            f"AZURE_STORAGE_ACCOUNT_NAME the account {known}: correct one of them"
+        )
 
 
 @cache

@@ -136,7 +136,7 @@ class Root:
             return read_hadoop(self.filesystem, path, start, end)
         try:
             content = self.ask("cat_file", path, start=start, end=end)
-        except OSError as error:
+        except Exception as error:
             # An object store refuses a range that begins at the end, as that of an empty file does.
             if is_behind_the_end(error):
                 return b""
@@ -159,9 +159,7 @@ class Root:
             return [None] * len(wanted)
         made = self.filesystem.read_many(wanted, calls)
         return [
-            Attempt(each.seconds, b"")
-            if isinstance(each.error, OSError) and is_behind_the_end(each.error)
-            else each
+            Attempt(each.seconds, b"") if each.error is not None and is_behind_the_end(each.error) else each
             for each in made
         ]
 

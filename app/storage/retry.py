@@ -130,7 +130,7 @@ def is_timeout(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) or not _SILENCES.isdisjoint(_names_of(error))
 
 
-def is_behind_the_end(error: OSError) -> bool:
+def is_behind_the_end(error: BaseException) -> bool:
     """Whether a store refused a range because the file ends before it."""
     code, status = _answer_of(error)
     return code == "InvalidRange" or status == _RANGE_NOT_SATISFIABLE
@@ -164,8 +164,15 @@ def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
             status = getattr(each, name, None)
             # A library may have numbers of its own for what is no answer.
             if isinstance(status, int) and status in _HTTP_STATUSES:
-                return None, int(status)
+                return _code_of(each), int(status)
     return None, None
+
+
+def _code_of(error: BaseException) -> str | None:
+    """The error code as Azure's library tells it, a text or an enumeration of texts."""
+    code = getattr(error, "error_code", None)
+    text = getattr(code, "value", code)
+    return text if isinstance(text, str) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -3,9 +3,9 @@
 No part of the service writes: only jobs make a :class:`Writing`.
 
 A file of this machine is written under a name of its own and then linked to its final one, which fails where
-that is taken. An object store is asked to put the object only if there is none of that name, on S3 by
-``If-None-Match``. Either way nobody finds a part of a file, and of several writers of one name exactly one
-succeeds.
+that is taken. An object store is asked to put the object only if there is none of that name, on S3 and Azure
+by ``If-None-Match``. Either way nobody finds a part of a file, and of several writers of one name exactly
+one succeeds.
 """
 
 from __future__ import annotations
@@ -142,14 +142,19 @@ def _sync_directory(directory: Path) -> None:
 
 def _create_object(root: Root, place: str, content: bytes) -> bool:
     parameters = _put_parameters(root.filesystem)
-    if "mode" not in parameters:
+    if "mode" in parameters:
+        condition: dict[str, object] = {"mode": "create"}
+    elif "overwrite" in parameters:
+        # As adlfs has it.
+        condition = {"overwrite": False}
+    else:
         name = type(root.filesystem).__name__
         raise SettingsError(
             f"{root.uri} cannot be committed to: its library ({name}) has no way to create a file only if "
             f"there is none"
         )
     try:
-        root.ask("pipe_file", place, **{parameters[1]: content, "mode": "create"})
+        root.ask("pipe_file", place, **{parameters[1]: content, **condition})
     except FileExistsError:
         return False
     except Exception as error:

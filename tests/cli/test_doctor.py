@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.registry import _registry
 from typer.testing import CliRunner
 
 from app.cli import program
@@ -90,3 +92,31 @@ def test_a_missing_permission_is_named(
 
     assert status == 1
     assert permission in checks["warehouse main"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("url", "package", "extra"),
+    [("abfss://t@lake.dfs.core.windows.net/w", "adlfs", "[azure]"), ("oss://t/w", "ossfs", "[oss]")],
+)
+def test_a_missing_library_is_to_be_installed(
+    monkeypatch: pytest.MonkeyPatch, url: str, package: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(_registry, url.partition(":")[0], raising=False)
+
+    _, checks = diagnose("--warehouse", f"main={url}")
+
+    assert package in checks["warehouse main"]["found"]
+    assert "install" in checks["warehouse main"]["advice"]
+    assert extra in checks["warehouse main"]["advice"]
+
+
+def test_hadoop_s_directory_of_settings_is_named_where_no_name_node_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+
+    _, checks = diagnose("--warehouse", "main=hdfs:///warehouse")
+
+    assert checks["warehouse main"]["outcome"] == "failed"
+    assert "HADOOP_CONF_DIR" in checks["warehouse main"]["advice"]

@@ -53,7 +53,7 @@ class Jobs:
         )
         return cls(process)
 
-    def run(self, job: str, warehouse: Path, table: str, **arguments: Any) -> dict[str, Any]:
+    def run(self, job: str, warehouse: Path | str, table: str, **arguments: Any) -> dict[str, Any]:
         """Runs a job; its report.
 
         Raises:

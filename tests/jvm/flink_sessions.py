@@ -183,7 +183,11 @@ class Cluster:
             "taskmanager.memory.jvm-metaspace.size": "256m",
             "taskmanager.memory.jvm-overhead.min": "192m",
             "taskmanager.memory.jvm-overhead.max": "192m",
-            "taskmanager.resource-id": "tm",
+            # A task manager that dies is missed at once, and its tasks run again.
+            "heartbeat.interval": "200 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 9,
+            "restart-strategy.fixed-delay.delay": "0 s",
         }
         written = "".join(f"{name}: {value}\n" for name, value in conf.items())
         (directory / "config.yaml").write_text(written)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,6 +127,43 @@ def test_a_job_manager_elsewhere_plans_with_a_token_of_its_own(tmp_path: Path) -
 
             assert flink.compare(query) == {"rows": 1, "equal": True}
             assert flink.outcomes(cluster.jmx_port)["unreachable"] == 1
+        finally:
+            flink.stop()
+
+
+def test_a_task_manager_that_dies_costs_no_row_and_no_question(tmp_path: Path) -> None:
+    """The splits of its tasks go to another one: they are the enumerator's, which planned once."""
+    warehouse, pipe = tmp_path / "warehouse", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    settings = Settings.load(warehouses={"main": str(warehouse)})
+    cluster = Cluster("1.3.1", tmp_path)
+    dying = cluster.task_manager()
+    with running(cluster.job_manager({}), dying), ThreadPoolExecutor(2) as threads:
+        flink = cluster.session()
+        try:
+            with listening(create_app(settings), lifespan="on") as service:
+                flink.catalogs(warehouse, str(service.base_url).rstrip("/"))
+                writes(flink)
+                flink.sql("CREATE TABLE plain.db.copied (id INT, city STRING)")
+                flink.sql("CREATE TEMPORARY SYSTEM FUNCTION held AS 'Held'")
+                copying = threads.submit(
+                    flink.sql,
+                    f"INSERT INTO plain.db.copied SELECT id, held(city, '{pipe}') FROM indexed.db.t "
+                    "WHERE city IN ('c17', 'c18')",
+                )
+                opening = threads.submit(os.open, pipe, os.O_WRONLY)
+                under_way: list[Future[Any]] = [opening, copying]
+                if copying in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+                    pytest.fail(f"nothing was held: {copying.exception()}")
+            dying.kill()
+            dying.wait()
+            pipe.unlink()
+            os.close(opening.result())
+            with running(cluster.task_manager()):
+                copying.result()
+                assert flink.sql("SELECT * FROM plain.db.copied") == ["+I[17, c17]", "+I[18, c18]"]
+                assert +flink.outcomes(cluster.jmx_port) == Counter(planned=1)
         finally:
             flink.stop()
 

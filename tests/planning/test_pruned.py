@@ -166,6 +166,16 @@ def test_too_many_files_are_refused(
         table.service.pruned_snapshot(table.ref, PlanRequest())
 
 
+def test_files_whose_metadata_takes_longer_to_send_than_to_plan_are_refused(
+    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
+    monkeypatch.setattr(pruned, "MOST_BYTES", 100)
+
+    with pytest.raises(LimitExceededError, match="read the table itself"):
+        table.service.pruned_snapshot(table.ref, PlanRequest())
+
+
 def test_tables_whose_rows_lie_in_several_files_are_refused(golden: GoldenWarehouse, tmp_path: Path) -> None:
     table = CopiedTable.copy(golden, "data_evolution", tmp_path)
 

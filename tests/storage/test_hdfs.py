@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +16,8 @@ from app.planning.service import IndexService
 from app.storage import Warehouse
 from app.storage.libraries import open_filesystem
 from app.storage.writing import Writing
+from tests import hdfs
 from tests.golden_tables import DATABASE, GoldenWarehouse, expected
-from tests.maven import HDFS, maven_jar
 from tests.planning.copied_tables import golden_ref, open_service
 
 TABLES: Final = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc")
@@ -27,25 +26,11 @@ TABLES: Final = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc")
 @pytest.fixture(scope="module")
 def url(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a warehouse with some golden tables."""
-    directory = tmp_path_factory.mktemp("hdfs")
+    directory = tmp_path_factory.mktemp("hdfs") / "warehouse"
     for table in TABLES:
-        shutil.copytree(golden.table(table), directory / "warehouse" / f"{DATABASE}.db" / table)
-    classpath = ":".join(str(maven_jar(each)) for each in HDFS)
-    with subprocess.Popen(  # noqa: S603 - fixed words
-        [
-            *("java", "-cp", classpath, str(Path(__file__).with_name("Hdfs.java"))),
-            *(str(directory / "nodes"), str(directory / "warehouse")),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=directory,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        yield f"hdfs://127.0.0.1:{process.stdout.readline().strip()}/warehouse"
-        process.stdin.close()
+        shutil.copytree(golden.table(table), directory / f"{DATABASE}.db" / table)
+    with hdfs.serve(tmp_path_factory.mktemp("nodes"), directory) as url:
+        yield url
 
 
 def opened(url: str) -> IndexService:

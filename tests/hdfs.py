@@ -1,0 +1,47 @@
+"""HDFS on this machine: a name node and a data node in one process of Java."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from app.storage.libraries import open_filesystem
+from tests.maven import maven_jar
+
+_JARS: Final = (
+    *("org.apache.hadoop:hadoop-client-minicluster:3.3.6", "org.apache.hadoop:hadoop-client-api:3.3.6"),
+    *("org.apache.hadoop:hadoop-client-runtime:3.3.6", "commons-logging:commons-logging:1.2"),
+    *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36"),
+)
+"""Name node and data node, with what they log by."""
+
+
+@contextmanager
+def serve(directory: Path, warehouse: Path) -> Iterator[str]:
+    """Serves a copy of a local warehouse, kept in a directory of its own, and yields its URL."""
+    classpath = ":".join(str(maven_jar(each)) for each in _JARS)
+    with subprocess.Popen(  # noqa: S603 - fixed words
+        [
+            *("java", "-cp", classpath, str(Path(__file__).with_name("Hdfs.java"))),
+            *(str(directory), str(warehouse)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=directory,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        yield f"hdfs://127.0.0.1:{process.stdout.readline().strip()}/warehouse"
+        process.stdin.close()
+
+
+def copy_out(url: str, directory: Path) -> Path:
+    """A copy of a warehouse on this machine."""
+    filesystem: Any = open_filesystem(url, {})
+    filesystem.get(filesystem._strip_protocol(url), str(directory), recursive=True)  # noqa: SLF001 - fsspec's
+    return directory
