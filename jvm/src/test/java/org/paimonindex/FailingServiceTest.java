@@ -81,7 +81,8 @@ class FailingServiceTest {
         "500, {}, unreachable",
         "503, busy, unreachable",
         "429, busy, unreachable",
-        "404, {}, refused",
+        "403, {}, refused",
+        "404, {}, not_found",
         "302, '', refused",
         "200, <html>, refused",
         "200, {}, refused",
@@ -117,9 +118,9 @@ class FailingServiceTest {
             for (String table : List.of("cold", "warm", "cold", "warm")) {
                 assertEquals(List.of(0), ask(briefly(service), Identifier.create("demo", table)));
             }
-            assertEquals(3, service.requests.size());
+            assertEquals(2, service.requests.size());
         }
-        assertEquals(List.of("quiet", "refused", "refused", "unreachable"), outcomes.since());
+        assertEquals(List.of("not_found", "quiet", "quiet", "unreachable"), outcomes.since());
     }
 
     @Test
@@ -368,7 +369,7 @@ class FailingServiceTest {
         Options options =
                 Options.fromMap(Map.of("paimon-index.uri", "http://localhost:1", "paimon-index.token", "a\nsecret"));
         Service service = new Service(ServiceOptions.of(options));
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
 
         NotAskedException refused =
                 assertThrows(NotAskedException.class, () -> service.prunedSnapshot(table, "{}", () -> {}));
@@ -379,7 +380,7 @@ class FailingServiceTest {
 
     @Test
     void aLineAMinuteSaysSo() {
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
         PrintStream before = System.err;
         ByteArrayOutputStream lines = new ByteArrayOutputStream();
         System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));
