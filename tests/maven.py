@@ -19,6 +19,13 @@ HDFS: Final = (
     *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36"),
 )
 """Name node and data node, with what they log by."""
+HIVE: Final = (
+    *("org.apache.hive:hive-exec:2.3.9", "org.antlr:antlr-runtime:3.5.2", "org.apache.derby:derby:10.14.2.0"),
+    *("org.datanucleus:datanucleus-core:4.1.17", "org.datanucleus:datanucleus-api-jdo:4.2.4"),
+    *("org.datanucleus:datanucleus-rdbms:4.1.19", "org.datanucleus:javax.jdo:3.2.0-m3"),
+    *("javax.transaction:transaction-api:1.1", "javax.servlet:javax.servlet-api:3.1.0"),
+)
+"""A metastore of Hive within the process that asks it, with a database of its own."""
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
