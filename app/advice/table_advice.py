@@ -493,4 +493,7 @@ class _Adviser:
 
 
 def _rebuild(version: Version) -> str:
-    return f"paimon-index job build-index {version.table.database}.{version.table.name}"
+    table = version.table
+    if not table.is_at_its_name:
+        return f"CALL sys.rewrite_file_index(table => '{table.database}.{table.name}')"
+    return f"paimon-index job build-index {table.database}.{table.name}"

@@ -14,12 +14,13 @@ from app.advice.what_if import WhatIf, try_indexes
 from app.api.advice_bodies import WhatIfBody
 from app.api.bodies import JsonBody
 from app.api.openapi import operation
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.queries import AdviceQuery
 from app.api.runtime import Shared
-from app.planning.request.requests import TableRef
+from app.api.tables import Table
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage
+from app.planning.version.version import Version
 from app.server.processes import Processes
 
 router = APIRouter(tags=["advice"])
@@ -40,12 +41,12 @@ class SharedUsage:
         self._processes = processes
         processes.answer(_USAGE, lambda: orjson.dumps(service.usage.to_json()))
 
-    def of_table(self, table: TableRef) -> TableUsage:
-        """The usage of one table, as far as processes answer; blocks for two seconds at most."""
-        found = self._service.usage.of_table(table)
+    def of_table(self, version: Version) -> TableUsage:
+        """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
+        found = self._service.usage.of_table(version)
         for answer in self._processes.ask(_USAGE):
-            for warehouse, database, name, members in orjson.loads(answer.content or b"[]"):
-                if TableRef(warehouse, database, name) == table:
+            for warehouse, directory, members in orjson.loads(answer.content or b"[]"):
+                if (warehouse, directory) == (version.source.warehouse.name, version.table.directory):
                     found.merge(TableUsage.of_json(members))
         return found
 
@@ -61,7 +62,7 @@ async def advice(
 
     def compute() -> TableAdvice:
         version = runtime.service.resolve(table, query.selector())
-        usage = shared.of_table(table)
+        usage = shared.of_table(version)
         most_files = query.files or MOST_FILES
         return runtime.service.ask(version, lambda version: advise_table(version, usage, prices, most_files))
 
@@ -81,7 +82,7 @@ async def what_if(
 
     def compute() -> WhatIf:
         version = service.resolve(table, body.selector())
-        shapes = () if body.filters is not None else shared.of_table(table).most_asked_shapes()
+        shapes = () if body.filters is not None else shared.of_table(version).most_asked_shapes()
         wanted, zone = body.to_request(shapes), service.zone(body.time_zone)
         return service.ask(
             version, lambda version: try_indexes(version, wanted, runtime.settings.limits, zone)

@@ -12,8 +12,9 @@ from app.aggregates.answers import AggregateAnswer
 from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import JsonBody
 from app.api.openapi import operation
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.runtime import Shared
+from app.api.tables import Table
 
 router = APIRouter(tags=["aggregates"])
 

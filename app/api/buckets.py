@@ -10,10 +10,11 @@ from app.api.bodies import AssignBody, JsonBody, LookupBody
 from app.api.encoding import NextToken, encode_lookup
 from app.api.openapi import operation
 from app.api.paging import Window
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.queries import BucketsQuery
 from app.api.runtime import Shared
 from app.api.strict_json import JsonMembers
+from app.api.tables import Table
 from app.api.versioned import Question
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.version.version import Version

@@ -20,11 +20,12 @@ from app.api.change_bodies import ChangesBody
 from app.api.documents import ChangesAnswer
 from app.api.openapi import operation
 from app.api.paging import PageToken
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.plan_rows import plan_rows
 from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
+from app.api.tables import Table
 from app.api.versioned import same_version, version_key
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during

@@ -11,10 +11,11 @@ from app.api.documents import DeletionsPage
 from app.api.encoding import NextToken, encode_deletions
 from app.api.openapi import operation
 from app.api.paging import Window
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
+from app.api.tables import Table
 from app.api.versioned import Question
 from app.planning.request.requests import SelectionForm
 from app.planning.version.version import Version

@@ -21,11 +21,12 @@ from app.api.listings import Listing
 from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
 from app.api.paging import PAGE_BYTES, Window
-from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
+from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
+from app.api.tables import Table
 from app.api.versioned import Question
 from app.iceberg.described import TableDescription, describe_table
 from app.planning.version.descriptions import Schema

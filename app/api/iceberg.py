@@ -23,10 +23,10 @@ from app.api.paths import (
     NAMESPACE_TABLE,
     NAMESPACE_TABLES,
     NAMESPACES,
-    Table,
 )
 from app.api.runtime import Runtime, Shared
 from app.api.strict_json import write_json
+from app.api.tables import NamedTable
 from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
@@ -140,7 +140,7 @@ async def iceberg_tables(
 
 @router.get(NAMESPACE_TABLE)
 async def iceberg_table(
-    request: Request, table: Table, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
+    request: Request, table: NamedTable, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
 ) -> Response:
     """Load the metadata of a table."""
     known = request.headers.getlist("if-none-match")
@@ -157,7 +157,7 @@ async def iceberg_table(
 
 
 @router.head(NAMESPACE_TABLE)
-async def iceberg_has_table(table: Table, runtime: Shared, catalog: Asked) -> Response:
+async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: Asked) -> Response:
     """Tell whether a table is there."""
     await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
@@ -165,7 +165,7 @@ async def iceberg_has_table(table: Table, runtime: Shared, catalog: Asked) -> Re
 
 @router.post(NAMESPACE_TABLE + "/plan")
 async def iceberg_plan(
-    table: Table,
+    table: NamedTable,
     body: Annotated[PlanScanBody, Depends(JsonBody(PlanScanBody))],
     runtime: Shared,
     catalog: Asked,
@@ -175,13 +175,13 @@ async def iceberg_plan(
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_fetch_plan(table: Table, plan_id: str, runtime: Shared, catalog: Asked) -> Response:
+async def iceberg_fetch_plan(table: NamedTable, plan_id: str, runtime: Shared, catalog: Asked) -> Response:
     """Plan the same scan of the same snapshot once more."""
     return await runtime.answer(lambda: catalog.fetch_plan(table, plan_id))
 
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_cancel_plan(table: Table, plan_id: str, runtime: Shared) -> Response:
+async def iceberg_cancel_plan(table: NamedTable, plan_id: str, runtime: Shared) -> Response:
     """Take note that a plan is needed no more: nothing is kept for it."""
     await runtime.run(lambda: PlanToken.read(plan_id, table, LONGEST_ID))
     return Response(status_code=204)
@@ -189,7 +189,7 @@ async def iceberg_cancel_plan(table: Table, plan_id: str, runtime: Shared) -> Re
 
 @router.post(NAMESPACE_TABLE + "/tasks")
 async def iceberg_tasks(
-    table: Table,
+    table: NamedTable,
     body: Annotated[FetchTasksBody, Depends(JsonBody(FetchTasksBody))],
     runtime: Shared,
     catalog: Asked,
@@ -200,7 +200,10 @@ async def iceberg_tasks(
 
 @router.post(NAMESPACE_TABLE + "/metrics")
 async def iceberg_metrics(
-    table: Table, _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))], runtime: Shared, catalog: Asked
+    table: NamedTable,
+    _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))],
+    runtime: Shared,
+    catalog: Asked,
 ) -> Response:
     """Take a client's report; that one came is counted as every request is."""
     await runtime.run(lambda: catalog.check_table(table))

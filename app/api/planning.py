@@ -20,13 +20,14 @@ from app.api.encoding import (
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window
-from app.api.paths import TABLE, Table
+from app.api.paths import TABLE
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.plan_rows import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
+from app.api.tables import Table
 from app.api.versioned import Passing, Question
 from app.planning.plan.answers import Plan
 from app.planning.version.version import Version

@@ -6,7 +6,7 @@ Values are text and read as such; an unknown parameter is refused like an unknow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field
 
@@ -18,10 +18,19 @@ from app.planning.request.requests import BucketsRequest
 _LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
 
 
-class BranchQuery(Body):
-    """Which branch of a table."""
+LOCATION: Final = "The table's directory, where its name does not tell it: a URL below the warehouse's."
+
+
+class TableQuery(Body):
+    """Which table; :mod:`app.api.tables` reads it."""
 
     model_config = _LENIENT
+
+    location: str | None = Field(None, description=LOCATION)
+
+
+class BranchQuery(TableQuery):
+    """Which branch of a table."""
 
     branch: Name | None = None
 
@@ -33,22 +42,16 @@ class ListingQuery(BranchQuery):
     page_token: str | None = None
 
 
-class VersionQuery(VersionedBody):
+class VersionQuery(VersionedBody, TableQuery):
     """Which version of a table."""
 
-    model_config = _LENIENT
 
-
-class SchemasQuery(PagedBody):
+class SchemasQuery(PagedBody, TableQuery):
     """Which page of the schemas up to that of a version."""
 
-    model_config = _LENIENT
 
-
-class IndexFilesQuery(PagedBody):
+class IndexFilesQuery(PagedBody, TableQuery):
     """Which index files of which version."""
-
-    model_config = _LENIENT
 
     type: Name | None = Field(None, description="Only entries of this index type.", examples=["HASH"])
 
@@ -61,10 +64,8 @@ class AdviceQuery(VersionQuery):
     )
 
 
-class BucketsQuery(VersionedBody):
+class BucketsQuery(VersionedBody, TableQuery):
     """Which buckets of which version."""
-
-    model_config = _LENIENT
 
     partition: str | None = Field(
         None, description="A JSON object by partition column.", examples=['{"dt": "2025-08-01"}']

@@ -112,6 +112,16 @@ class IndexService:
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
         self._plans = Plans(cache("plans", plan_bytes), limits, self.clear_caches)
 
+    def path_of(self, warehouse: str, location: str) -> str:
+        """As of :meth:`app.storage.Warehouse.path_of`.
+
+        Raises:
+            UnknownPlaceError: there is no such warehouse.
+            RequestError: the location is no URL of a directory.
+            NotFoundError: it lies elsewhere.
+        """
+        return self._warehouse(warehouse).path_of(location)
+
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
         found = self._catalog(warehouse).databases()
@@ -121,7 +131,7 @@ class IndexService:
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
-        with self._telling_what_is_there(warehouse, database):
+        with self._telling_what_is_there(TableRef(warehouse, database, "")):
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
@@ -132,7 +142,7 @@ class IndexService:
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
-        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
+        with self._telling_what_is_there(ref, branch):
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Schema]:
@@ -150,7 +160,7 @@ class IndexService:
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
-        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
+        with self._telling_what_is_there(ref, branch):
             part = self._table(ref).snapshots(branch, after, count)
         return [Snapshot.of(each) for each in part.entries.values()], part.last
 
@@ -158,13 +168,13 @@ class IndexService:
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Tag], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
-        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
+        with self._telling_what_is_there(ref, branch):
             part = self._table(ref).tags(branch, after, count)
         return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
-        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table):
+        with self._telling_what_is_there(ref):
             return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
@@ -177,7 +187,7 @@ class IndexService:
         table, staleness = self._table(ref), selector.max_staleness_ms
         with (
             during(Phase.RESOLVE),
-            self._telling_what_is_there(ref.warehouse, ref.database, ref.table, selector.branch),
+            self._telling_what_is_there(ref, selector.branch),
         ):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
@@ -380,9 +390,7 @@ class IndexService:
         return found
 
     @contextmanager
-    def _telling_what_is_there(
-        self, warehouse: str, database: str, table: str | None = None, branch: str | None = None
-    ) -> Iterator[None]:
+    def _telling_what_is_there(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:
         """Has the caller told which of the names is the one that nothing has, and what there is instead.
 
         Nothing is found in a warehouse that is not there, and that is what has to be told then.
@@ -390,10 +398,10 @@ class IndexService:
         try:
             yield
         except NotFoundError as error:
-            check_listable(self._warehouse(warehouse))
-            if not isinstance(error, SnapshotExpiredError):
+            check_listable(self._warehouse(ref.warehouse))
+            if not isinstance(error, SnapshotExpiredError) and ref.directory is None:
                 with suppress(StorageError, CorruptMetadataError, PathNotAllowedError):
-                    self._catalog(warehouse).check_there(database, table, branch)
+                    self._catalog(ref.warehouse).check_there(ref.database, ref.table or None, branch)
             raise
 
     def _catalog(self, warehouse: str) -> Catalog:
@@ -401,7 +409,7 @@ class IndexService:
         return Catalog(TableReader(storage, self._metadata, self._manifests, storage.readers))
 
     def _table(self, ref: TableRef) -> Table:
-        return self._catalog(ref.warehouse).table(ref.database, ref.table)
+        return self._catalog(ref.warehouse).table(ref.database, ref.table, ref.directory)
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

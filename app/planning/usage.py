@@ -25,7 +25,6 @@ from typing import Any, Final
 from cachetools import LRUCache
 
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import TableRef
 from app.planning.version.version import Version
 from app.types import Json
 
@@ -119,23 +118,22 @@ class Usage:
     def __init__(self, *, with_shapes: bool = True) -> None:
         self._with_shapes = with_shapes
         self._lock = threading.Lock()
-        self._tables: LRUCache[TableRef, TableUsage] = LRUCache(_TABLES)
+        self._tables: LRUCache[tuple[str, str], TableUsage] = LRUCache(_TABLES)
 
     def add(self, version: Version, plan: Plan) -> None:
         """Counts a plan of a version."""
-        table = version.table
-        ref = TableRef(version.source.warehouse.name, table.database, table.name)
+        place = version.source.warehouse.name, version.table.directory
         with self._lock:
-            found = self._tables.get(ref)
+            found = self._tables.get(place)
             if found is None:
-                found = self._tables[ref] = TableUsage()
+                found = self._tables[place] = TableUsage()
             found.add(version, plan, with_shape=self._with_shapes)
 
-    def of_table(self, table: TableRef) -> TableUsage:
-        """A copy of what is known of one table."""
+    def of_table(self, version: Version) -> TableUsage:
+        """A copy of what is known of the table of a version."""
         copy = TableUsage()
         with self._lock:
-            found = self._tables.get(table)
+            found = self._tables.get((version.source.warehouse.name, version.table.directory))
             if found is not None:
                 copy.merge(found)
         return copy
@@ -144,6 +142,6 @@ class Usage:
         """Every table with its usage."""
         with self._lock:
             return [
-                [ref.warehouse, ref.database, ref.table, usage.to_json()]
-                for ref, usage in self._tables.items()
+                [warehouse, directory, usage.to_json()]
+                for (warehouse, directory), usage in self._tables.items()
             ]

@@ -8,8 +8,10 @@ from typing import Any
 
 from app.errors import (
     FileMissingError,
+    NotFoundError,
     PaimonIndexError,
     PathNotAllowedError,
+    RequestError,
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
@@ -338,6 +340,32 @@ class Warehouse:
         root, place = self.locate(path)
         information = self.retry.call(path, lambda: root.ask("info", place), kind=StorageOperation.STAT)
         return int(information.get("size") or 0)
+
+    def path_of(self, location: str) -> str:
+        """The path inside of the warehouse of a directory that callers name by its URL.
+
+        Args:
+            location: a URL or an absolute path, as this service or those who use ``public_url`` write it.
+
+        Raises:
+            NotFoundError: it does not lie below the warehouse's root.
+            RequestError: it is no URL, or has ``..``, ``.`` or empty segments.
+        """
+        try:
+            if not location.startswith("/") and not is_absolute_uri(location):
+                raise RequestError(
+                    f"location: {location!r} is no URL: expected one such as s3://bucket/table"
+                )
+            uri = normal_uri(location)
+        except PathNotAllowedError as error:
+            raise RequestError(f"location: {error}") from error
+        for root in (self.url, f"{normal_uri(self.public_url)}/"):
+            if uri.startswith(root) and uri != root:
+                return uri.removeprefix(root)
+        raise NotFoundError(
+            f"{location} does not lie below warehouse {self.name!r} at {self.public_url}: name the warehouse "
+            f"that it lies below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
+        )
 
     def locate(self, path: str) -> tuple[Root, str]:
         """The root that holds ``path``, and its path inside of that root's filesystem.

@@ -236,8 +236,14 @@ class Table:
         return found.digest == resolved.snapshot.digest
 
     @property
+    def is_at_its_name(self) -> bool:
+        """Whether it lies where its name puts it."""
+        return self.directory == f"{self.database}{DATABASE_SUFFIX}/{self.name}"
+
+    @property
     def _what(self) -> str:
-        return f"table {self.database}.{self.name}"
+        what = f"table {self.database}.{self.name}"
+        return what if self.is_at_its_name else f"{what} at {self.directory} of {self._storage.name!r}"
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
@@ -346,16 +352,21 @@ class Catalog:
         have_schema = self._reader.readers.map(has_schema, names)
         return [name for name, is_table in zip(names, have_schema, strict=True) if is_table]
 
-    def table(self, database: str, name: str) -> Table:
+    def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """A table, which need not exist: nothing is read before something is asked of it.
+
+        Args:
+            database: its name, without ``.db``.
+            name: the table's.
+            directory: where it lies, if not where its name puts it.
 
         Raises:
             NotFoundError: no table can have such a name.
         """
-        directory = self._directory(database)
+        named = self._directory(database)
         if not is_name(name):
             raise NotFoundError(f"there is no table {database}.{name}")
-        return Table(self._reader, database, name, f"{directory}/{name}")
+        return Table(self._reader, database, name, directory or f"{named}/{name}")
 
     def _directory(self, database: str) -> str:
         if not is_name(database):

@@ -22,13 +22,17 @@ InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
 
 
 class VersionOptions(TypedDict, total=False):
-    """Which version of a table: at most one of the first three; none of them is the latest."""
+    """Which version of a table: at most one of the first three; none of them is the latest.
+
+    ``location`` is the URL of the table's directory, below the warehouse's, where its name does not tell it.
+    """
 
     snapshot_id: int | None
     tag: str | None
     timestamp_millis: int | None
     branch: str | None
     max_staleness_ms: int | None
+    location: str | None
 
 
 class SortKey(TypedDict, total=False):

@@ -89,9 +89,10 @@ def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
 
 
 def post(path: str, members: Mapping[str, Any], accept: str = JSON) -> Request:
-    """A question with a body of these members; None is left out."""
-    body = _text({name: value for name, value in members.items() if value is not None}).encode()
-    return Request("POST", path, body=body, accept=accept, key=path)
+    """A question with a body of these members; None is left out, and a location is of the query."""
+    given = {name: value for name, value in members.items() if value is not None}
+    parameters = {name: given.pop(name) for name in ("location",) if name in given}
+    return Request("POST", path, parameters, _text(given).encode(), accept, path)
 
 
 def under(table: str, what: str) -> str:

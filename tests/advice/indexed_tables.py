@@ -40,6 +40,9 @@ class IndexedTable:
     def advice(self, usage: TableUsage | None = None, most_files: int = 1_000) -> TableAdvice:
         return advise_table(self.version, usage or TableUsage(), None, most_files)
 
+    def usage(self) -> TableUsage:
+        return self.service.usage.of_table(self.version)
+
     def survey(self) -> Survey:
         return Survey.of(self.version, 1_000, lambda _: None)
 

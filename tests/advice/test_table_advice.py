@@ -123,7 +123,7 @@ def test_what_plans_never_needed(tmp_path: Path) -> None:
     for number in range(30):
         table.made.plan(table.service, f"city = 'city {number % 5}' AND id > {number}")
 
-    found = table.advice(table.service.usage.of_table(table.made.ref))
+    found = table.advice(table.usage())
 
     without_effect = piece(found, AdviceSubject.INDEX_WITHOUT_EFFECT)
     assert (without_effect.column, without_effect.options) == (
@@ -140,7 +140,7 @@ def test_what_was_spared(tmp_path: Path) -> None:
     table.made.plan(table.service, "id = 5")
     table.service.plan(table.made.ref, PlanRequest(filter="id = 5"), is_counted=False)
 
-    usage = table.service.usage.of_table(table.made.ref)
+    usage = table.usage()
 
     assert (usage.plans, usage.files, usage.bytes) == (1, 9, sum(sizes) - sizes[0])
     assert Prices(5.0, 0.4).of(2 * 10**12, 3_000) == pytest.approx(11.2)
@@ -178,7 +178,7 @@ def test_usage_of_several_processes_adds_up(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city"})
     for _ in range(3):
         table.made.plan(table.service, "city = 'city 1'")
-    usage = table.service.usage.of_table(table.made.ref)
+    usage = table.usage()
 
     other = TableUsage.of_json(usage.to_json())  # type: ignore[arg-type]
     other.merge(usage)

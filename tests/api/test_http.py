@@ -267,6 +267,6 @@ def test_names_that_are_not_unicode_are_still_written() -> None:
     table = TableRef("w", "caf\udce9", "plain")
 
     assert json.loads(write_json({"names": [table], "n": 1})) == {
-        "names": [{"warehouse": "w", "database": "caf?", "table": "plain"}],
+        "names": [{"warehouse": "w", "database": "caf?", "table": "plain", "directory": None}],
         "n": 1,
     }

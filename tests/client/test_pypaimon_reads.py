@@ -111,6 +111,7 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
 def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     shutil.copytree(SAMPLES, warehouse)
+    shutil.copytree(SAMPLES / "demo.db" / "sessions", warehouse / "lake" / "2024" / "sessions")
     with serving(warehouse, log=tmp_path / "log") as served:
         run("pypaimon_uses.py", str(warehouse), f"http://127.0.0.1:{served.port}")
 

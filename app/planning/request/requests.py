@@ -34,11 +34,17 @@ class SelectionForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """A table as callers name it."""
+    """A table as callers name it.
+
+    Attributes:
+        directory: where it lies in the warehouse, without a slash at the end; None is where its name puts it.
+            Then the name is only what it is called.
+    """
 
     warehouse: str
     database: str
     table: str
+    directory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,13 +70,15 @@ def planned(
     # Time limits of sockets cover neither names of hosts nor answers byte by byte, those of threads do.
     asking = ThreadPoolExecutor(1)
     try:
-        root, database, name = table.table_path.rstrip("/").rsplit("/", 2)
+        _, database, name = table.table_path.rstrip("/").rsplit("/", 2)
         members = {**_question(table, predicate), "budget_ms": int(timeout_seconds * 500)}
 
         def ask() -> bytes:
             with Client(url, token=token, deadline_seconds=timeout_seconds, retries=0) as client:
-                of = TableName(warehouse or _warehouse(client, root), database.removesuffix(".db"), name)
-                question = post(f"{of.path}/pruned-snapshot", members, "application/zip")
+                # A copy of the warehouse has another URL.
+                of, location = (warehouse, None) if warehouse else _warehouse(client, table.table_path)
+                path = TableName(of, database.removesuffix(".db"), name).path + "/pruned-snapshot"
+                question = post(path, {**members, "location": location}, "application/zip")
                 return download(client, question, _MOST_BYTES)
 
         answer = asking.submit(ask)
@@ -104,16 +106,19 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - p
     return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
 
 
-def _warehouse(client: Client, root: str) -> str:
+def _warehouse(client: Client, location: str) -> tuple[str, str]:
+    """The warehouse that a table lies in, and the table's URL as the service writes it."""
+
     def place(url: str) -> str:
         local = re.sub(r"^file:/+", "/", url)
         return re.sub(r"^s3[an]:", "s3:", url.rstrip("/")) if ":" in local else str(Path(local).resolve())
 
     urls = json.loads(download(client, get("/v1/config"), _MOST_BYTES))["warehouse_urls"]
-    names: dict[str, str] = {place(url): name for name, url in urls.items()}
-    if place(root) not in names:
-        raise PaimonIndexError(f"no warehouse of the service is at {root}: give the name of one of {urls}")
-    return names[place(root)]
+    roots = {place(url): name for name, url in urls.items()}
+    root = max((each for each in roots if place(location).startswith(f"{each}/")), key=len, default=None)
+    if root is None:
+        raise PaimonIndexError(f"{location} is in no warehouse of the service: name one of {urls}")
+    return roots[root], urls[roots[root]].rstrip("/") + place(location).removeprefix(root)
 
 
 def _entries(body: bytes) -> dict[str, bytes]:
