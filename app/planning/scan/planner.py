@@ -37,7 +37,7 @@ from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
-from app.predicates.model import BoundPredicate
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 
 
 @dataclass(slots=True)
@@ -111,13 +111,25 @@ class Planner:
         beyond_memory += file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
         self.lasting_warnings += beyond_memory
-        invisible = len(version.hidden_files() or ())
-        if invisible and not len(files):
-            self.lasting_warnings.append(
+        self.lasting_warnings += self._table_warnings()
+        return state
+
+    def _table_warnings(self) -> list[str]:
+        """What the table has that readers do not see, and indexes that are not read here."""
+        contents, found = self.version.contents(), []
+        others = ", ".join(sorted(contents.other_indexes))
+        if others and self.predicate != ALWAYS_TRUE:
+            found.append(
+                f"the table has indexes that the engine alone reads ({others}): its own plan may leave out "
+                "more than this one, and the engine's catalog leaves such tables to it"
+            )
+        invisible = len(self.version.hidden_files() or ())
+        if invisible and not len(self.version.files()):
+            found.append(
                 f"readers see none of the table's rows yet: {invisible} files are invisible to them until a "
                 "compaction, as always with deletion vectors, the merge engine first-row or postponed buckets"
             )
-        return state
+        return found
 
     def _test_values(
         self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]

@@ -101,6 +101,7 @@ class VersionContents:
             buckets, other levels than the one that is read), in manifest order; None where it sees all.
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
+        other_indexes: the kinds of index files that the engine alone reads, such as global indexes.
         decoded_bytes: memory that the manifests take at least, if they are kept.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
     """
@@ -110,6 +111,7 @@ class VersionContents:
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
+    other_indexes: frozenset[str]
     decoded_bytes: int
     columns_bytes: int
 
@@ -146,6 +148,7 @@ class VersionContents:
             None if sees_all else live.select(~visible),
             VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
+            frozenset(entry.file.index_type for entry in index_entries) - {HASH, DELETION_VECTORS},
             manifests.decoded_bytes,
             columns.bytes_beside(before),
         )

@@ -24,10 +24,10 @@ from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
-from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from tests.examples import examples
 from tests.planning.made_tables import MadeTable, no_statistics, payload
-from tests.table.entries import entry, manifest
+from tests.table.entries import EMPTY_ROW, entry, manifest
 
 KEY, NUMBER = DataField(0, "key", parse_type("INT")), DataField(1, "number", parse_type("INT"))
 OPTIONS: dict[str, dict[str, str]] = {
@@ -105,6 +105,25 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
         b"q": ["h2"],
     }
     assert contents.vectors.numbers.tolist() == [0, -1]
+    assert contents.other_indexes == {"BTREE"}
+
+
+@pytest.mark.parametrize(("written", "says"), [("number = 5", True), (None, False)])
+def test_a_plan_says_that_the_engine_has_indexes_of_its_own(
+    tmp_path: Path, written: str | None, *, says: bool
+) -> None:
+    made = MadeTable.make(tmp_path, [NUMBER], options={})
+    covered = GlobalIndex(0, 9, NUMBER.id, None, None)
+    index = IndexFileMeta("btree", "index-1", 100, 10, global_index=covered)
+    made.commit(
+        [entry(partition=EMPTY_ROW, file_name="data-1.parquet", **no_statistics())],
+        index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, index)],
+    )
+    with closing(open_service(tmp_path)) as service:
+        plan = made.plan(service, written)
+
+    assert [each.file_name for each in plan.files] == ["data-1.parquet"]
+    assert any("the engine alone reads (btree)" in each for each in plan.warnings) is says
 
 
 def open_service(root: Path, **capacities: Any) -> IndexService:
