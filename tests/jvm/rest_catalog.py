@@ -19,7 +19,7 @@ class RestTable:
     """A table that lies in a directory.
 
     Attributes:
-        is_external: whether its snapshots are those in its directory; otherwise the catalog tells the latest one.
+        is_external: whether its directory has its snapshots; otherwise the catalog tells the latest one.
     """
 
     directory: Path

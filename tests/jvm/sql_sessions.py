@@ -185,7 +185,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A table of five files that the engine's catalog creates; each has one city ``middle-0`` to ``middle-4``.
+    """A table of five files that the engine's catalog creates, with a city ``middle-0`` to ``middle-4`` each.
 
     Attributes:
         table: with its database.
@@ -247,7 +247,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """For each query: ``rows``, ``rows_equal``, ``files``, ``engine_files`` and ``outcome``, or ``error``.
 
-    Of a table that is created: its ``location``.
+    Tables that are created come first; of each: its ``location``.
     """
     asked = "".join(json.dumps(_line(each)) + "\n" for each in queries)
     classes = ":".join([engine(release), *map(str, jars)])

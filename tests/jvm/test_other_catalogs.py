@@ -1,10 +1,11 @@
-"""Catalogs that put tables where they like: each is planned where it lies, or its catalog is said to have it."""
+"""Catalogs that put tables where they like: each table is planned where it lies, or left to the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from tests.jvm.sql_sessions import Created, Query, compare, write_indexed
 from tests.maven import HIVE, maven_jar
 
 pytestmark = pytest.mark.jvm
-
-_RELEASES: Final = (None, "bundle-1.3.1", "bundle-1.2.0", "bundle-1.1.1")
-"""Of the engine, with a catalog over REST; None is the one that the jar is compiled against."""
 
 
 def one_file(table: str) -> Query:
@@ -39,14 +37,29 @@ def assert_left(answer: Mapping[str, Any], outcome: str) -> None:
     assert answer["rows"] == 1
 
 
-@pytest.fixture
-def uri(tmp_path: Path) -> Iterator[str]:
-    """A service with the catalogs' warehouse, and with a root that other tables lie below."""
-    (tmp_path / "roots").mkdir()
-    (tmp_path / "warehouse").mkdir()
-    warehouses = {"main": str(tmp_path / "warehouse"), "roots": str(tmp_path / "roots")}
-    with listening(create_app(Settings.load(warehouses=warehouses)), lifespan="on") as started:
+@contextmanager
+def service(directory: Path, **others: Path) -> Iterator[str]:
+    """One with the catalogs' warehouse, and with roots that other tables lie below."""
+    roots = {"warehouse": directory / "warehouse", "roots": directory / "roots", **others}
+    for root in roots.values():
+        root.mkdir(exist_ok=True)
+    settings = Settings.load(warehouses={name: str(root) for name, root in roots.items()})
+    with listening(create_app(settings), lifespan="on") as started:
         yield str(started.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a table."""
+    warehouse = tmp_path_factory.mktemp("written")
+    write_indexed(warehouse, "bundle-1.2.0")
+    return warehouse / "demo.db" / "indexed"
+
+
+@pytest.fixture
+def uri(tmp_path: Path, written: Path) -> Iterator[str]:
+    with service(tmp_path, lake=written.parent) as started:
+        yield started
 
 
 def hive(directory: Path) -> dict[str, str]:
@@ -60,52 +73,44 @@ def hive(directory: Path) -> dict[str, str]:
     }
 
 
-def test_tables_of_hive_are_planned_wherever_they_lie(tmp_path: Path, uri: str) -> None:
-    roots, outside = tmp_path / "roots", tmp_path / "outside"
-    jars = [maven_jar(artifact) for artifact in HIVE]
+@pytest.fixture(scope="module")
+def of_hive(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, Any]]:
+    """What became of a query of each table.
 
-    *_, default, located, own, same_name, unknown = compare(
-        tmp_path / "warehouse",
-        uri,
-        [
-            Created("main.t"),
-            Created("away.t", {"location": str(roots / "lake")}),
-            Created("main.own", options={"path": str(roots / "some where" / "own")}),
-            Created("outside.t", {"location": str(outside)}),
-            one_file("main.t"),
-            one_file("away.t"),
-            one_file("main.own"),
-            one_file("outside.t"),
-            one_file("outside.t"),
-        ],
-        hive(tmp_path),
-        jars=jars,
-    )
-
-    assert_planned(default)
-    assert_planned(located)
-    assert_planned(own)
-    assert_left(same_name, "not_found")
-    assert_left(unknown, "quiet")
+    The warehouse has another ``demo.indexed``, of as many snapshots, which the metastore does not know.
+    """
+    directory = tmp_path_factory.mktemp("hive")
+    roots, own = directory / "roots", directory / "roots" / "some where" / "own"
+    write_indexed(directory / "warehouse", "bundle-1.3.1")
+    tables = [
+        Created("main.default"),
+        Created("main.own", options={"path": str(own)}),
+        Created("away.located", {"location": str(roots / "lake")}),
+        Created("demo.indexed", {"location": str(roots / "demo")}),
+        Created("outside.unknown", {"location": str(directory / "outside")}),
+    ]
+    with service(directory) as uri:
+        answers = compare(
+            directory / "warehouse",
+            uri,
+            [*tables, *(one_file(created.table) for created in tables)],
+            hive(directory),
+            jars=[maven_jar(artifact) for artifact in HIVE],
+        )
+    return dict(zip((created.table for created in tables), answers[len(tables) :], strict=True))
 
 
-def test_a_table_of_hive_is_not_taken_for_that_of_the_warehouse(tmp_path: Path, uri: str) -> None:
-    """The warehouse has another table of the name, with as many snapshots, that the metastore does not know."""
-    write_indexed(tmp_path / "warehouse", "bundle-1.3.1")
-    options = hive(tmp_path)
+@pytest.mark.parametrize("table", ["main.default", "main.own", "away.located", "demo.indexed"])
+def test_a_table_of_hive_is_planned_where_it_lies(
+    of_hive: Mapping[str, Mapping[str, Any]], table: str
+) -> None:
+    assert_planned(of_hive[table])
 
-    created, answer = compare(
-        tmp_path / "warehouse",
-        uri,
-        [Created("demo.indexed", {"location": str(tmp_path / "roots" / "demo.db")}), one_file("demo.indexed")],
-        options,
-        jars=[maven_jar(artifact) for artifact in HIVE],
-    )
 
-    assert created["location"].endswith("/roots/demo.db/indexed")
-    assert_planned(answer)
-    ours = {path.name for path in (tmp_path / "roots" / "demo.db" / "indexed").rglob("*.parquet")}
-    assert set(answer["files"]) <= ours
+def test_a_table_of_hive_that_no_warehouse_of_the_service_has_is_planned_by_the_engine(
+    of_hive: Mapping[str, Mapping[str, Any]],
+) -> None:
+    assert_left(of_hive["outside.unknown"], "not_found")
 
 
 def test_a_catalog_that_does_not_name_its_warehouse_is_planned(tmp_path: Path, uri: str) -> None:
@@ -121,7 +126,12 @@ def test_a_catalog_that_does_not_name_its_warehouse_is_planned(tmp_path: Path, u
 
 
 def test_tables_of_a_catalog_in_a_database_are_planned(tmp_path: Path, uri: str) -> None:
-    names = {"metastore": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/names.db", "jdbc.user": "u", "jdbc.password": "p"}
+    names = {
+        "metastore": "jdbc",
+        "uri": f"jdbc:sqlite:{tmp_path}/names.db",
+        "jdbc.user": "u",
+        "jdbc.password": "p",
+    }
 
     *_, answer, with_spaces = compare(
         tmp_path / "warehouse",
@@ -134,29 +144,40 @@ def test_tables_of_a_catalog_in_a_database_are_planned(tmp_path: Path, uri: str)
     assert_planned(with_spaces)
 
 
-@pytest.mark.parametrize("release", _RELEASES)
+@pytest.mark.parametrize(
+    ("release", "of_external"),
+    [(None, "planned"), ("bundle-1.3.1", "catalog_managed"), ("bundle-1.2.0", "catalog_managed")],
+)
 def test_tables_of_a_catalog_over_rest_are_planned_unless_it_keeps_their_snapshots(
-    tmp_path: Path, uri: str, release: str | None
+    written: Path, uri: str, release: str | None, of_external: str
 ) -> None:
-    write_indexed(tmp_path / "roots", "bundle-1.1.1")
-    directory = tmp_path / "roots" / "demo.db" / "indexed"
-    tables = {"a.external": RestTable(directory, True), "a.managed": RestTable(directory, False)}
+    """Engines before 1.4 ask it for those of external tables as well."""
+    tables = {
+        "a.external": RestTable(written, is_external=True),
+        "a.managed": RestTable(written, is_external=False),
+    }
     with serving(RestCatalog(tables)) as catalog:
         external, managed = compare(
             Path(), uri, [one_file("a.external"), one_file("a.managed")], rest(catalog), release=release
         )
 
-    assert_planned(external)
+    assert (external["rows"], external["rows_equal"], external["outcome"]) == (1, True, [of_external])
     assert_left(managed, "catalog_managed")
 
 
-def test_a_catalog_that_gives_tokens_for_files_keeps_its_tables(tmp_path: Path, uri: str) -> None:
-    write_indexed(tmp_path / "roots", "bundle-1.3.1")
-    table = RestTable(tmp_path / "roots" / "demo.db" / "indexed", True)
-    with serving(RestCatalog({"a.t": table}, {"data-token.enabled": "true"})) as catalog:
+def test_a_catalog_that_gives_tokens_for_files_keeps_its_tables(written: Path, uri: str) -> None:
+    tables = {"a.t": RestTable(written, is_external=True)}
+    with serving(RestCatalog(tables, {"data-token.enabled": "true"})) as catalog:
         (answer,) = compare(Path(), uri, [one_file("a.t")], rest(catalog))
 
     assert_left(answer, "catalog_managed")
+
+
+def test_without_the_service_the_engine_plans(written: Path) -> None:
+    with serving(RestCatalog({"a.t": RestTable(written, is_external=True)})) as catalog:
+        (answer,) = compare(Path(), "http://127.0.0.1:1", [one_file("a.t")], rest(catalog))
+
+    assert_left(answer, "unreachable")
 
 
 def rest(uri: str) -> dict[str, str]:

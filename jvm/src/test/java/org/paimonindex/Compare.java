@@ -39,13 +39,15 @@ import org.apache.paimon.utils.TypeUtils;
  *
  * <pre>
  * Compare WAREHOUSE URI [OPTION=VALUE ...]   those that are not the service's are of both catalogs
- * standard input   {"table": "db.name", "options": {...}, "predicate": {...}} a line, or one that creates a table:
+ * standard input   {"table": "db.name", "options": {...}, "predicate": {...}} a line, behind those that create a table:
  *                  {"create": "db.name", "database": {...}, "options": {...}}
  * standard output  {"rows", "rows_equal", "files", "engine_files", "outcome"} a line, or {"error"} for what the
  *                  engine cannot do either, or {"location"} of a table that was created
  * </pre>
  */
 public final class Compare {
+
+    private static final String CREATE = "{\"create\"";
 
     private final Catalog engine;
     private final Catalog indexed;
@@ -69,26 +71,33 @@ public final class Compare {
         options.put("paimon-index.metastore", engines.getOrDefault("metastore", "filesystem"));
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         try (Catalog engine = WrittenTable.catalog(warehouse, engines);
-                Catalog indexed = WrittenTable.catalog(warehouse, options);
                 BufferedReader questions =
                         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
-            Compare compare = new Compare(engine, indexed);
-            for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-                answers.println(JsonSerdeUtil.toFlatJson(compare.answer(line)));
+            String line = questions.readLine();
+            for (; line != null && line.startsWith(CREATE); line = questions.readLine()) {
+                answers.println(JsonSerdeUtil.toFlatJson(created(engine, line)));
+            }
+            // A database of names is locked by another catalog that reads it.
+            try (Catalog indexed = WrittenTable.catalog(warehouse, options)) {
+                Compare compare = new Compare(engine, indexed);
+                for (; line != null; line = questions.readLine()) {
+                    answers.println(JsonSerdeUtil.toFlatJson(compare.answer(line)));
+                }
             }
         }
+    }
+
+    private static Map<String, Object> created(Catalog engine, String line) throws Exception {
+        Map<?, ?> wanted = JsonSerdeUtil.fromJson(line, Map.class);
+        Identifier name = Identifier.fromString(wanted.get("create").toString());
+        WrittenTable.writeIndexed(engine, name, texts(wanted.get("database")), texts(wanted.get("options")));
+        return Map.of("location", ((FileStoreTable) engine.getTable(name)).location().toString());
     }
 
     private Map<String, Object> answer(String line) throws Exception {
         Map<String, Object> answer = new LinkedHashMap<>();
         Map<?, ?> question = JsonSerdeUtil.fromJson(line, Map.class);
         Map<String, String> options = texts(question.get("options"));
-        if (question.containsKey("create")) {
-            Identifier created = Identifier.fromString(question.get("create").toString());
-            WrittenTable.writeIndexed(engine, created, texts(question.get("database")), options);
-            answer.put("location", ((FileStoreTable) engine.getTable(created)).location().toString());
-            return answer;
-        }
         Identifier name = Identifier.fromString(question.get("table").toString());
         Predicate predicate;
         Result theirs;
