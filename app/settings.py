@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from app.errors import SettingsError
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
+from app.suggestions import alike
 from app.table.table import is_name
 from app.types.session_zone import session_zone
 
@@ -56,6 +57,11 @@ REMOVED: Final[Mapping[str, str]] = {
     for name in names.split()
 }
 """What became of settings that earlier releases had."""
+
+_OTHER_VARIABLES: Final = frozenset({"PAIMON_INDEX_TOKEN", "PAIMON_INDEX_WORKERS_DIRECTORY"})
+"""Clients have the first one, the service's own processes the other."""
+_OF_KUBERNETES: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+|\w+_PORT)")
+"""Where the other services of its namespace are, of those whose names begin like this one's."""
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -126,17 +132,30 @@ class Settings(BaseSettings):
         """
         given = {name: value for name, value in flags.items() if value is not None}
         variables = {name.upper() for name in os.environ}
+        unknown = [fault for name in sorted(variables) if (fault := cls._unknown(name)) is not None]
         removed = [
             f"{name}: this is no setting any more, unset it: it {fate}"
             for setting, fate in REMOVED.items()
             if (name := ENVIRONMENT_PREFIX + setting.upper()) in variables or setting in given
         ]
-        if removed:
-            raise SettingsError("\n".join(removed))
+        if removed or unknown:
+            raise SettingsError("\n".join([*removed, *unknown]))
         try:
             return cls(**given)  # type: ignore[arg-type]
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
+
+    @classmethod
+    def _unknown(cls, variable: str) -> str | None:
+        """Why a variable that looks like a setting is none; None if it is one, or somebody else's."""
+        setting = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if not variable.startswith(ENVIRONMENT_PREFIX) or setting in cls.model_fields or setting in REMOVED:
+            return None
+        if variable in _OTHER_VARIABLES or _OF_KUBERNETES.fullmatch(variable):
+            return None
+        meant = alike(setting, list(cls.model_fields))
+        suggestion = f": did you mean {ENVIRONMENT_PREFIX}{meant[0].upper()}?" if meant else ""
+        return f"{variable}: there is no such setting{suggestion}"
 
     @field_validator("warehouses", "public_urls", "iceberg_s3", mode="before")
     @classmethod

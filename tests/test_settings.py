@@ -126,6 +126,41 @@ def test_a_setting_of_earlier_releases_is_refused_with_what_became_of_it(
         Settings.load()
 
 
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("PAIMON_INDEX_PAGESIZE", ": did you mean PAIMON_INDEX_PAGE_SIZE?"),
+        ("PAIMON_INDEX_TOKEN_FILE", ": did you mean PAIMON_INDEX_TOKENS_FILE?"),
+        ("paimon_index_warehose", ": did you mean PAIMON_INDEX_WAREHOUSES?"),
+        ("PAIMON_INDEX_XYZ", ""),
+    ],
+)
+def test_a_misspelled_setting_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, says: str) -> None:
+    monkeypatch.setenv(variable, "3")
+
+    with pytest.raises(SettingsError) as caught:
+        Settings.load()
+
+    assert str(caught.value) == f"{variable.upper()}: there is no such setting{says}"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "PAIMON_INDEX_TOKEN",
+        "PAIMON_INDEX_SERVICE_HOST",
+        "PAIMON_INDEX_SERVICE_PORT_HTTP",
+        "PAIMON_INDEX_PORT_8080_TCP_ADDR",
+        "PAIMON_INDEX_STAGING_PORT",
+        "PAIMON_INDEXES",
+    ],
+)
+def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "tcp://10.0.0.1:8080")
+
+    assert Settings.load() == Settings()
+
+
 def test_a_public_url_is_absolute() -> None:
     with pytest.raises(
         SettingsError, match=r"PAIMON_INDEX_PUBLIC_URLS: '/data' of warehouse 'main' is no URL"

@@ -50,6 +50,24 @@ def test_the_page_has_every_value_and_no_other() -> None:
     assert names - existing == set()
 
 
+def test_the_schema_knows_the_settings_and_no_others() -> None:
+    names = sorted(Settings.model_fields)
+    of_others, of_settings = SCHEMA["properties"]["extraEnv"]["items"]["properties"]["name"]["anyOf"]
+
+    assert SCHEMA["properties"]["settings"]["propertyNames"] == {"enum": names}
+    assert of_settings == {"enum": [f"PAIMON_INDEX_{name.upper()}" for name in names]}
+    assert of_others == {"not": {"pattern": "^PAIMON_INDEX_"}}
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize(
+    "values",
+    [{"settings": {"pagesize": 3}}, {"extraEnv": [{"name": "PAIMON_INDEX_PAGESIZE", "value": "3"}]}],
+)
+def test_a_misspelled_setting_is_refused(values: dict[str, Any]) -> None:
+    assert "pagesize" in refusal(MINIMAL, **values).lower()
+
+
 @pytest.mark.parametrize("name", documented())
 def test_the_page_states_the_default(name: str) -> None:
     value: Any = VALUES

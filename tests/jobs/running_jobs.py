@@ -46,7 +46,7 @@ class Jobs:
             [str(spark_python()), str(_PROGRAM), str(scratch), master],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if "PAIMON_INDEX_JOB_LOG" not in os.environ else None,
+            stderr=subprocess.DEVNULL if "JOB_LOG" not in os.environ else None,
             text=True,
             cwd=scratch,
             env=job_environment(),
