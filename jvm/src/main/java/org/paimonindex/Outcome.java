@@ -24,8 +24,10 @@ enum Outcome {
     NOT_FOUND,
     /** The service refused, or its answer cannot be read. */
     REFUSED,
-    /** The service was not reached, or did not answer in time; it is not asked for a while. */
+    /** The service was not reached, or was overloaded; one that is not reached is not asked for a while. */
     UNREACHABLE,
+    /** The service did not answer in time; it is not asked about this table for a while. */
+    LATE,
     /** A question within such a while. */
     QUIET
 }

@@ -49,7 +49,7 @@ final class Service {
     PrunedSnapshot prunedSnapshot(PlannedTable table, String question, Runnable meanwhile)
             throws NotAskedException, InterruptedException {
         long deadline = System.nanoTime() + options.timeout.toNanos();
-        NotAskedException last = new NotAskedException(Outcome.QUIET, "no URL is asked for a while");
+        NotAskedException last = new NotAskedException(Outcome.QUIET, "the service is not asked for 30 s");
         for (int i = 0; i < options.uris.size(); i++) {
             URI uri = options.uris.get(i);
             if (Silence.isKept(uri, table)) {
@@ -73,7 +73,7 @@ final class Service {
                     Silence.afterUnknownTable(uri, table);
                     warehouses = null;
                 }
-                if (e.outcome != Outcome.UNREACHABLE) {
+                if (e.outcome != Outcome.UNREACHABLE && e.outcome != Outcome.LATE) {
                     throw e;
                 }
                 last = e;
@@ -175,10 +175,13 @@ final class Service {
             }
             if (isLate(cause)) {
                 Silence.afterLateAnswer(uri, table);
-            } else {
-                Silence.afterFailure(uri);
+                return new NotAskedException(
+                        Outcome.LATE,
+                        uri + " is late: perhaps the first read of this table, and the next one will be planned");
             }
-            return new NotAskedException(Outcome.UNREACHABLE, uri + ": " + cause);
+            Silence.afterFailure(uri);
+            String message = cause.getMessage() == null ? "nobody answers there" : cause.getMessage();
+            return new NotAskedException(Outcome.UNREACHABLE, uri + " is not reached: " + message);
         }
 
         private static boolean isLate(Throwable cause) {
