@@ -14,6 +14,7 @@ request                                       answer
                                               at the same time: ``rows`` or ``error``, and the moments
                                               (seconds of one clock) when each began and ended
 ``{"outcomes": true}``                        ``{"outcomes": {...}}``, counts of scans since the start
+``{"python": expression}``                    ``{"value": value}`` of an expression about ``spark``
 ``{"frame": query, "in": number}``            ``{"rows": []}``; the query is analyzed, not run
 ``{"again": true}``                           its rows: what was analyzed is run, with each catalog
 ============================================= =============================================================
@@ -121,6 +122,8 @@ class Served:
                 return {"threads": self._threads(lists)}
             case {"outcomes": True}:
                 return {"outcomes": _outcomes(self._first)}
+            case {"python": expression}:
+                return {"value": eval(expression, {"spark": self._first})}  # noqa: S307 - a line of a page
             case {"in": number, "frame": query}:
                 session = self._sessions[number]
                 self._frames = [session.sql(query.replace("{c}", catalog)) for catalog in CATALOGS]

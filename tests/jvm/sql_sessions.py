@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -183,6 +183,21 @@ class Query:
     options: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A table of five files that the engine's catalog creates, with a city ``middle-0`` to ``middle-4`` each.
+
+    Attributes:
+        table: with its database.
+        database: properties of the database, if that is new.
+        options: of the table.
+    """
+
+    table: str
+    database: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
 @functools.cache
 def built_jar() -> Path:
     """The catalog's jar."""
@@ -224,20 +239,29 @@ def write_indexed(warehouse: Path, release: str) -> None:
 def compare(
     warehouse: Path,
     uri: str,
-    queries: Sequence[Query],
+    queries: Sequence[Query | Created],
     options: Mapping[str, str] | None = None,
     *,
     release: str | None = None,
+    jars: Sequence[Path] = (),
 ) -> list[dict[str, Any]]:
-    """For each query: ``rows``, ``rows_equal``, ``files``, ``engine_files`` and ``outcome``, or ``error``."""
-    asked = "".join(
-        json.dumps({"table": each.table, "predicate": each.predicate, "options": each.options}) + "\n"
-        for each in queries
-    )
-    program = ["java", "-Duser.timezone=UTC", "-cp", engine(release), "org.paimonindex.Compare"]
+    """For each query: ``rows``, ``rows_equal``, ``files``, ``engine_files`` and ``outcome``, or ``error``.
+
+    Tables that are created come first; of each: its ``location``.
+    """
+    asked = "".join(json.dumps(_line(each)) + "\n" for each in queries)
+    classes = ":".join([engine(release), *map(str, jars)])
+    java = ["-Duser.timezone=UTC", "-Dderby.stream.error.file=/dev/null"]
+    program = ["java", *java, "-cp", classes, "org.paimonindex.Compare"]
     settings = [f"{name}={value}" for name, value in (options or {}).items()]
     finished = subprocess.run(  # noqa: S603 - fixed words
         [*program, str(warehouse), uri, *settings], input=asked, check=False, capture_output=True, text=True
     )
     assert finished.returncode == 0, finished.stderr[-4000:]
     return [json.loads(line) for line in finished.stdout.splitlines()]
+
+
+def _line(asked: Query | Created) -> dict[str, object]:
+    if isinstance(asked, Created):
+        return {"create": asked.table, "database": asked.database, "options": asked.options}
+    return {"table": asked.table, "predicate": asked.predicate, "options": asked.options}

@@ -40,6 +40,12 @@ final class IndexCatalog extends DelegateCatalog {
         if (!plain) {
             return table;
         }
-        return IndexTable.of((FileStoreTable) table, new PlannedTable(identifier, table.options()), planner);
+        FileStoreTable stored = (FileStoreTable) table;
+        boolean isCatalogManaged =
+                Releases.isVersionedByCatalog(stored)
+                        || Boolean.parseBoolean(wrapped.options().get("data-token.enabled"));
+        PlannedTable planned =
+                new PlannedTable(identifier, stored.location().toString(), stored.options(), isCatalogManaged);
+        return IndexTable.of(stored, planned, planner);
     }
 }

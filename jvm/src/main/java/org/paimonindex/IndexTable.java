@@ -22,12 +22,15 @@ final class IndexTable extends DelegatedFileStoreTable {
 
     private final PlannedTable planned;
     private final Planner planner;
+    private final ScanNote note;
     private final boolean isQueried;
 
-    private IndexTable(FileStoreTable wrapped, PlannedTable planned, Planner planner, boolean isQueried) {
+    private IndexTable(
+            FileStoreTable wrapped, PlannedTable planned, Planner planner, ScanNote note, boolean isQueried) {
         super(wrapped);
         this.planned = planned;
         this.planner = planner;
+        this.note = note;
         this.isQueried = isQueried;
     }
 
@@ -42,7 +45,12 @@ final class IndexTable extends DelegatedFileStoreTable {
                 throw new AbstractMethodError(method.toString());
             }
         }
-        return new IndexTable(wrapped, planned, planner, false);
+        return new IndexTable(wrapped, planned, planner, new ScanNote(), false);
+    }
+
+    @Override
+    public String name() {
+        return Unneeded.orElse(planned, () -> note.beside(wrapped.name()), wrapped::name);
     }
 
     @Override
@@ -57,14 +65,16 @@ final class IndexTable extends DelegatedFileStoreTable {
 
     @Override
     public ReadBuilder newReadBuilder() {
-        return isQueried ? super.newReadBuilder() : new IndexTable(wrapped, planned, planner, true).newReadBuilder();
+        return isQueried
+                ? super.newReadBuilder()
+                : new IndexTable(wrapped, planned, planner, note, true).newReadBuilder();
     }
 
     @Override
     public DataTableScan newScan() {
         return isQueried
                 ? Unneeded.orElse(
-                        planned, () -> new RecordedScan(wrapped, planned, planner).proxy(), wrapped::newScan)
+                        planned, () -> new RecordedScan(wrapped, planned, planner, note).proxy(), wrapped::newScan)
                 : wrapped.newScan();
     }
 
@@ -95,6 +105,6 @@ final class IndexTable extends DelegatedFileStoreTable {
     }
 
     private FileStoreTable wrap(FileStoreTable table) {
-        return new IndexTable(table, planned, planner, false);
+        return new IndexTable(table, planned, planner, new ScanNote(), false);
     }
 }

@@ -12,13 +12,18 @@ final class PlannedTable implements Serializable {
 
     final String database;
     final String name;
+    final String location;
     /** What the table's schema says, which the service knows as well. */
     final HashMap<String, String> storedOptions;
+    /** Whether the catalog keeps its snapshots, or gives tokens for its files. */
+    final boolean isCatalogManaged;
 
-    PlannedTable(Identifier identifier, Map<String, String> storedOptions) {
+    PlannedTable(Identifier identifier, String location, Map<String, String> storedOptions, boolean isCatalogManaged) {
         this.database = identifier.getDatabaseName();
         this.name = identifier.getTableName();
+        this.location = location;
         this.storedOptions = new HashMap<>(storedOptions);
+        this.isCatalogManaged = isCatalogManaged;
     }
 
     @Override

@@ -49,24 +49,36 @@ final class Planner implements Serializable {
     }
 
     TableScan.Plan plan(RecordedScan scan) {
-        TableScan.Plan answered = answered(scan);
+        Answered answered = answered(scan);
         if (answered == null) {
             return scan.planOn(scan.table());
         }
         if (mode == ServiceOptions.Mode.PLAN) {
-            Unneeded.run(() -> Scans.planned(answered));
-            return answered;
+            Unneeded.run(() -> Scans.planned(scan, answered.plan, answered.snapshot));
+            return answered.plan;
         }
         TableScan.Plan plan = scan.planOn(scan.table());
-        Unneeded.run(() -> Scans.observed(scan.planned(), plan, answered));
+        Unneeded.run(() -> Scans.observed(scan, plan, answered.plan));
         return plan;
     }
 
-    /** The service's plan; null where there is none that fits. */
-    private TableScan.Plan answered(RecordedScan scan) {
+    /** The service's plan, and the answer that it was made of. */
+    private static final class Answered {
+
+        final TableScan.Plan plan;
+        final PrunedSnapshot snapshot;
+
+        Answered(TableScan.Plan plan, PrunedSnapshot snapshot) {
+            this.plan = plan;
+            this.snapshot = snapshot;
+        }
+    }
+
+    /** Null where there is no answer that fits. */
+    private Answered answered(RecordedScan scan) {
         try {
-            String question = Question.of(scan, service().budgetMillis());
-            return scan.planOn(snapshotTable(scan.table(), question, scan.planned()));
+            PrunedSnapshot snapshot = fitting(scan, Question.of(scan, service().budgetMillis()));
+            return new Answered(scan.planOn(snapshotTable(scan.table(), snapshot)), snapshot);
         } catch (NotAskedException e) {
             left(scan, e);
         } catch (LinkageError e) {
@@ -84,6 +96,7 @@ final class Planner implements Serializable {
     }
 
     private static void left(RecordedScan scan, NotAskedException reason) {
+        scan.note().left(reason.outcome);
         Unneeded.run(() -> Scans.left(scan.planned(), reason));
     }
 
@@ -96,23 +109,29 @@ final class Planner implements Serializable {
         return false;
     }
 
-    /** The table at a snapshot that has the answer's files alone. */
-    private FileStoreTable snapshotTable(FileStoreTable table, String question, PlannedTable planned)
-            throws NotAskedException, InterruptedException {
+    /** The service's answer, about the version that is read. */
+    private PrunedSnapshot fitting(RecordedScan scan, String question) throws NotAskedException, InterruptedException {
+        FileStoreTable table = scan.table();
         Snapshot[] read = new Snapshot[1];
         PrunedSnapshot answer =
                 service().prunedSnapshot(
-                        planned, question, () -> read[0] = Releases.snapshot(table));
-        TableSchema schema = table.schema();
-        if (answer.schemaId() != schema.id()) {
+                        scan.planned(), question, () -> read[0] = Releases.snapshot(table));
+        if (answer.schemaId() != table.schema().id()) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,
-                    String.format("schema %d is asked about, and %d is read", answer.schemaId(), schema.id()));
+                    String.format(
+                            "schema %d is asked about, and %d is read", answer.schemaId(), table.schema().id()));
         }
         checkSameVersion(table, read[0], answer);
         if (answer.isLeftToTheEngine()) {
             throw new NotAskedException(Outcome.NOT_SELECTIVE, "most files are kept");
         }
+        return answer;
+    }
+
+    /** The table at a snapshot that has the answer's files alone. */
+    private static FileStoreTable snapshotTable(FileStoreTable table, PrunedSnapshot answer) {
+        TableSchema schema = table.schema();
         Path location = table.location();
         String tag = IndexCatalogFactory.IDENTIFIER + "-" + answer.name();
         Map<Path, byte[]> files = new HashMap<>();

@@ -82,6 +82,11 @@ final class PrunedSnapshot {
         return answer.get("document") == null;
     }
 
+    /** A total of the planned version's files, such as {@code files_total}. */
+    long total(String member) {
+        return ((Number) ((Map<?, ?>) answer.get("summary")).get(member)).longValue();
+    }
+
     /** Part of the names of all files. */
     String name() {
         return answer.get("name").toString();

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.paimon.CoreOptions;
 import org.apache.paimon.data.BinaryRow;
@@ -38,6 +39,9 @@ final class Question {
                     "query-auth.enabled", Set.of("false"),
                     "data-evolution.enabled", Set.of("false"),
                     "scan.mode", Set.of("default", "full", "latest-full", "latest", "from-snapshot"));
+
+    /** Indexes of release 2.1 for tables with a primary key, which need all files of a level. */
+    private static final Pattern PRIMARY_KEY_INDEX = Pattern.compile("pk-[a-z-]+\\.index\\.columns");
 
     /** Options that name the version; each has its member of the question. */
     private static final Map<String, String> VERSIONS =
@@ -99,6 +103,11 @@ final class Question {
      */
     static String of(RecordedScan scan, long budgetMillis) throws NotAskedException {
         Predicate asked = filter(scan);
+        if (scan.planned().isCatalogManaged) {
+            throw new NotAskedException(
+                    Outcome.CATALOG_MANAGED,
+                    "its catalog keeps its snapshots, or gives tokens for its files, and the service asks no catalog");
+        }
         String filter;
         try {
             filter = Filters.json(asked);
@@ -182,6 +191,11 @@ final class Question {
         for (Map.Entry<String, String> option : options.entrySet()) {
             String key = option.getKey();
             String value = option.getValue();
+            if (PRIMARY_KEY_INDEX.matcher(key).matches()) {
+                throw new NotAskedException(
+                        Outcome.PRIMARY_KEY_INDEX,
+                        key + " = " + value + ": this index of the engine's own finds rows, and needs all files");
+            }
             if (VERSIONS.containsKey(key)) {
                 found.put(VERSIONS.get(key), key.equals("scan.snapshot-id") ? (Object) Long.valueOf(value) : value);
                 continue;

@@ -41,16 +41,18 @@ final class RecordedScan implements InvocationHandler {
     private final FileStoreTable table;
     private final PlannedTable planned;
     private final Planner planner;
+    private final ScanNote note;
     private final List<Step> steps = new ArrayList<>();
     private final List<Predicate> runtimeKeys = new ArrayList<>();
     /** The scan whose plan was given; null before. */
     private DataTableScan planning;
     private boolean isPlanned;
 
-    RecordedScan(FileStoreTable table, PlannedTable planned, Planner planner) {
+    RecordedScan(FileStoreTable table, PlannedTable planned, Planner planner, ScanNote note) {
         this.table = table;
         this.planned = planned;
         this.planner = planner;
+        this.note = note;
     }
 
     DataTableScan proxy() {
@@ -65,6 +67,10 @@ final class RecordedScan implements InvocationHandler {
 
     PlannedTable planned() {
         return planned;
+    }
+
+    ScanNote note() {
+        return note;
     }
 
     /** The set-up calls of this name, in their order. */

@@ -8,6 +8,7 @@ import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.predicate.CompoundPredicate;
 import org.apache.paimon.predicate.FieldRef;
 import org.apache.paimon.predicate.LeafPredicate;
+import org.apache.paimon.table.CatalogEnvironment;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.source.snapshot.TimeTravelUtil;
 
@@ -24,6 +25,9 @@ final class Releases {
     private static final Method TRAVEL = method(TimeTravelUtil.class, "tryTravelOrLatest", FileStoreTable.class);
     /** Before 1.2. */
     private static final Method RESOLVE = method(TimeTravelUtil.class, "resolveSnapshot", FileStoreTable.class);
+    /** Since 1.1. */
+    private static final Method IS_VERSIONED = method(CatalogEnvironment.class, "supportsVersionManagement");
+    private static final Method LOADER = method(CatalogEnvironment.class, "catalogLoader");
     /** Files are of an interface since 1.3, and were of a class. */
     private static final Method FILE_NAME = method(DataFileMeta.class, "fileName");
     private static final Method FILE_ROWS = method(DataFileMeta.class, "rowCount");
@@ -54,6 +58,12 @@ final class Releases {
     /** The snapshot that a table's options name, or the latest; null for a table that was never written to. */
     static Snapshot snapshot(FileStoreTable table) {
         return (Snapshot) call(TRAVEL == null ? RESOLVE : TRAVEL, null, table);
+    }
+
+    /** Whether the catalog keeps a table's snapshots; an external table of such a catalog has no loader of it. */
+    static boolean isVersionedByCatalog(FileStoreTable table) {
+        CatalogEnvironment environment = table.catalogEnvironment();
+        return IS_VERSIONED != null && (Boolean) call(IS_VERSIONED, environment) && call(LOADER, environment) != null;
     }
 
     static String fileName(DataFileMeta file) {

@@ -27,8 +27,6 @@ final class RuntimeKeys {
     /** Who offers the columns to Spark, and takes the keys. */
     private static final String CALLER = "org.apache.paimon.spark.read.PaimonSupportsRuntimeFiltering";
 
-    private static final String OURS = RuntimeKeys.class.getPackage().getName() + ".";
-    private static final StackWalker STACK = StackWalker.getInstance();
     /** Null in releases that do not let the parts of a partition filter be seen. */
     private static final Method PARTS = parts();
 
@@ -57,15 +55,8 @@ final class RuntimeKeys {
     /** Whether a table is asked for its partition keys by the scan that offers them to Spark. */
     static boolean areOffered() {
         return PARTS != null
-                && STACK.walk(
-                        frames ->
-                                frames.filter(frame -> !frame.getClassName().startsWith(OURS))
-                                        .findFirst()
-                                        .filter(
-                                                frame ->
-                                                        frame.getClassName().equals(CALLER)
-                                                                && frame.getMethodName().startsWith("filter"))
-                                        .isPresent());
+                && Caller.is(
+                        frame -> frame.getClassName().equals(CALLER) && frame.getMethodName().startsWith("filter"));
     }
 
     /** The partition keys, and behind them the columns that an index may find keys in. */

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.management.JMException;
@@ -19,24 +20,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** How many scans of this JVM became what; readable by JMX as {@code org.paimonindex:type=Scans}. */
-final class Scans implements ScansMXBean {
+public final class Scans implements ScansMXBean {
 
     private static final Logger LOG = LoggerFactory.getLogger(Scans.class);
     private static final String LEFT = "{} is planned by the engine: {}";
     private static final long MINUTE = Duration.ofMinutes(1).toNanos();
 
     private static final Map<Outcome, AtomicLong> COUNTS = new EnumMap<>(Outcome.class);
-    private static final Map<Outcome, AtomicLong> NEXT_LINE = new EnumMap<>(Outcome.class);
+    /** When an outcome, or a table that the service plans, may have a line again, in {@link System#nanoTime}. */
+    private static final Map<Object, AtomicLong> NEXT_LINE = new ConcurrentHashMap<>();
     private static final AtomicLong ASKED = new AtomicLong();
     private static final AtomicLong ASKING = new AtomicLong();
     private static final Amount PLANNED = new Amount();
+    private static final Amount PLANNED_SKIPPED = new Amount();
     private static final Amount OBSERVED = new Amount();
     private static final Amount OBSERVED_SKIPPED = new Amount();
 
     static {
         for (Outcome outcome : Outcome.values()) {
             COUNTS.put(outcome, new AtomicLong());
-            NEXT_LINE.put(outcome, new AtomicLong(System.nanoTime()));
         }
         try {
             ManagementFactory.getPlatformMBeanServer()
@@ -47,7 +49,7 @@ final class Scans implements ScansMXBean {
         }
     }
 
-    /** Files that were read, or would have been. */
+    /** Files of scans. */
     private static final class Amount {
 
         private final AtomicLong files = new AtomicLong();
@@ -60,6 +62,12 @@ final class Scans implements ScansMXBean {
                 rows.addAndGet(Releases.rows(file));
                 bytes.addAndGet(Releases.bytes(file));
             }
+        }
+
+        void add(Amount other, int sign) {
+            files.addAndGet(sign * other.files.get());
+            rows.addAndGet(sign * other.rows.get());
+            bytes.addAndGet(sign * other.bytes.get());
         }
 
         Map<String, Long> members() {
@@ -78,14 +86,33 @@ final class Scans implements ScansMXBean {
         ASKING.addAndGet(nanos);
     }
 
-    static void planned(TableScan.Plan plan) {
+    /** Counts what a plan of the service's reads, and what it leaves out: at most one line a minute for each table. */
+    static void planned(RecordedScan scan, TableScan.Plan plan, PrunedSnapshot answer) {
         count(Outcome.PLANNED);
-        PLANNED.add(files(plan).values());
+        Amount read = new Amount();
+        read.add(files(plan).values());
+        PLANNED.add(read, 1);
+        Amount skipped = new Amount();
+        skipped.files.set(answer.total("files_total"));
+        skipped.rows.set(answer.total("rows_total"));
+        skipped.bytes.set(answer.total("bytes_total"));
+        scan.note().planned(read.files.get(), skipped.files.get());
+        skipped.add(read, -1);
+        PLANNED_SKIPPED.add(skipped, 1);
+        if (mayLog(scan.planned().toString())) {
+            LOG.info(
+                    "{} is planned by paimon-index: {} is read and {} left out; {} left out in all queries so far",
+                    scan.planned(),
+                    read.members(),
+                    skipped.members(),
+                    PLANNED_SKIPPED.members());
+        }
     }
 
     /** Counts what the service would have left out of the engine's plan. */
-    static void observed(PlannedTable table, TableScan.Plan engine, TableScan.Plan answered) {
+    static void observed(RecordedScan scan, TableScan.Plan engine, TableScan.Plan answered) {
         count(Outcome.OBSERVED);
+        scan.note().left(Outcome.OBSERVED);
         Map<String, DataFileMeta> read = files(engine);
         Map<String, DataFileMeta> skipped = new HashMap<>(read);
         skipped.keySet().removeAll(files(answered).keySet());
@@ -94,7 +121,7 @@ final class Scans implements ScansMXBean {
         if (mayLog(Outcome.OBSERVED)) {
             LOG.info(
                     "{}: the engine read {} files, {} of them in vain; {} of {} in all queries so far",
-                    table,
+                    scan.planned(),
                     read.size(),
                     skipped.size(),
                     OBSERVED_SKIPPED.members(),
@@ -124,8 +151,8 @@ final class Scans implements ScansMXBean {
         }
     }
 
-    private static boolean mayLog(Outcome outcome) {
-        AtomicLong next = NEXT_LINE.get(outcome);
+    private static boolean mayLog(Object about) {
+        AtomicLong next = NEXT_LINE.computeIfAbsent(about, key -> new AtomicLong(System.nanoTime()));
         long now = System.nanoTime();
         long due = next.get();
         return now - due >= 0 && next.compareAndSet(due, now + MINUTE);
@@ -135,6 +162,15 @@ final class Scans implements ScansMXBean {
         Map<String, Long> counts = new TreeMap<>();
         COUNTS.forEach((outcome, count) -> counts.put(outcome.name().toLowerCase(Locale.ROOT), count.get()));
         return counts;
+    }
+
+    /** All of it for a session without JMX, such as one in Python: outcomes that were, and files, rows and bytes. */
+    public static Map<String, Long> totals() {
+        Map<String, Long> totals = counts();
+        totals.values().removeIf(count -> count == 0);
+        PLANNED.members().forEach((name, value) -> totals.put(name + " read", value));
+        PLANNED_SKIPPED.members().forEach((name, value) -> totals.put(name + " left out", value));
+        return totals;
     }
 
     @Override
@@ -155,6 +191,11 @@ final class Scans implements ScansMXBean {
     @Override
     public Map<String, Long> getPlanned() {
         return PLANNED.members();
+    }
+
+    @Override
+    public Map<String, Long> getPlannedSkipped() {
+        return PLANNED_SKIPPED.members();
     }
 
     @Override

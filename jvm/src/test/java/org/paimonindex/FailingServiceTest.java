@@ -81,7 +81,8 @@ class FailingServiceTest {
         "500, {}, unreachable",
         "503, busy, unreachable",
         "429, busy, unreachable",
-        "404, {}, refused",
+        "403, {}, refused",
+        "404, {}, not_found",
         "302, '', refused",
         "200, <html>, refused",
         "200, {}, refused",
@@ -107,7 +108,7 @@ class FailingServiceTest {
             assertTrue(Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0);
             assertEquals(1, service.requests.size(), "the second query is told that nobody answers");
         }
-        assertEquals(List.of("quiet", "unreachable"), outcomes.since());
+        assertEquals(List.of("late", "quiet"), outcomes.since());
     }
 
     @Test
@@ -117,9 +118,9 @@ class FailingServiceTest {
             for (String table : List.of("cold", "warm", "cold", "warm")) {
                 assertEquals(List.of(0), ask(briefly(service), Identifier.create("demo", table)));
             }
-            assertEquals(3, service.requests.size());
+            assertEquals(2, service.requests.size());
         }
-        assertEquals(List.of("quiet", "refused", "refused", "unreachable"), outcomes.since());
+        assertEquals(List.of("late", "not_found", "quiet", "quiet"), outcomes.since());
     }
 
     @Test
@@ -131,7 +132,7 @@ class FailingServiceTest {
             }
             assertEquals(2, service.requests.size());
         }
-        assertEquals(List.of("quiet", "unreachable", "unreachable"), outcomes.since());
+        assertEquals(List.of("late", "late", "quiet"), outcomes.since());
     }
 
     private void createSmall(String... tables) throws Exception {
@@ -165,7 +166,7 @@ class FailingServiceTest {
 
             assertTrue(closed.await(SOON.toSeconds(), TimeUnit.SECONDS), "nobody reads on in the background");
         }
-        assertEquals(List.of("unreachable"), outcomes.since());
+        assertEquals(List.of("late"), outcomes.since());
     }
 
     @Test
@@ -363,23 +364,42 @@ class FailingServiceTest {
         assertEquals(List.of("planned", "planned"), outcomes.since());
     }
 
+    private static NotAskedException refusal(Map<String, String> options) {
+        Service service = new Service(ServiceOptions.of(Options.fromMap(options)));
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
+        return assertThrows(NotAskedException.class, () -> service.prunedSnapshot(table, "{}", () -> {}));
+    }
+
     @Test
     void aTokenThatCannotBeSentIsNotLogged() {
-        Options options =
-                Options.fromMap(Map.of("paimon-index.uri", "http://localhost:1", "paimon-index.token", "a\nsecret"));
-        Service service = new Service(ServiceOptions.of(options));
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
-
         NotAskedException refused =
-                assertThrows(NotAskedException.class, () -> service.prunedSnapshot(table, "{}", () -> {}));
+                refusal(Map.of("paimon-index.uri", "http://localhost:1", "paimon-index.token", "a\nsecret"));
 
         assertEquals(Outcome.REFUSED, refused.outcome);
         assertFalse(refused.getMessage().contains("secret"));
     }
 
     @Test
+    void aLateAnswerMayBeThatOfTheFirstRead() throws Exception {
+        try (WebServer silent = WebServer.silent()) {
+            NotAskedException late = refusal(briefly(silent));
+
+            String expected = "is late: perhaps the first read of this table, and the next one will be planned";
+            assertEquals(silent.uri() + " " + expected, late.getMessage());
+        }
+    }
+
+    @Test
+    void whoIsNotReachedIsSaidWithoutClassesOfJava() throws Exception {
+        WebServer closed = new WebServer(exchange -> {});
+        closed.close();
+
+        assertEquals(closed.uri() + " is not reached: nobody answers there", refusal(closed.options()).getMessage());
+    }
+
+    @Test
     void aLineAMinuteSaysSo() {
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
         PrintStream before = System.err;
         ByteArrayOutputStream lines = new ByteArrayOutputStream();
         System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));

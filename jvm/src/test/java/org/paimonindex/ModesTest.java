@@ -1,5 +1,6 @@
 package org.paimonindex;
 
+import static java.util.stream.Collectors.toList;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -7,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayOutputStream;
 import java.io.ObjectOutputStream;
+import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -20,6 +22,7 @@ import java.util.concurrent.Future;
 import javax.management.ObjectName;
 import javax.management.openmbean.TabularData;
 import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.junit.jupiter.api.BeforeEach;
@@ -89,6 +92,8 @@ class ModesTest {
     void planCountsWhatIsRead() throws Exception {
         long files = total("Planned", "files");
         long rows = total("Planned", "rows");
+        long skippedFiles = total("PlannedSkipped", "files");
+        long skippedRows = total("PlannedSkipped", "rows");
         try (WebServer service = WebServer.giving(archive::bytes);
                 Catalog catalog = WrittenTable.catalog(warehouse, options(service, "plan"))) {
             WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
@@ -96,7 +101,32 @@ class ModesTest {
         assertEquals(List.of("planned"), outcomes.since());
         assertEquals(1, total("Planned", "files") - files);
         assertEquals(2, total("Planned", "rows") - rows);
+        assertEquals(2, total("PlannedSkipped", "files") - skippedFiles);
+        assertEquals(4, total("PlannedSkipped", "rows") - skippedRows);
+        assertEquals(total("PlannedSkipped", "files"), Scans.totals().get("files left out"));
         assertEquals(total("Outcomes", "planned"), Scans.counts().get("planned"));
+    }
+
+    @Test
+    void aLineAMinuteSaysWhatOfATableIsLeftOut() throws Exception {
+        PrintStream before = System.err;
+        ByteArrayOutputStream lines = new ByteArrayOutputStream();
+        Identifier name = Identifier.create("demo", "told");
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, options(service, "plan"))) {
+            catalog.renameTable(WrittenTable.NAME, name, false);
+            System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));
+            for (int i = 0; i < 2; i++) {
+                WrittenTable.idsOf(catalog.getTable(name), "Bonn");
+            }
+        } finally {
+            System.setErr(before);
+        }
+        List<String> written =
+                lines.toString(StandardCharsets.UTF_8).lines().filter(line -> line.contains("demo.told")).collect(toList());
+        assertEquals(1, written.size(), written::toString);
+        assertTrue(written.get(0).contains("demo.told is planned by paimon-index: {bytes="), written.get(0));
+        assertTrue(written.get(0).contains("files=2, rows=4} left out; "), written.get(0));
     }
 
     @Test

@@ -221,6 +221,18 @@ class QuestionTest {
         assertEquals(0, service.requests.size());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"btree", "bitmap", "multivalue", "full-text", "vector"})
+    void isNotAskedOfATableWithAnIndexOfTheEnginesOwn(String kind) throws Exception {
+        Identifier name = Identifier.create("demo", "own");
+        catalog.createTable(name, WrittenTable.schema(Map.of("pk-" + kind + ".index.columns", "city")), false);
+        Outcomes outcomes = new Outcomes();
+
+        assertNotAsked(catalog.getTable(name));
+
+        assertEquals(List.of("primary_key_index"), outcomes.since());
+    }
+
     @Test
     void isAskedUnderOptionsThatOnlySaySpeed() throws Exception {
         WrittenTable.idsOf(

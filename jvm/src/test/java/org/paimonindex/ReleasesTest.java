@@ -46,7 +46,7 @@ class ReleasesTest {
     @Test
     void thePresentOneIsPlanned() throws Exception {
         try (WebServer service = WebServer.giving(this::answer)) {
-            assertEquals("[20] [no_filter, planned]", run(service, System.getProperty("java.class.path")).strip());
+            assertEquals("[20] [no_filter, planned]", lastLine(run(service, System.getProperty("java.class.path"))));
         }
     }
 

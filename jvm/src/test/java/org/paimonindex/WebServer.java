@@ -20,12 +20,15 @@ final class WebServer implements AutoCloseable {
     static final class Request {
 
         final String path;
+        /** As it was sent; null without one. */
+        final String query;
         final String token;
         final String body;
         final int port;
 
         Request(HttpExchange exchange) throws IOException {
             this.path = exchange.getRequestURI().getRawPath();
+            this.query = exchange.getRequestURI().getRawQuery();
             this.token = exchange.getRequestHeaders().getFirst("Authorization");
             this.body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
             this.port = exchange.getRemoteAddress().getPort();

@@ -34,20 +34,28 @@ final class WrittenTable {
 
     private WrittenTable() {}
 
-    /** Writes {@code demo.indexed}, of five files whose statistics rule nothing out, with the release that runs. */
+    /** Writes {@code demo.indexed} with the release that runs. */
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> indexed =
-                Map.of(
-                        "file-index.bloom-filter.columns", "city",
-                        "file-index.bloom-filter.city.items", "10",
-                        "file-index.bitmap.columns", "id");
-        Identifier name = Identifier.create("demo", "indexed");
         try (Catalog catalog = catalog(Path.of(arguments[0]), Map.of())) {
-            catalog.createDatabase("demo", true);
-            catalog.createTable(name, schema(indexed), false);
-            for (int file = 0; file < 5; file++) {
-                append(catalog.getTable(name), file, "Aachen", "middle-" + file, "Zwickau");
-            }
+            writeIndexed(catalog, Identifier.create("demo", "indexed"), Map.of(), Map.of());
+        }
+    }
+
+    /** Writes a table of five files whose statistics rule nothing out. */
+    static void writeIndexed(
+            Catalog catalog, Identifier name, Map<String, String> ofDatabase, Map<String, String> ofTable)
+            throws Exception {
+        Map<String, String> options =
+                new HashMap<>(
+                        Map.of(
+                                "file-index.bloom-filter.columns", "city",
+                                "file-index.bloom-filter.city.items", "10",
+                                "file-index.bitmap.columns", "id"));
+        options.putAll(ofTable);
+        catalog.createDatabase(name.getDatabaseName(), true, ofDatabase);
+        catalog.createTable(name, schema(options), false);
+        for (int file = 0; file < 5; file++) {
+            append(catalog.getTable(name), file, "Aachen", "middle-" + file, "Zwickau");
         }
     }
 
@@ -87,11 +95,13 @@ final class WrittenTable {
     }
 
     /** A catalog of the warehouse; with the options of a service, one that plans through it. */
-    static Catalog catalog(Path warehouse, Map<String, String> service) {
+    static Catalog catalog(Path warehouse, Map<String, String> given) {
         Map<String, String> options = new HashMap<>(Map.of("cache-enabled", "false"));
-        options.putAll(service);
         options.put("warehouse", warehouse.toString());
-        if (!service.isEmpty()) {
+        options.putAll(given);
+        // A catalog that has none of its own is given none.
+        options.remove("warehouse", "");
+        if (options.containsKey("paimon-index.uri")) {
             options.put("metastore", "paimon-index");
         }
         return CatalogFactory.createCatalog(CatalogContext.create(Options.fromMap(options)));
