@@ -358,7 +358,7 @@ class ShapeUse:
 class TableAdvice:
     """What the file indexes of a table cost and give, and what to do about it.
 
-    ``options`` are to be set for all advice together, or removed where they are None, as the ``statements`` do.
+    ``options`` are to be set for all of it together, or removed where None, as the ``statements`` do.
     """
 
     snapshot_id: int | None
