@@ -34,7 +34,6 @@ either side. Where others may have other rules of a zone, it stands for every in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -46,6 +45,7 @@ from app.predicates.binding.places import (
     Place,
     Regions,
     Stretch,
+    clipped,
     either,
     in_steps,
     united,
@@ -213,10 +213,10 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
         last = number == len(nearby) - 1
         # A clock that is shown twice is the earlier instant, and one that never is goes by the offset before.
         end = None if last else shift.end + max(shift.offset, nearby[number + 1].offset)
-        shown = instant + shift.offset
-        less.extend(_clip(start, end, None, shown))
-        equal.extend(_clip(start, end, shown, shown + 1))
-        greater.extend(_clip(start, end, shown + 1, None))
+        nearest, shown = Stretch(start, end), instant + shift.offset
+        less.extend(clipped(nearest, Stretch(None, shown)))
+        equal.extend(clipped(nearest, Stretch(shown, shown + 1)))
+        greater.extend(clipped(nearest, Stretch(shown + 1, None)))
         start = end
     regions = Regions(tuple(united(less)), tuple(united(equal)), tuple(united(greater)))
     clock = zone.to_clock(instant)
@@ -261,11 +261,3 @@ def _open(low: int, high: int) -> Regions:
         (Stretch(low + 1, None),),
         Doubt.TIME_ZONE,
     )
-
-
-def _clip(start: int | None, end: int | None, low: int | None, high: int | None) -> Iterator[Stretch]:
-    """What the stretch from ``low`` to ``high`` has in common with the one from ``start`` to ``end``."""
-    lows = [each for each in (start, low) if each is not None]
-    highs = [each for each in (end, high) if each is not None]
-    if not lows or not highs or max(lows) < min(highs):
-        yield Stretch(max(lows, default=None), min(highs, default=None))

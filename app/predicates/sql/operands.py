@@ -2,13 +2,21 @@
 
 ::
 
-    operand  = "(" operand ")" | column [ "[" string "]" ] | literal
+    operand  = "(" operand ")" | sum | call
+    sum      = product { ( "+" | "-" ) ( product | interval ) }
+    product  = bare { "*" bare }
+    bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
+    call     = ( DATE | TO_DATE | YEAR ) "(" column ")" | ( CAST | TRY_CAST ) "(" column AS DATE ")"
+    moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
+             | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
              | repeated | CONCAT "(" piece { "," piece } ")"
     piece    = string { string } | repeated
     repeated = REPEAT "(" string { string } "," number ")"
+
+What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
 """
 
 from __future__ import annotations
@@ -16,9 +24,11 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final, NoReturn, TypeAlias
 
 from app.errors import FilterError
+from app.predicates.sql.arithmetic import added, is_int, multiplied, read_interval
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
@@ -29,10 +39,19 @@ from app.predicates.sql.literals import (
     typed_literal,
 )
 from app.predicates.sql.tokens import Token, TokenKind, tokenize
-from app.predicates.unbound import DEFAULT_LIMITS, Column, Literal, LiteralKind
+from app.predicates.unbound import (
+    DEFAULT_LIMITS,
+    Call,
+    Column,
+    ColumnFunction,
+    Interval,
+    Literal,
+    LiteralKind,
+    Moment,
+)
 from app.types.session_zone import SessionZone
 
-Operand: TypeAlias = Column | Literal
+Operand: TypeAlias = Column | Literal | Call
 
 _NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 WORD_LITERALS: Final = {
@@ -57,13 +76,35 @@ _ADVICE: Final = {
     "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
     "HAVING": f"{_NOT_FILTERED}leave HAVING away",
     "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
+    "=>": ": did you mean >=?",
+    "=<": ": did you mean <=?",
+    ">=": ": did you mean >=?",
+    "===": ": did you mean =?",
+    "!==": ": did you mean <>?",
+    "&&": ": did you mean AND?",
 }
-"""What to do, by the word that is out of place."""
+"""What to do, by the word that is out of place, or by it and the sign before it."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
+_SIGNS: Final = frozenset({"+", "-", "*"})
 _REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_REPEATED_CHARACTERS: Final = 1 << 20
 """Longer text is left undecided, so that a short filter cannot take much memory."""
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
+_COLUMN_FUNCTIONS: Final = {
+    "DATE": ColumnFunction.DATE,
+    "TO_DATE": ColumnFunction.DATE,
+    "YEAR": ColumnFunction.YEAR,
+}
+_NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
+_MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
+"""Functions of the clock, and whether they give a day; those above need no parentheses."""
+_DATE_MOVES: Final = {
+    "DATE_ADD": Interval(days=1),
+    "DATE_SUB": Interval(days=-1),
+    "ADD_MONTHS": Interval(months=1),
+}
+_FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
+"""What other databases have before the quotes of a string, and no release of Spark."""
 
 
 class OperandReader:
@@ -77,14 +118,19 @@ class OperandReader:
         tokens: likewise.
         at: which token is the next.
         literals: how many literals were read.
+        doubles_quotes: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
+            releases they end one string and begin the next.
+        met_doubled: two quotes in a row were read.
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
         self.tokens = tokens
         self.at = 0
         self.literals = 0
+        self.doubles_quotes = False
+        self.met_doubled = False
         self._zone = zone
-        self._casting = False
+        self._in_call = False
 
     @property
     def next(self) -> Token:
@@ -126,7 +172,8 @@ class OperandReader:
             FilterError: always.
         """
         found = repr(self.next.text[:50]) if self.next.text else "the end"
-        advice = _ADVICE.get(self.next.word, "")
+        joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
+        advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")
         raise FilterError(f"expected {expected}, found {found}{advice}", position=self.next.start)
 
     def ends_test(self) -> bool:
@@ -164,11 +211,64 @@ class OperandReader:
         opened = 0
         while self.take("("):
             opened += 1
-        found = self._bare_operand()
+        found = self._sum()
         closed = all(self.take(")") for _ in range(opened))
         if isinstance(found, Literal):
             self.literals += 1
         return found if closed else None
+
+    def _sum(self) -> Operand | None:
+        """An operand, or what literals add up to."""
+        start = self.at
+        found = self._product()
+        while isinstance(found, Literal) and (sign := self.take_any(("+", "-"))):
+            left, behind = self._whole(found, start), self.at
+            other = self._interval() if self.next.word == "INTERVAL" else self._product()
+            right = self._whole(other, behind) if isinstance(other, Literal) else other
+            found = added(left, right, found.position, negative=sign == "-")
+        return found
+
+    def _product(self) -> Operand | None:
+        start = self.at
+        found = self._bare_operand()
+        while isinstance(found, Literal) and self.take("*"):
+            left, behind = self._whole(found, start), self.at
+            other = self._bare_operand()
+            if not isinstance(other, Literal):
+                return None
+            found = multiplied(left, self._whole(other, behind), found.position)
+        return found
+
+    def _whole(self, literal: Literal, start: int) -> Literal | int:
+        """The number that plain INTs since the token ``start`` are; the literal where others stand there.
+
+        Other types of integers overflow earlier.
+        """
+        for token in self.tokens[start : self.at]:
+            is_number = token.kind is TokenKind.NUMBER and token.text.isdecimal()
+            if token.word not in _SIGNS and not (is_number and is_int(int(token.text))):
+                return literal
+        return int(literal.value) if isinstance(literal.value, Decimal) else literal
+
+    def _interval(self) -> Interval | None:
+        """``INTERVAL 3 DAYS``, ``INTERVAL '3' DAY`` or ``INTERVAL '3 days'``; None where it is another."""
+        self.at += 1
+        negative = False
+        while (sign := self.next.word) in ("+", "-"):
+            negative ^= sign == "-"
+            self.at += 1
+        token = self.next
+        if token.kind not in (TokenKind.STRING, TokenKind.NUMBER):
+            return None
+        self.at += 1
+        text = token.text if token.kind is TokenKind.NUMBER else token.text[1:-1]
+        count, _, unit = text.strip().partition(" ")
+        if not unit and self.next.kind is TokenKind.WORD:
+            unit = self.next.word
+            self.at += 1
+        # Of several units, or of one to another, the others follow.
+        goes_on = self.next.kind in (TokenKind.NUMBER, TokenKind.STRING) or self.next.word == "TO"
+        return None if goes_on else read_interval(count, unit, negative=negative)
 
     def listed(self) -> Sequence[Literal] | None:
         """Reads the values of a LIST token; None if it is another token."""
@@ -204,17 +304,67 @@ class OperandReader:
         if begins_case(self.tokens, self.at):
             return None
         if behind.kind is TokenKind.STRING:
+            if token.word in _FOREIGN_PREFIXES:
+                self.refuse("a string without a letter before its quotes")
             self.at += 1
             text = self._strings()
             return None if text is None else typed_literal(token.word, text, token.start, self._zone)
         if behind.word == "(":
-            is_cast = token.word in ("CAST", "TRY_CAST")
-            return self._cast() if is_cast else self._text(self._concat(), token)
+            return self._call(token)
         if token.word in WORD_LITERALS:
             self.at += 1
             return replace(WORD_LITERALS[token.word], position=token.start)
         is_interval = token.word == "INTERVAL" and behind.kind is TokenKind.NUMBER
+        if token.word in _NAMED_MOMENTS and behind.word in ("+", "-"):
+            return named_moment(self._column())
         return None if is_interval else self._column()
+
+    def _call(self, name: Token) -> Operand | None:
+        """A function that is read; functions within it have no operands of their own."""
+        if self._in_call and name.word not in _MOMENTS:
+            return None
+        if self.take_call(_MOMENTS):
+            moment = Literal(LiteralKind.MOMENT, Moment(_MOMENTS[name.word]), name.start)
+            return moment if self.take(")") else None
+        self._in_call = True
+        try:
+            if name.word in ("CAST", "TRY_CAST"):
+                return self._cast()
+            if self.take_call(_DATE_MOVES):
+                return self._moved_date(name)
+            if self.take_call(_COLUMN_FUNCTIONS):
+                return self._function(name)
+            return self._text(self._concat(), name)
+        finally:
+            self._in_call = False
+
+    def _function(self, name: Token) -> Operand | None:
+        """A function of a column, or the date of a literal."""
+        function = _COLUMN_FUNCTIONS[name.word]
+        found = None if self.next.word == ")" else self._bare_operand()
+        if not self.take(")"):
+            return None
+        if isinstance(found, Literal) and function is ColumnFunction.DATE:
+            return cast_literal(found, "DATE", (), name.start, self._zone)
+        return Call(function, found) if isinstance(found, Column) else None
+
+    def _moved_date(self, name: Token) -> Operand | None:
+        """``date_sub(date, days)`` and its kin."""
+        found = None if self.next.word == ")" else self._bare_operand()
+        if isinstance(found, Column):
+            found = named_moment(found)
+        if not isinstance(found, Literal) or not self.take(","):
+            return None
+        start = self.at
+        other = self._sum()
+        count = self._whole(other, start) if isinstance(other, Literal) else None
+        if not isinstance(count, int) or not self.take(")"):
+            return None
+        move = _DATE_MOVES[name.word]
+        by = Interval(move.months * count, move.days * count)
+        if isinstance(found.value, Moment) and not found.value.steps:
+            found = replace(found, value=replace(found.value, is_date=True))
+        return added(found, by, name.start, negative=False)
 
     def _text(self, text: str | None, first: Token) -> Literal | None:
         return None if text is None else Literal(LiteralKind.STRING, text, first.start)
@@ -233,11 +383,13 @@ class OperandReader:
         return None if self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:
-        """Strings in a row are one; where they touch, Spark's versions disagree on what the quotes mean."""
+        """Strings in a row are one; what two quotes in a row are, :attr:`doubles_quotes` says."""
         parts: list[str] = []
         while (token := self.next).kind is TokenKind.STRING:
-            if parts and self.tokens[self.at - 1].end == token.start:
-                return None
+            quote, before = token.text[0], self.tokens[self.at - 1]
+            if parts and before.end == token.start and before.text[0] == quote:
+                self.met_doubled = True
+                parts += quote if self.doubles_quotes else ""
             parts.append(read_string(token.text, token.start))
             self.at += 1
         return "".join(parts)
@@ -277,22 +429,21 @@ class OperandReader:
             return None
         return negate(found) if negative else found
 
-    def _cast(self) -> Literal | None:
+    def _cast(self) -> Operand | None:
         start = self.next.start
-        if self._casting:
-            return None
-        self._casting = True
         self.at += 2
         found = self._bare_operand()
-        self._casting = False
-        if not isinstance(found, Literal) or not self.take("AS"):
+        if found is None or not self.take("AS"):
             return None
         type_name = self.next.word
         self.at += 1
         arguments = self._type_arguments()
         if arguments is None or not self.take(")"):
             return None
-        return cast_literal(found, type_name, arguments, start, self._zone)
+        if isinstance(found, Literal):
+            return cast_literal(found, type_name, arguments, start, self._zone)
+        is_date = type_name == "DATE" and not arguments
+        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
@@ -305,6 +456,16 @@ class OperandReader:
             if not self.take(")"):
                 return None
         return tuple(arguments)
+
+
+def named_moment(column: Column | None) -> Literal | None:
+    """``CURRENT_DATE`` and its kin without parentheses; None where a column of another name is meant."""
+    if column is None or len(column.parts) > 1 or column.key is not None:
+        return None
+    is_date = _NAMED_MOMENTS.get(column.parts[0].upper())
+    return (
+        None if is_date is None else Literal(LiteralKind.MOMENT, Moment(is_date, (), column), column.position)
+    )
 
 
 def begins_case(tokens: Sequence[Token], at: int) -> bool:
