@@ -142,7 +142,11 @@ def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
         ("c < TIMESTAMP '2025-03-01 03:00:00.5Asia/Kolkata'", "c < '2025-02-28T21:30:00.5Z'"),
         ("c = CAST(TIMESTAMP '2025-03-01 03:00:00Z' AS DATE)", "c = '2025-02-28T05:00:00Z'"),
         ("c = CAST(DATE '2025-03-09' AS TIMESTAMP)", "c = '2025-03-09T05:00:00Z'"),
-        ("c IN (DATE '2025-03-01', '2025-03-02')", "c IN ('2025-03-01T05:00:00Z', '2025-03-02T05:00:00Z')"),
+        # Spark without ANSI compares such a list as text, so that it is covered and not proven.
+        (
+            "c IN (DATE '2025-03-01', '2025-03-02')",
+            "c IN ('2025-03-01T05:00:00Z', '2025-03-02T05:00:00Z') AND c IN (DATE '2025-03-01', '2025-03-02')",
+        ),
     ],
 )
 def test_literals_in_new_york(condition: str, meaning: str) -> None:

@@ -186,17 +186,14 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
         case Operator.GREATER_THAN | Operator.GREATER_OR_EQUAL:
             found = compare(first, operator, field, scope.zone)
         case Operator.EQUAL:
-            found = conjunction(
-                [
-                    compare(first, Operator.GREATER_OR_EQUAL, field, scope.zone),
-                    compare(last, Operator.LESS_OR_EQUAL, field, scope.zone),
-                ]
-            )
+            found = compare(first, Operator.GREATER_OR_EQUAL, field, scope.zone)
+            to_last = compare(last, Operator.LESS_OR_EQUAL, field, scope.zone)
+            found = found if isinstance(found, Unknown) else conjunction([found, to_last])
         case Operator.NOT_EQUAL if not leaf.null_safe:
             found = BoundLeaf(Operator.IS_NOT_NULL, field)
         case _:
             return Unknown(leaf.text, reason=LIST_OF_MOMENTS)
-    return conjunction([found, unproven(leaf)])
+    return found if isinstance(found, Unknown) else conjunction([found, unproven(leaf)])
 
 
 def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:

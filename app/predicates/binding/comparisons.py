@@ -33,7 +33,7 @@ from app.errors import FilterError
 from app.predicates.binding.fitting import FittedList, fit, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.reasons import why_undecided
-from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
+from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_alike
 from app.predicates.like import Wildcard, read_pattern, write_pattern
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -94,6 +94,9 @@ def in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
 
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
+
+
+_NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
 
 
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -200,12 +203,15 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
     values: list[Value] = []
     tests: list[BoundPredicate] = []
     doubts: set[Doubt] = set()
-    for literal in _in_common_type(leaf.literals, field, zone):
-        match _fit_listed(literal, field, zone):
+    as_text = field.type.root not in STRING_ROOTS and _holds_text(leaf)
+    literals = _in_common_type(leaf.literals, field, zone)
+    for literal in literals:
+        match _fit_listed(literal, field, zone, as_text=as_text):
             case Nowhere.UNDECIDED:
-                return undecided(leaf, field)
+                return undecided(replace(leaf, literals=literals), field)
             case Exact(value):
                 values.append(value)
+                doubts |= set() if not as_text or _reads_back(literal, value, field) else {Doubt.MEANING}
             case Gap(nearest=value) if value is not None:
                 values.append(value)
                 doubts.add(Doubt.MEANING)
@@ -228,16 +234,17 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
     places = [fit(literal, field, zone) for literal in literals]
     if Nowhere.NULL in places:
         return ALWAYS_FALSE
+    as_text = field.type.root not in STRING_ROOTS and _holds_text(leaf)
     values: list[Value] = []
     tests: list[BoundPredicate] = [BoundLeaf(Operator.IS_NOT_NULL, field)]
     doubts: set[Doubt] = set()
     for literal, place in zip(literals, places, strict=True):
         match place:
-            case Exact(value) if _reads_back(literal, value, field):
+            case Exact(value) if not as_text or _reads_back(literal, value, field):
                 values.append(value)
             case Gap(nearest=None):
                 pass
-            case Regions(doubt=None) if literal.kind is not LiteralKind.STRING:
+            case Regions(doubt=None) if not as_text:
                 tests.append(in_regions(Operator.NOT_EQUAL, field, place))
             case Regions(doubt=Doubt() as doubt):
                 doubts.add(doubt)
@@ -248,7 +255,8 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
     elif values:
         tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
     found = conjunction(tests)
-    return conjunction([found, _rest(leaf, field, places, doubts)]) if doubts else found
+    rest = replace(leaf, literals=literals)
+    return conjunction([found, _rest(rest, field, places, doubts)]) if doubts else found
 
 
 def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collection[Doubt]) -> Unknown:
@@ -256,11 +264,15 @@ def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collect
     return undecided(leaf, field) if Nowhere.UNDECIDED in places else unproven(leaf, doubts)
 
 
-def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
+def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None, *, as_text: bool) -> Place:
+    """The place of a literal of IN, which covers what equals it as text, where that may be compared."""
+    if not as_text:
+        return fit(literal, field, zone)
+    if field.type.root is TypeRoot.FLOAT and literal.kind in _NUMBER_KINDS:
+        return fit(replace(literal, kind=LiteralKind.STRING, value=str(literal.value)), field, zone)
     place = fit(literal, field, zone)
-    if field.type.root is not TypeRoot.TIMESTAMP_LTZ or literal.kind is not LiteralKind.STRING:
-        return place
-    return shown_twice(literal, zone) or place
+    is_time = field.type.root in TIME_ROOTS and place is not Nowhere.NULL
+    return shown_alike(literal, place, field.type, zone) if is_time else place
 
 
 def _in_common_type(
@@ -283,12 +295,18 @@ def _as_floating(literal: Literal, kind: LiteralKind) -> Literal:
     return replace(literal, kind=kind, value=number)
 
 
+def _holds_text(leaf: Leaf) -> bool:
+    """Whether some of Spark's modes compare a list as text, its other literals too."""
+    return any(literal.kind is LiteralKind.STRING for literal in leaf.literals)
+
+
 def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
-    """Whether a literal of NOT IN also equals its value where Spark compares the list as text."""
-    if literal.kind is not LiteralKind.STRING or field.type.root in STRING_ROOTS:
+    """Whether a literal also equals its value where Spark compares the list as text."""
+    if field.type.root is TypeRoot.DATE and literal.kind is LiteralKind.DATE:
         return True
-    written = to_json(value, field.type)
-    return field.type.root in _PLAIN_TEXT_ROOTS and literal.value == str(written).lower()
+    written = str(to_json(value, field.type)).lower()
+    shown = literal.value if isinstance(literal.value, str) else str(literal.value).lower()
+    return field.type.root in _PLAIN_TEXT_ROOTS and shown == written
 
 
 def _between(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:

@@ -95,21 +95,43 @@ def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
     return literal if instants is None else replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=instants)
 
 
-def shown_twice(literal: Literal, zone: SessionZone | None) -> Place | None:
-    """The place of a text among instants if clocks show it twice; None if they do not.
+def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
+    """The place of a literal that may be compared as text: of instants, text is the clock that they show.
 
-    In a list, some of Spark's modes compare the text of each instant, which is then that of both.
+    Args:
+        literal: the literal.
+        place: where it stands by its value.
+        data_type: of the column.
+        zone: the time zone of the caller's session; None if it is not known.
     """
-    read = cast_timestamp(str(literal.value)) if literal.kind is LiteralKind.STRING else None
-    if zone is None or read is None or read.zone is not None or not zone.is_certain(read.clock):
-        return None
-    shown = zone.to_instants(read.clock)
+    clock = _shown_clock(literal, zone)
+    if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
+        return place
+    if data_type.root is TypeRoot.TIMESTAMP:
+        has_more = data_type.precision > _SPARK_FRACTION_DIGITS
+        cut = Exact(clock - clock % NANOS_PER_MICRO)
+        return either(place, in_steps(cut, NANOS_PER_MICRO) if has_more else cut)
+    shown = zone.to_instants(clock)
     if len(shown) <= 1:
-        return None
+        return place
     # Of an instant's digits Spark shows the microseconds.
     micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
     equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
     return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
+
+
+def _shown_clock(literal: Literal, zone: SessionZone | None) -> int | None:
+    """The wall clock that a literal is as text; None for what is none, or names a zone."""
+    match literal.kind, literal.value:
+        case LiteralKind.STRING, str(text):
+            read = cast_timestamp(text)
+            return None if read is None or read.zone is not None else read.clock
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return clock
+        case LiteralKind.TIMESTAMP_LTZ, Instants(low=low, high=high) if low == high and zone is not None:
+            return zone.to_clock(low)
+        case _:
+            return None
 
 
 def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Literal:

@@ -22,22 +22,21 @@ What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, TypeAlias
 
-from app.errors import FilterError
 from app.predicates.sql.arithmetic import added, is_int, multiplied, read_interval
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
     read_list,
-    read_name,
     read_number,
     read_string,
     typed_literal,
 )
+from app.predicates.sql.token_reader import OPERATORS, TokenReader
 from app.predicates.sql.tokens import Token, TokenKind, tokenize
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
@@ -53,7 +52,6 @@ from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
 
-_NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 WORD_LITERALS: Final = {
     "TRUE": Literal(LiteralKind.BOOLEAN, value=True),
     "FALSE": Literal(LiteralKind.BOOLEAN, value=False),
@@ -62,28 +60,8 @@ WORD_LITERALS: Final = {
 """Literals that are one word, without their positions."""
 _PREFIXES: Final = frozenset({"(", "*", "~", "!"})
 """What an expression may begin with that is no operand."""
-_BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
-OPERATORS: Final = frozenset(
-    {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
-)
-"""Words that go on with an expression."""
 _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
 """Words that never begin an expression, unless they are names."""
-_NOT_FILTERED: Final = "; a filter is the condition alone: "
-_ADVICE: Final = {
-    "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
-    "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
-    "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
-    "HAVING": f"{_NOT_FILTERED}leave HAVING away",
-    "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
-    "=>": ": did you mean >=?",
-    "=<": ": did you mean <=?",
-    ">=": ": did you mean >=?",
-    "===": ": did you mean =?",
-    "!==": ": did you mean <>?",
-    "&&": ": did you mean AND?",
-}
-"""What to do, by the word that is out of place, or by it and the sign before it."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _SIGNS: Final = frozenset({"+", "-", "*"})
 _REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
@@ -107,16 +85,14 @@ _FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
 """What other databases have before the quotes of a string, and no release of Spark."""
 
 
-class OperandReader:
-    """A place among the tokens of a filter, from which operands are read to the right.
+class OperandReader(TokenReader):
+    """Reads operands to the right.
 
     Args:
         tokens: all of the filter, END as the last.
         zone: the time zone of the caller's session; None if it is not known.
 
     Attributes:
-        tokens: likewise.
-        at: which token is the next.
         literals: how many literals were read.
         doubles_quotes: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
             releases they end one string and begin the next.
@@ -124,83 +100,12 @@ class OperandReader:
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
-        self.tokens = tokens
-        self.at = 0
+        super().__init__(tokens)
         self.literals = 0
         self.doubles_quotes = False
         self.met_doubled = False
         self._zone = zone
         self._in_call = False
-
-    @property
-    def next(self) -> Token:
-        """The next token."""
-        return self.tokens[self.at]
-
-    @property
-    def last(self) -> Token:
-        """The token before the next one."""
-        return self.tokens[self.at - 1]
-
-    def take(self, word: str) -> bool:
-        """Steps over a keyword or symbol if it is the next token."""
-        if self.tokens[self.at].word != word:
-            return False
-        self.at += 1
-        return True
-
-    def take_any(self, words: Container[str]) -> str | None:
-        """Steps over one of several keywords or symbols; tells which."""
-        word = self.tokens[self.at].word
-        if word not in words:
-            return None
-        self.at += 1
-        return word
-
-    def take_call(self, functions: Container[str]) -> str | None:
-        """Steps over the name of one of several functions and its parenthesis; tells which."""
-        word = self.tokens[self.at].word
-        if word not in functions or self.tokens[self.at + 1].word != "(":
-            return None
-        self.at += 2
-        return word
-
-    def refuse(self, expected: str) -> NoReturn:
-        """Says what should be the next token.
-
-        Raises:
-            FilterError: always.
-        """
-        found = repr(self.next.text[:50]) if self.next.text else "the end"
-        joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
-        advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")
-        raise FilterError(f"expected {expected}, found {found}{advice}", position=self.next.start)
-
-    def ends_test(self) -> bool:
-        """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
-        return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
-
-    def refuse_values(self, expected: str) -> None:
-        """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
-
-        Raises:
-            FilterError: a name or a literal is the next token.
-        """
-        goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
-        if not goes_on:
-            self.refuse(expected)
-
-    def names(self) -> tuple[str, ...]:
-        """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
-        found: list[str] = []
-        while self.tokens[self.at].kind in _NAMES:
-            token = self.tokens[self.at]
-            found.append(read_name(token.text) if token.kind is TokenKind.QUOTED else token.text)
-            self.at += 1
-            if self.tokens[self.at].word != "." or self.tokens[self.at + 1].kind not in _NAMES:
-                break
-            self.at += 1
-        return tuple(found)
 
     def operand(self) -> Operand | None:
         """Reads a column or a literal, however many parentheses it stands in; None if it is neither.
