@@ -145,7 +145,10 @@ def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
         # Spark without ANSI compares such a list as text, so that it is covered and not proven.
         (
             "c IN (DATE '2025-03-01', '2025-03-02')",
-            "c IN ('2025-03-01T05:00:00Z', '2025-03-02T05:00:00Z') AND c IN (DATE '2025-03-01', '2025-03-02')",
+            (
+                "c IN ('2025-03-01T05:00:00Z', '2025-03-02T05:00:00Z') "
+                "AND c IN (DATE '2025-03-01', '2025-03-02')"
+            ),
         ),
     ],
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from app.predicates.sql.spark_functions import SPARK_FUNCTIONS
 from app.predicates.sql.tokens import Token, TokenKind
-from app.suggestions import alike
 
 _TESTS_WITHOUT_FUNCTION: Final = {
     "CASE": "CASE is not read: write its branches with AND and OR",
@@ -27,6 +27,7 @@ _KEYWORDS: Final = frozenset(
 
 _SHORTEST_MISSPELLED: Final = 4
 """Shorter names are like too many others."""
+_LONGEST_MISSPELLED: Final = 40
 
 
 def why_unread(tokens: Sequence[Token]) -> str:
@@ -59,6 +60,27 @@ def _why_called(name: str) -> str:
         return "Spark casts the column: compare the column itself with a literal of its type"
     if lower in SPARK_FUNCTIONS:
         return f"{name} is a function, and indexes hold the values of columns: compare the column itself"
-    meant = alike(lower, sorted(SPARK_FUNCTIONS))[:1] if len(lower) >= _SHORTEST_MISSPELLED else []
-    question = f": did you mean {meant[0]}?" if meant else ""
+    meant = _meant(lower)
+    question = "" if meant is None else f": did you mean {meant}?"
     return f"{name:.60} is no function of Spark's own, and indexes know no other{question}"
+
+
+def _meant(name: str) -> str | None:
+    """The function that a name is a letter away from; a filter may have very many names."""
+    if not _SHORTEST_MISSPELLED <= len(name) <= _LONGEST_MISSPELLED:
+        return None
+    shorter = list(_shortened(name))
+    known = _by_shortened()
+    found = (each if each in SPARK_FUNCTIONS else known.get(each) for each in (name, *shorter))
+    return next(filter(None, found), None)
+
+
+@lru_cache(maxsize=1)
+def _by_shortened() -> dict[str, str]:
+    names = (each for each in sorted(SPARK_FUNCTIONS) if len(each) >= _SHORTEST_MISSPELLED)
+    return {shorter: name for name in names for shorter in _shortened(name)}
+
+
+def _shortened(name: str) -> Iterator[str]:
+    """The name without one of its letters."""
+    return (name[:at] + name[at + 1 :] for at in range(len(name)))
