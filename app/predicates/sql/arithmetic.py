@@ -26,6 +26,7 @@ from app.types.time_units import NANOS_PER_SECOND
 
 _INT: Final = range(-(1 << 31), 1 << 31)
 _COUNT: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_MOST_STEPS: Final = 8
 _UNITS: Final = {
     "SECOND": Interval(nanos=NANOS_PER_SECOND),
     "MINUTE": Interval(nanos=60 * NANOS_PER_SECOND),
@@ -50,11 +51,16 @@ def read_interval(count: str, unit: str, *, negative: bool) -> Interval | None:
     return _times(one, -int(count) if negative else int(count))
 
 
-def added(left: Literal | int, right: object, position: int | None, *, negative: bool) -> Literal | None:
+def integer_literal(number: int, position: int | None) -> Literal:
+    """The literal of an INT."""
+    return Literal(LiteralKind.NUMBER, Decimal(number), position)
+
+
+def added(left: Literal | int, right: object, *, negative: bool) -> Literal | int | None:
     """``left + right``, or ``left - right`` if that is ``negative``; None where it is not known here."""
     match left, right:
         case int(one), int(other):
-            return _int(one - other if negative else one + other, position)
+            return _int(one - other if negative else one + other)
         case Literal(), int(days):
             return _moved(left, Interval(days=-days if negative else days))
         case Literal(), Interval() as interval:
@@ -63,20 +69,13 @@ def added(left: Literal | int, right: object, position: int | None, *, negative:
             return None
 
 
-def multiplied(left: Literal | int, right: Literal | int, position: int | None) -> Literal | None:
+def multiplied(left: Literal | int, right: Literal | int) -> int | None:
     """The product of two INTs; None where it is not known here."""
-    if isinstance(left, int) and isinstance(right, int):
-        return _int(left * right, position)
-    return None
+    return _int(left * right) if isinstance(left, int) and isinstance(right, int) else None
 
 
-def moved_day(day: int, by: Interval) -> int:
-    """A day since 1970-01-01, months and days later."""
-    return add_months(day, by.months) + by.days
-
-
-def _int(number: int, position: int | None) -> Literal | None:
-    return Literal(LiteralKind.NUMBER, Decimal(number), position) if number in _INT else None
+def _int(number: int) -> int | None:
+    return number if number in _INT else None
 
 
 def _times(interval: Interval, count: int) -> Interval:
@@ -86,9 +85,11 @@ def _times(interval: Interval, count: int) -> Interval:
 def _moved(literal: Literal, by: Interval) -> Literal | None:
     match literal.value:
         case int(day) if literal.kind is LiteralKind.DATE and not by.nanos:
-            moved = moved_day(day, by)
+            moved = add_months(day, by.months) + by.days
             return replace(literal, value=moved) if moved in _INT else None
-        case Moment(is_date=is_date, steps=steps) as moment if not (is_date and by.nanos):
+        case Moment(is_date=is_date, steps=steps) as moment if (
+            not (is_date and by.nanos) and len(steps) < _MOST_STEPS
+        ):
             return replace(literal, value=replace(moment, steps=(*steps, by)))
         case _:
             return None

@@ -27,7 +27,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from app.predicates.sql.arithmetic import added, is_int, multiplied, read_interval
+from app.predicates.sql.arithmetic import added, integer_literal, is_int, multiplied, read_interval
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
@@ -125,24 +125,30 @@ class OperandReader(TokenReader):
     def _sum(self) -> Operand | None:
         """An operand, or what literals add up to."""
         start = self.at
-        found = self._product()
-        while isinstance(found, Literal) and (sign := self.take_any(("+", "-"))):
-            left, behind = self._whole(found, start), self.at
+        first = self._product()
+        if not isinstance(first, Literal) or self.next.word not in ("+", "-"):
+            return first
+        total: Literal | int | None = self._whole(first, start)
+        while total is not None and (sign := self.take_any(("+", "-"))):
+            self.literals += 1
+            behind = self.at
             other = self._interval() if self.next.word == "INTERVAL" else self._product()
             right = self._whole(other, behind) if isinstance(other, Literal) else other
-            found = added(left, right, found.position, negative=sign == "-")
-        return found
+            total = added(total, right, negative=sign == "-")
+        return integer_literal(total, first.position) if isinstance(total, int) else total
 
     def _product(self) -> Operand | None:
         start = self.at
-        found = self._bare_operand()
-        while isinstance(found, Literal) and self.take("*"):
-            left, behind = self._whole(found, start), self.at
+        first = self._bare_operand()
+        if not isinstance(first, Literal) or self.next.word != "*":
+            return first
+        total: Literal | int | None = self._whole(first, start)
+        while total is not None and self.take("*"):
+            self.literals += 1
+            behind = self.at
             other = self._bare_operand()
-            if not isinstance(other, Literal):
-                return None
-            found = multiplied(left, self._whole(other, behind), found.position)
-        return found
+            total = multiplied(total, self._whole(other, behind)) if isinstance(other, Literal) else None
+        return integer_literal(total, first.position) if isinstance(total, int) else total
 
     def _whole(self, literal: Literal, start: int) -> Literal | int:
         """The number that plain INTs since the token ``start`` are; the literal where others stand there.
@@ -269,7 +275,8 @@ class OperandReader(TokenReader):
         by = Interval(move.months * count, move.days * count)
         if isinstance(found.value, Moment) and not found.value.steps:
             found = replace(found, value=replace(found.value, is_date=True))
-        return added(found, by, name.start, negative=False)
+        moved = added(found, by, negative=False)
+        return None if isinstance(moved, int) else moved
 
     def _text(self, text: str | None, first: Token) -> Literal | None:
         return None if text is None else Literal(LiteralKind.STRING, text, first.start)

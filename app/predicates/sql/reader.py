@@ -259,7 +259,7 @@ class _Reader:
         if self._operands.next.word == "(":
             self._operands.at = self._partner[start] + 1
             self._operands.refuse_values("a test such as = or IN, AND or OR")
-        betweens = 0
+        betweens, is_typed = 0, False
         while True:
             token = self._operands.next
             if self._operands.ends_test():
@@ -271,14 +271,15 @@ class _Reader:
                 betweens -= 1
             elif token.word == "BETWEEN":
                 betweens += 1
-            self._refuse_misspelled(start)
+            is_typed |= token.word == "::"
+            self._refuse_misspelled(start, is_typed=is_typed)
             self._operands.at = self._partner.get(self._operands.at, self._operands.at) + 1
         self._count.add(sum(map(_literals, self._tokens[start : self._operands.at])))
         first = self._tokens[start].start
         text = shorten(self._text[first : self._operands.last.end])
         return Unknown(text, (), first, why_unread(self._tokens[start : self._operands.at]))
 
-    def _refuse_misspelled(self, start: int) -> None:
+    def _refuse_misspelled(self, start: int, *, is_typed: bool) -> None:
         """Refuses what no release of Spark has at the next token, within a condition from ``start`` on.
 
         Raises:
@@ -294,8 +295,7 @@ class _Reader:
         if word == "=>" or (word == "~" and not self._wants_value(at)):
             operands.refuse("an operator of Spark, AND, OR or the end")
         # Types behind :: have signs of their own: ARRAY<INT>.
-        typed = any(token.word == "::" for token in self._tokens[start:at])
-        if word in _BETWEEN_VALUES and before in _BEFORE_MORE and not typed:
+        if word in _BETWEEN_VALUES and before in _BEFORE_MORE and not is_typed:
             operands.refuse(f"a value behind {before!r}")
         tested = at - 1 if before == "NOT" else at
         is_list = word == "IN" and tested > start and not self._wants_value(tested)
