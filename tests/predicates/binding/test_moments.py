@@ -49,6 +49,18 @@ def test_no_day_is_left_out_whatever_time_the_reader_has(
             assert matches(bound, {0: day}) is None
 
 
+@given(st.integers(-24 * 60, 48 * 60 - 1), st.sampled_from(ZONES), st.sampled_from(sorted(COMPARISONS)))
+def test_without_a_zone_no_day_is_left_out_of_any_zone(minute: int, zone: str, symbol: str) -> None:
+    bound = bind(read_sql(f"d {symbol} current_date"), FIELDS, day=DAY)
+
+    literal = (
+        session_zone(zone).to_clock(DAY * NANOS_PER_DAY + minute * 60 * NANOS_PER_SECOND) // NANOS_PER_DAY
+    )
+    for day in range(DAY - 5, DAY + 6):
+        if COMPARISONS[symbol](day, literal):
+            assert matches(bound, {0: day}) is None
+
+
 @given(st.integers(-24 * 60, 48 * 60 - 1), st.integers(-72, 72), st.sampled_from(sorted(COMPARISONS)))
 def test_no_instant_is_left_out_whatever_time_the_reader_has(minute: int, hours: int, symbol: str) -> None:
     bound = bind(read_sql(f"z {symbol} now() + INTERVAL '{hours}' HOUR"), FIELDS, day=DAY)
