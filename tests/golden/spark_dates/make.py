@@ -121,8 +121,9 @@ def main() -> None:
                 answers[each].add("".join({True: "1", False: "0", None: "-"}[row[at]] for row in got))
         values = {"n": [row[1] for row in made], "z": [row[2] for row in made], "d": [row[3] for row in made]}
         cases.append({"zone": zone, "values": values, "answers": {each: sorted(told) for each, told in answers.items()}})
-    content = {"spark": spark.version, "cases": cases}
-    (Path(__file__).parent / "answers.json").write_text(json.dumps(content, indent=0) + "\n")
+    written = ",\n".join(map(json.dumps, cases))
+    text = f'{{"spark": "{spark.version}", "cases": [\n{written}\n]}}\n'
+    (Path(__file__).parent / "answers.json").write_text(text)
 
 
 if __name__ == "__main__":
