@@ -183,7 +183,7 @@ def test_what_cannot_be_tried_is_refused(tmp_path: Path) -> None:
         tried(table, DeclaredIndex("town", "bitmap", {}), filters=["id = 1"])
     with pytest.raises(FilterError, match="no column 'town'"):
         tried(table, DeclaredIndex("city", "bitmap", {}), filters=["town = ?"])
-    for shape in ("NOT (city = ?)", "date(city) = ?", "city = '?''?'"):
+    for shape in ("NOT (city = ?)", "date(city) = ?"):
         with pytest.raises(RequestError, match="joins tests of columns"):
             tried(table, DeclaredIndex("city", "bitmap", {}), filters=[shape])
 
