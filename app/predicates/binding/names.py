@@ -24,7 +24,7 @@ from typing import Final, NoReturn
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
 from app.predicates.binding.undecided_columns import HIDDEN_COLUMNS, ROW_ID, why_hidden, why_shown
-from app.predicates.sql.operands import read_names
+from app.predicates.sql.token_reader import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import DataField, TypeRoot

@@ -37,9 +37,8 @@ from app.predicates.sql.literals import (
     typed_literal,
 )
 from app.predicates.sql.token_reader import OPERATORS, TokenReader
-from app.predicates.sql.tokens import Token, TokenKind, tokenize
+from app.predicates.sql.tokens import Token, TokenKind
 from app.predicates.unbound import (
-    DEFAULT_LIMITS,
     Call,
     Column,
     ColumnFunction,
@@ -390,14 +389,3 @@ def begins_case(tokens: Sequence[Token], at: int) -> bool:
     if behind.kind is TokenKind.SYMBOL:
         return behind.word in ("+", "-", *_PREFIXES)
     return behind.kind is not TokenKind.END and behind.word not in _BEHIND_NAMES
-
-
-def read_names(text: str) -> tuple[str, ...]:
-    """The names of a text that is nothing but names with dots between them; empty if it is not.
-
-    Raises:
-        FilterError: a quoted name does not end.
-    """
-    reader = OperandReader(tokenize(text, DEFAULT_LIMITS), None)
-    names = reader.names()
-    return names if reader.next.kind is TokenKind.END else ()

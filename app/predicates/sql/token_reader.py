@@ -7,7 +7,8 @@ from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.predicates.sql.literals import read_name
-from app.predicates.sql.tokens import Token, TokenKind
+from app.predicates.sql.tokens import Token, TokenKind, tokenize
+from app.predicates.unbound import DEFAULT_LIMITS
 
 _NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
@@ -116,3 +117,14 @@ class TokenReader:
                 break
             self.at += 1
         return tuple(found)
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """The names of a text that is nothing but names with dots between them; empty if it is not.
+
+    Raises:
+        FilterError: a quoted name does not end.
+    """
+    reader = TokenReader(tokenize(text, DEFAULT_LIMITS))
+    names = reader.names()
+    return names if reader.next.kind is TokenKind.END else ()
