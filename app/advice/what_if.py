@@ -466,7 +466,7 @@ def _quoted_placeholder(found: re.Match[str]) -> str:
 
 def _columns(predicate: Predicate) -> Iterator[str]:
     match predicate:
-        case Leaf():
+        case Leaf(function=None):
             yield predicate.column.name
         case And(children) | Or(children):
             for child in children:

@@ -23,6 +23,7 @@ from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.version.version import Version
+from app.predicates.binding.moments import day_of_request
 from app.release import __version__
 from app.types.digest import digest, request_digest
 
@@ -195,6 +196,7 @@ class Question:
         }
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
+        members["day"] = day_of_request(members.get("filter"))
         return request_digest(self.endpoint, self.table, members)
 
     def _window(self, offset: int) -> Window:

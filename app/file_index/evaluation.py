@@ -71,8 +71,8 @@ class _Evaluation:
                 return self._any_of(children)
             case Constant():
                 return SKIP
-            case Unknown():
-                self._note(None, predicate, "unknown", "no index can decide it")
+            case Unknown(reason=reason):
+                self._note(None, predicate, "unknown", reason or "no index can decide it")
                 return KEEP
             case _:
                 assert_never(predicate)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from app.errors import PaimonIndexError
 from app.observation import Phase, during
@@ -20,11 +20,14 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector, filter_
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.version import Version, sound_answer
+from app.predicates.binding.moments import day_of_request
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 _log = logging.getLogger("paimon_index.planning")
+
+PlanKey: TypeAlias = "tuple[str, bytes]"
 
 _SECONDS: Final = 300.0
 """After which a load is given up; what it has read stays in the caches."""
@@ -98,22 +101,22 @@ class Plans:
 
     def _remembered(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
         anyone = replace(request, budget_ms=None)
-        key = (version.identity, request_digest(anyone))
+        key = _key(version, anyone)
         # A request with a budget of its own does not wait for a plan with another one.
-        own = key if request == anyone else (version.identity, request_digest(request))
+        own = key if request == anyone else _key(version, request)
         plan = None if own == key else self.cache.get(key)
         if plan is None:
             plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
             if plan.ran_out_of_time:
-                self._loads.begin(key, lambda: self._finish(version, anyone))
+                self._loads.begin(key, lambda: self._finish(version, anyone, key))
             elif own != key:
                 self.cache.put(key, plan)
         return plan
 
-    def _finish(self, version: Version, request: PlanRequest) -> None:
+    def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
         """Makes a plan with all the time that it takes, and remembers it."""
         plan = sound_answer(version, lambda version: self._make(version, request, YIELDING), self._forget)
-        self.cache.put((version.identity, request_digest(request)), plan)
+        self.cache.put(key, plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
         started = time.perf_counter()
@@ -145,3 +148,8 @@ class Plans:
             )
             warnings = PlanWarnings(lasting, planner.warnings)
             return answer_plan(version, request, predicate, state, warnings, timings)
+
+
+def _key(version: Version, request: PlanRequest) -> PlanKey:
+    """By what a plan is remembered; that of a filter which asks the clock holds for a day."""
+    return version.identity, request_digest(request, day_of_request(request.filter))

@@ -128,7 +128,8 @@ def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
         case "OR":
             return Or(children)
         case _:
-            return Unknown(f"{shorten(function)} of {len(children)} predicates")
+            text = f"{shorten(function)} of {len(children)} predicates"
+            return Unknown(text, reason="compounds are AND and OR")
 
 
 def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
@@ -152,13 +153,14 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     if transform["name"] != "FIELD_REF":
         columns = tuple(_referred(transform))
         arguments = ", ".join(map(str, columns))
-        return Unknown(shorten(f"{function} of {transform['name']}({arguments})"), columns)
+        text = shorten(f"{function} of {transform['name']}({arguments})")
+        return Unknown(text, columns, reason="it is no FIELD_REF: indexes hold the values of columns alone")
     column = _column(transform.get("fieldRef"))
     text = shorten(f"{function} of {column}")
     if function == _NOT_BETWEEN:
         return Not(Leaf(Operator.BETWEEN, column, literals, text))
     if function not in _LITERALS:
-        return Unknown(text, (column,))
+        return Unknown(text, (column,), reason=f"{shorten(function)} is no function that is known here")
     return Leaf(Operator(function), column, literals, text)
 
 

@@ -40,6 +40,8 @@ class LiteralKind(StrEnum):
     """A wall clock, in nanoseconds since 1970-01-01T00:00."""
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
     """An instant, as :class:`app.types.session_zone.Instants`."""
+    MOMENT = "MOMENT"
+    """What the clock says when the query runs, as :class:`Moment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,45 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of calendar time; the months are added first."""
+
+    months: int = 0
+    days: int = 0
+    nanos: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The day or the instant at which a query runs, moved by intervals.
+
+    Attributes:
+        is_date: it is the day in the session's time zone, not the instant.
+        steps: what is added, one after the other.
+        column: where it is written as a name, the column that goes before, if the table has it.
+    """
+
+    is_date: bool
+    steps: tuple[Interval, ...] = ()
+    column: Column | None = None
+
+
+class ColumnFunction(StrEnum):
+    """A function of one column of dates or timestamps that is told by ranges of its values."""
+
+    DATE = "date"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of a column."""
+
+    function: ColumnFunction
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A test of one column by literals.
 
@@ -95,6 +136,7 @@ class Leaf:
             are no tuples (:mod:`app.predicates.literal_lists`).
         text: the test as written.
         null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
+        function: what is tested is this of the column's values.
     """
 
     operator: Operator
@@ -102,6 +144,7 @@ class Leaf:
     literals: Sequence[Literal]
     text: str
     null_safe: bool = False
+    function: ColumnFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +176,19 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One of two conditions, of which nobody knows which: releases of Spark differ.
+
+    Attributes:
+        readings: the two.
+        text: the condition as written.
+    """
+
+    readings: tuple[Predicate, Predicate]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """TRUE, FALSE or (None) SQL's NULL."""
 
@@ -147,14 +203,16 @@ class Unknown:
         text: the part as written.
         columns: those that it is known to read, which have to be there.
         position: 0-based character in the filter's text, if it has one.
+        reason: why, with what to do where there is something.
     """
 
     text: str
     columns: tuple[Column, ...] = ()
     position: int | None = None
+    reason: str | None = None
 
 
-Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown
+Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Either | Constant | Unknown
 
 
 def shorten(text: str) -> str:

@@ -71,6 +71,17 @@ def civil_date(days: int) -> tuple[int, int, int]:
     return cycle * CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
 
 
+def add_months(days: int, months: int) -> int:
+    """The same day of another month, or its last day if it has none of that number."""
+    if not months:
+        return days
+    year, month, day = civil_date(days)
+    years, month_before = divmod(month - 1 + months, 12)
+    year, month = year + years, month_before + 1
+    last = _MONTH_DAYS[month - 1] - (month == _FEBRUARY and not _is_leap(year))
+    return epoch_days(year, month, min(day, last))
+
+
 def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % CYCLE_YEARS == 0)
 

@@ -82,6 +82,16 @@ def plan(**body: Any) -> Mistake:
     return post(f"{SESSIONS}/plan", body)
 
 
+def undecided(condition: str) -> Mistake:
+    def make(servers: Servers) -> Made:
+        response = servers.open.post(f"{SESSIONS}/plan", json={"filter": condition})
+        answer = response.json()
+        assert answer["summary"]["files_skipped"] == 0
+        return Made(response.status_code, " ".join(answer["warnings"]))
+
+    return make
+
+
 def guarded(header: str | None, path: str = SESSIONS) -> Mistake:
     headers = {} if header is None else {"Authorization": header}
     return lambda servers: problem(servers.guarded.get(path, headers=headers))
@@ -193,6 +203,36 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("condition alone", "'s limit"),
     ),
     "a semicolon": (plan(filter="fee = 1;"), 422, ("single condition", "leave the ';' away")),
+    "a sign of named arguments": (plan(filter="fee => 5"), 422, ("found '=>'", "did you mean >=?")),
+    "AND as other languages have it": (plan(filter="fee = 5 && valid"), 422, ("did you mean AND?",)),
+    "a list without parentheses": (plan(filter="owner IN 'a'"), 422, ("a list in parentheses behind IN",)),
+    "a query that is none": (plan(filter="EXISTS(1)"), 422, ("a query, or an array and a function",)),
+    "a string of another database": (
+        plan(filter="owner = N'a'"),
+        422,
+        ("without a letter before its quotes",),
+    ),
+    "an operator of another database": (plan(filter="grade ~~ 1"), 422, ("operator of Spark", "found '~'")),
+    # Conditions that decide nothing.
+    "a function that is misspelled": (
+        undecided("uper(owner) = 'A'"),
+        200,
+        ("uper is no function of Spark's own", "did you mean upper?"),
+    ),
+    "a function of a column": (undecided("upper(owner) = 'A'"), 200, ("compare the column itself",)),
+    "a number with an exponent": (
+        undecided("grade > 1e3 + 0"),
+        200,
+        ("let the column stand alone on one side",),
+    ),
+    "a number as a date": (undecided("day = 20200101"), 200, ("day, which is DATE", "write '2020-01-01'")),
+    "a zone where none is": (
+        undecided("logged > '2020-01-01T00:00:00Z'"),
+        200,
+        ("TIMESTAMP(3) has none", "leave the zone away"),
+    ),
+    "a pattern for a number": (undecided("grade LIKE '5%'"), 200, ("grade is INT", "compare it by =")),
+    "a number as text": (undecided("owner = 5"), 200, ("write the number as text, in quotes",)),
     # Bodies.
     "no body": (post(f"{SESSIONS}/plan", ""), 400, ("body is empty", '{"filter":', "-d")),
     "a body that is no JSON": (post(f"{SESSIONS}/plan", "fee = 1"), 400, ("not JSON", '{"filter":')),

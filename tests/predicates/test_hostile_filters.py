@@ -41,7 +41,8 @@ SQL = r"""
 ( ) [ ] , . ; ! - + * / | % :: -> ? $ = <> <=> < >= ' ` -- /* */
 AND OR NOT IN BETWEEN LIKE ESCAPE IS NULL TRUE DISTINCT FROM CASE WHEN THEN ELSE END SELECT
 CAST AS INT DECIMAL DOUBLE DATE TIMESTAMP X upper interval exists unknown
-1 -1 1.5 1e5 2D 0.1F 3L 1e400 'a' '2025-08-01' '\u12' r'%'
+date( year( date_sub( current_date now() INTERVAL DAYS MONTH EXISTS => && uper(
+1 -1 1.5 1e5 2D 0.1F 3L 1e400 'a' 'it''s' '2025-08-01' '+99999-12-31' '\u12' r'%'
 """
 STRANGE = ["9" * 50, '"', "\n", "\0", "é", "😀", "\ud800"]
 WORDS = [*SQL.split(), *STRANGE, *(f"`{name}`" for name in NAMES)]

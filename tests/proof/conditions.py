@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.types import DataType, Json, TypeRoot, Value, sql_key
+from app.types.civil_time import civil_date, date_text
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.time_units import NANOS_PER_DAY
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.filters import Test
 from tests.proof.columns import Column, random_values
@@ -28,6 +30,10 @@ Truths: TypeAlias = "NDArray[np.int8]"
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 _OF_ACTUAL: Final = {False: FALSE, None: UNKNOWN, True: TRUE}
+_WITH_DAYS: Final = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP})
+"""Types of which a value has a day that depends on no time zone."""
+_MOST_DAYS: Final = 2_000_000
+"""To either side of 1970; later years have signs of their own in text."""
 _PATTERNS: Final = ("a%", "%b", "%", "_", "a_%", "ab", "%b%", "a\\%", "é%", "", "%a%c", "__")
 
 
@@ -144,20 +150,71 @@ class Written:
             left, right = key(_double(value, data_type)), key(float(self.number))
         else:
             left, right = Decimal(int(value)).scaleb(-data_type.scale), self.number
-        return bool(
-            {
-                "=": left == right,
-                "<>": left != right,
-                "<": left < right,
-                "<=": left <= right,
-                ">": left > right,
-                ">=": left >= right,
-            }[self.symbol]
-        )
+        return _compared(self.symbol, left, right)
 
 
 def _double(value: Value, data_type: DataType) -> float:
     return float(Decimal(int(value)).scaleb(-data_type.scale)) if data_type.scale else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """The date or year of a column, compared with a literal, as SQL alone can have it.
+
+    Attributes:
+        function: ``date`` or ``year``.
+        number: days since 1970-01-01, or a year.
+    """
+
+    at: int
+    column: Column
+    function: str
+    symbol: str
+    number: int
+    has_sql: bool = True
+    pads: bool = False
+    json: None = None
+
+    @cached_property
+    def by_code(self) -> Truths:
+        """What the comparison is for each code of the column."""
+        return np.array([_OF_ACTUAL[self._truth(value)] for value in self.column.read], np.int8)
+
+    def truths(self, codes: NDArray[np.int16]) -> Truths:
+        """What it is for rows of codes, shape (rows, columns)."""
+        return self.by_code[codes[:, self.at]]
+
+    @property
+    def sql(self) -> str:
+        """As Spark SQL."""
+        literal = f"DATE '{date_text(self.number)}'" if self.function == "date" else str(self.number)
+        return f"{self.function}({quoted(self.column.field.name)}) {self.symbol} {literal}"
+
+    def _truth(self, value: Value | None) -> bool | None:
+        if value is None:
+            return None
+        result = day_of(value, self.column.field.type)
+        return _compared(
+            self.symbol, result if self.function == "date" else civil_date(result)[0], self.number
+        )
+
+
+def day_of(value: Value, data_type: DataType) -> int:
+    """The day of a date, or of a wall clock."""
+    return int(value) if data_type.root is TypeRoot.DATE else int(value) // NANOS_PER_DAY
+
+
+def _compared(symbol: str, left: Any, right: Any) -> bool:
+    return bool(
+        {
+            "=": left == right,
+            "<>": left != right,
+            "<": left < right,
+            "<=": left <= right,
+            ">": left > right,
+            ">=": left >= right,
+        }[symbol]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +285,7 @@ class Other(Protocol):
         """What it is for rows of codes, shape (rows, columns)."""
 
 
-Condition: TypeAlias = Single | Written | Joined | Other
+Condition: TypeAlias = Single | Written | Called | Joined | Other
 
 
 def quoted(name: str) -> str:
@@ -277,6 +334,8 @@ def random_test(rng: Random, at: int, column: Column, *, pinned: bool = False) -
     numeric = data_type.root in INTEGER_BITS or data_type.root is TypeRoot.DECIMAL
     if not pinned and rng.random() < 0.15 and (numeric or data_type.root in FLOATING_ROOTS):
         return _written(rng, at, column)
+    if not pinned and data_type.root in _WITH_DAYS and rng.random() < 0.15:
+        return _called(rng, at, column)
     functions = ["EQUAL", "EQUAL", "EQUAL", "IN"]
     if not pinned:
         functions += ["NOT_EQUAL", "LESS_THAN", "LESS_OR_EQUAL", "GREATER_THAN", "GREATER_OR_EQUAL"]
@@ -306,6 +365,17 @@ def _literal(rng: Random, column: Column) -> Value | None:
     if present and rng.random() < 0.7:
         return rng.choice(present)
     return random_values(rng, data_type, 1)[0]
+
+
+def _called(rng: Random, at: int, column: Column) -> Condition:
+    data_type = column.field.type
+    present = [each for each in column.read if each is not None]
+    day = day_of(rng.choice(present), data_type) if present else 0
+    day = max(-_MOST_DAYS, min(day + rng.choice([-1, 0, 0, 1]), _MOST_DAYS))
+    symbol = rng.choice(list(SYMBOLS.values()))
+    if rng.random() < 0.5:
+        return Called(at, column, "date", symbol, day)
+    return Called(at, column, "year", symbol, civil_date(day)[0])
 
 
 def _written(rng: Random, at: int, column: Column) -> Condition:

@@ -269,19 +269,15 @@ def read_filter(
 
 
 def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
-    """What would narrow the answer: a time zone, text in place of numbers, a condition that is understood."""
+    """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
     unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
     found = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    found += _first(
-        [f"nothing is left out for {leaf.text}: {leaf.reason}" for leaf in unknown if leaf.reason is not None]
-    )
-    not_read = [
-        f"nothing is left out for the condition at position {leaf.position}, which indexes cannot decide or "
-        f"which is misspelled: {leaf.text}"
-        for leaf in unknown
-        if leaf.position is not None
-    ]
-    return (*found, *_first(not_read))
+    return (*found, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
+
+
+def _undecided(leaf: Unknown) -> str:
+    place = "" if leaf.position is None else f" (at position {leaf.position})"
+    return f"nothing is left out for {leaf.text}{place}: {leaf.reason}"
 
 
 def _first(warnings: Sequence[str]) -> list[str]:

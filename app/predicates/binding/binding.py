@@ -8,7 +8,7 @@ test (LIKE, an unknown part) is unknown when negated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, assert_never
 
@@ -16,8 +16,17 @@ from app.errors import FilterError
 from app.predicates import unbound
 from app.predicates.binding.char_tests import compare_char, outside_char
 from app.predicates.binding.char_values import PaddingRoom
-from app.predicates.binding.comparisons import compare, unknown
+from app.predicates.binding.column_functions import in_column, result_of
+from app.predicates.binding.comparisons import compare, undecided, unproven
+from app.predicates.binding.moments import at_earliest, at_latest, moments, today
 from app.predicates.binding.names import NAMELESS, Names, Relation
+from app.predicates.binding.reasons import (
+    LIST_OF_MOMENTS,
+    PADDED_KEYS,
+    TWO_COLUMNS,
+    WITHOUT_OPPOSITE,
+    why_not_within,
+)
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -40,6 +49,7 @@ def bind(
     fields: Sequence[DataField],
     relation: Relation = NAMELESS,
     zone: SessionZone | None = None,
+    day: int | None = None,
 ) -> BoundPredicate:
     """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
 
@@ -48,11 +58,16 @@ def bind(
         fields: the columns that it may name.
         relation: what may stand before their names.
         zone: the time zone of the caller's session, with which it was read; None if it is not known.
+        day: of the request, since 1970-01-01 in UTC; None for that of the clock.
 
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, _Scope(Names(fields, relation), zone, PaddingRoom()), negated=False)
+    return _bind(
+        predicate,
+        _Scope(Names(fields, relation), zone, PaddingRoom(), today() if day is None else day),
+        negated=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +78,13 @@ class _Scope:
         names: the columns.
         zone: the time zone of the caller's session; None if it is not known.
         room: room for the forms in which literals of CHAR may be stored.
+        day: of the request, in UTC.
     """
 
     names: Names
     zone: SessionZone | None
     room: PaddingRoom
+    day: int
 
 
 def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> BoundPredicate:
@@ -86,18 +103,21 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
         case unbound.Constant(value):
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
-        case unbound.Unknown(text, columns, position):
+        case unbound.Either(readings, text):
+            # Each reading has its own negation: rows of either are kept, and proven of none.
+            found = disjunction([_bind(each, scope, negated=negated) for each in readings])
+            return conjunction([found, Unknown(f"NOT ({text})" if negated else text)])
+        case unbound.Unknown(text, columns, position, reason):
             for number, column in enumerate(columns):
                 scope.names.tested(column, may_be_text=number > 0)
-            # Where there is a position, it is told anyway that nobody can decide the part.
-            doubts = [] if position is not None else filter(None, map(scope.names.doubt, columns))
-            return Unknown(f"NOT ({text})" if negated else text, position, reason=next(iter(doubts), None))
+            doubts = filter(None, map(scope.names.doubt, columns))
+            return Unknown(f"NOT ({text})" if negated else text, position, reason=next(doubts, reason))
         case _:
             assert_never(predicate)
 
 
 def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate:
-    names, zone = scope.names, scope.zone
+    names = scope.names
     field = names.tested(leaf.column)
     if field is None:
         return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, reason=names.doubt(leaf.column))
@@ -108,9 +128,24 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
                 column=field.name,
                 position=leaf.column.position,
             )
-        return unknown(leaf, field)
+        return undecided(leaf, field)
     if not names.has_one_form(field):
-        return unknown(leaf, field)
+        return Unknown(leaf.text, reason=PADDED_KEYS)
+    if leaf.function is None:
+        return _test(leaf, field, scope, negated=negated)
+    result = result_of(leaf.function, field)
+    if result is None:
+        return Unknown(leaf.text, reason=why_not_within(leaf.function, field))
+    return in_column(_test(leaf, result, scope, negated=negated), leaf.function, field, scope.zone)
+
+
+def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
+    """The test of a field that is there, or of what a function makes of it."""
+    zone = scope.zone
+    if found := moments(leaf):
+        if any(each.column is not None and scope.names.has(each.column) for each in found):
+            return Unknown(leaf.text, reason=TWO_COLUMNS)
+        return _test_by_clock(leaf, field, scope, negated=negated)
     test = _comparison(leaf, field, scope)
     if not negated:
         return test(leaf.operator)
@@ -130,6 +165,35 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
         return _negated_text_test(leaf, field, test(leaf.operator))
     opposite = test(NEGATIONS[leaf.operator])
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)]) if leaf.null_safe else opposite
+
+
+def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
+    """What a comparison with the time of the query may be at some time of the request's day."""
+    if leaf.operator is Operator.BETWEEN:
+        ends = [
+            replace(leaf, operator=operator, literals=(literal,))
+            for operator, literal in zip(
+                (Operator.GREATER_OR_EQUAL, Operator.LESS_OR_EQUAL), leaf.literals, strict=True
+            )
+        ]
+        bound = [_test(each, field, scope, negated=negated) for each in ends]
+        return disjunction(bound) if negated else conjunction(bound)
+    operator = NEGATIONS.get(leaf.operator) if negated else leaf.operator
+    first, last = (resolve(leaf, scope.zone, scope.day) for resolve in (at_earliest, at_latest))
+    match operator:
+        case Operator.LESS_THAN | Operator.LESS_OR_EQUAL:
+            found = compare(last, operator, field, scope.zone)
+        case Operator.GREATER_THAN | Operator.GREATER_OR_EQUAL:
+            found = compare(first, operator, field, scope.zone)
+        case Operator.EQUAL:
+            found = compare(first, Operator.GREATER_OR_EQUAL, field, scope.zone)
+            to_last = compare(last, Operator.LESS_OR_EQUAL, field, scope.zone)
+            found = found if isinstance(found, Unknown) else conjunction([found, to_last])
+        case Operator.NOT_EQUAL if not leaf.null_safe:
+            found = BoundLeaf(Operator.IS_NOT_NULL, field)
+        case _:
+            return Unknown(leaf.text, reason=LIST_OF_MOMENTS)
+    return found if isinstance(found, Unknown) else conjunction([found, unproven(leaf)])
 
 
 def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:
@@ -153,7 +217,7 @@ def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredica
         case _ if bound == ALWAYS_FALSE:
             return ALWAYS_FALSE  # the literal is NULL
         case _:
-            return Unknown(f"NOT ({leaf.text})")
+            return Unknown(f"NOT ({leaf.text})", reason=WITHOUT_OPPOSITE)
 
 
 def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredicate:

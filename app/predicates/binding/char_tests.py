@@ -43,7 +43,7 @@ from app.predicates.binding.char_values import (
     stand_beside_padded,
     stand_padded,
 )
-from app.predicates.binding.comparisons import like_test, unknown, value_range
+from app.predicates.binding.comparisons import like_test, undecided, unproven, value_range
 from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Exact, Nowhere, Place
 from app.predicates.like import ANY, ONE, Pieces, Wildcard, read_pattern, write_pattern
@@ -138,7 +138,7 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: Padding
         return ALWAYS_FALSE
     texts = [text for text in map(_text, places) if text is not None]
     if len(texts) + nulls < len(places):
-        return unknown(leaf, field)
+        return undecided(leaf, field)
     if not texts:
         return ALWAYS_FALSE
     if operator in _TEXT_TESTS:
@@ -147,7 +147,7 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: Padding
         return _between(leaf, field, texts, room)
     found = _in_all_readings(leaf, operator, field, texts, room)
     # Spark 4.0 overlooks as many literals of a list as there are NULLs in it.
-    return conjunction([found, unknown(leaf, field)]) if nulls else found
+    return conjunction([found, unproven(leaf)]) if nulls else found
 
 
 def outside_char(leaf: Leaf, field: DataField, room: PaddingRoom) -> BoundPredicate:
@@ -159,7 +159,7 @@ def outside_char(leaf: Leaf, field: DataField, room: PaddingRoom) -> BoundPredic
         if text is not None:
             parts.append(_in_all_readings(leaf, operator, field, [text], room))
         elif place is not Nowhere.NULL:
-            return unknown(leaf, field)
+            return undecided(leaf, field)
     return disjunction(parts)
 
 
@@ -194,7 +194,7 @@ def _in_all_readings(
 ) -> BoundPredicate:
     """A comparison with a text, or with a list of texts."""
     length, longest = field.type.precision, max(map(len, texts))
-    doubt = unknown(leaf, field)
+    doubt = unproven(leaf)
     found: list[BoundPredicate] = []
     for reading in _readings(leaf, field):
         stands: list[Standing] = []
@@ -299,7 +299,7 @@ def _roughly(operator: Operator, field: DataField, texts: Sequence[str]) -> Boun
 def _between(leaf: Leaf, field: DataField, texts: Sequence[str], room: PaddingRoom) -> BoundPredicate:
     """One range that holds those of all readings, and the few values before it that are in it when padded."""
     low, high = texts
-    doubt = unknown(leaf, field)
+    doubt = unproven(leaf)
     length = field.type.precision
     from_low, to_high = (
         [_stand(reading, text, length, len(text), room) for reading in _readings(leaf, field)]
@@ -328,7 +328,7 @@ def _text_test(
 ) -> BoundPredicate:
     found = stored_patterns(_pieces(operator, text), field.type.precision, room)
     test = disjunction([like_test(pattern, field) for pattern in found.patterns])
-    return test if found.exact else conjunction([test, unknown(leaf, field)])
+    return test if found.exact else conjunction([test, unproven(leaf)])
 
 
 def _pieces(operator: Operator, text: str) -> Pieces:

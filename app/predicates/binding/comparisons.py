@@ -32,7 +32,8 @@ from typing import Final
 from app.errors import FilterError
 from app.predicates.binding.fitting import FittedList, fit, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
-from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
+from app.predicates.binding.reasons import why_undecided
+from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_alike
 from app.predicates.like import Wildcard, read_pattern, write_pattern
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -57,7 +58,7 @@ _GREATER: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL, O
 
 def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundPredicate:
     """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``: the value lies in one of its regions."""
-    return disjunction([_in_stretch(field, stretch) for stretch in _chosen(operator, regions)])
+    return disjunction([in_stretch(field, stretch) for stretch in _chosen(operator, regions)])
 
 
 def in_doubt(operator: Operator, regions: Regions) -> bool:
@@ -76,7 +77,8 @@ def _chosen(operator: Operator, regions: Regions) -> list[Stretch]:
     )
 
 
-def _in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
+def in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
+    """The value lies in a stretch; the field's values are integers."""
     match stretch:
         case Stretch(low=int(low), high=int(high)) if high > low + 1:
             return BoundLeaf(Operator.BETWEEN, field, (low, high - 1))
@@ -93,11 +95,8 @@ def _in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
 
+
 _NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
-_TEXT_WITH_NUMBER: Final = (
-    "it compares text with a number, so that Spark casts every value of the column; write the number as "
-    "text, in quotes, if the column holds it so"
-)
 
 
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -129,12 +128,14 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
             return _ordered(operator, field, fit(leaf.literals[0], field, zone), leaf)
 
 
-def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
-    """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
-    casts = field.type.root in STRING_ROOTS and any(each.kind in _NUMBER_KINDS for each in leaf.literals)
-    return Unknown(
-        leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts, reason=_TEXT_WITH_NUMBER if casts else None
-    )
+def undecided(leaf: Leaf, field: DataField) -> Unknown:
+    """``leaf`` as a part that nobody here can decide."""
+    return Unknown(leaf.text, reason=why_undecided(leaf, field))
+
+
+def unproven(leaf: Leaf, doubts: Collection[Doubt | None] = ()) -> Unknown:
+    """What is joined to a test that covers each meaning of ``leaf``, for want of what ``doubts`` name."""
+    return Unknown(leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts)
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:
@@ -143,7 +144,7 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
         case Nowhere.NULL:
             return ALWAYS_FALSE
         case Nowhere.UNDECIDED:
-            return unknown(leaf, field)
+            return undecided(leaf, field)
         case Exact(bool(value)) if operator is Operator.NOT_EQUAL:
             return BoundLeaf(Operator.EQUAL, field, (not value,))
         case Exact(value):
@@ -151,9 +152,9 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
         case Gap(nearest=None):
             return _beside_gap(operator, field, place)
         case Gap():
-            return conjunction([_beside_gap(operator, field, place), unknown(leaf, field)])
+            return conjunction([_beside_gap(operator, field, place), unproven(leaf)])
         case Regions(doubt=doubt) if in_doubt(operator, place):
-            return conjunction([in_regions(operator, field, place), unknown(leaf, field, (doubt,))])
+            return conjunction([in_regions(operator, field, place), unproven(leaf, (doubt,))])
         case Regions():
             return in_regions(operator, field, place)
 
@@ -202,12 +203,15 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
     values: list[Value] = []
     tests: list[BoundPredicate] = []
     doubts: set[Doubt] = set()
-    for literal in _in_common_type(leaf.literals, field, zone):
-        match _fit_listed(literal, field, zone):
+    as_text = field.type.root not in STRING_ROOTS and _holds_text(leaf)
+    literals = _in_common_type(leaf.literals, field, zone)
+    for literal in literals:
+        match _fit_listed(literal, field, zone, as_text=as_text):
             case Nowhere.UNDECIDED:
-                return unknown(leaf, field)
+                return undecided(replace(leaf, literals=literals), field)
             case Exact(value):
                 values.append(value)
+                doubts |= set() if not as_text or _reads_back(literal, value, field) else {Doubt.MEANING}
             case Gap(nearest=value) if value is not None:
                 values.append(value)
                 doubts.add(Doubt.MEANING)
@@ -219,7 +223,7 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
     if values:
         tests.append(value_list(Operator.EQUAL, Operator.IN, field, values))
     found = disjunction(tests)
-    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
+    return conjunction([found, unproven(leaf, doubts)]) if doubts else found
 
 
 def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -230,16 +234,17 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
     places = [fit(literal, field, zone) for literal in literals]
     if Nowhere.NULL in places:
         return ALWAYS_FALSE
+    as_text = field.type.root not in STRING_ROOTS and _holds_text(leaf)
     values: list[Value] = []
     tests: list[BoundPredicate] = [BoundLeaf(Operator.IS_NOT_NULL, field)]
     doubts: set[Doubt] = set()
     for literal, place in zip(literals, places, strict=True):
         match place:
-            case Exact(value) if _reads_back(literal, value, field):
+            case Exact(value) if not as_text or _reads_back(literal, value, field):
                 values.append(value)
             case Gap(nearest=None):
                 pass
-            case Regions(doubt=None) if literal.kind is not LiteralKind.STRING:
+            case Regions(doubt=None) if not as_text:
                 tests.append(in_regions(Operator.NOT_EQUAL, field, place))
             case Regions(doubt=Doubt() as doubt):
                 doubts.add(doubt)
@@ -250,14 +255,24 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
     elif values:
         tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
     found = conjunction(tests)
-    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
+    rest = replace(leaf, literals=literals)
+    return conjunction([found, _rest(rest, field, places, doubts)]) if doubts else found
 
 
-def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
+def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collection[Doubt]) -> Unknown:
+    """What a list leaves open."""
+    return undecided(leaf, field) if Nowhere.UNDECIDED in places else unproven(leaf, doubts)
+
+
+def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None, *, as_text: bool) -> Place:
+    """The place of a literal of IN, which covers what equals it as text, where that may be compared."""
+    if not as_text:
+        return fit(literal, field, zone)
+    if field.type.root is TypeRoot.FLOAT and literal.kind in _NUMBER_KINDS:
+        return fit(replace(literal, kind=LiteralKind.STRING, value=str(literal.value)), field, zone)
     place = fit(literal, field, zone)
-    if field.type.root is not TypeRoot.TIMESTAMP_LTZ or literal.kind is not LiteralKind.STRING:
-        return place
-    return shown_twice(literal, zone) or place
+    is_time = field.type.root in TIME_ROOTS and place is not Nowhere.NULL
+    return shown_alike(literal, place, field.type, zone) if is_time else place
 
 
 def _in_common_type(
@@ -280,12 +295,18 @@ def _as_floating(literal: Literal, kind: LiteralKind) -> Literal:
     return replace(literal, kind=kind, value=number)
 
 
+def _holds_text(leaf: Leaf) -> bool:
+    """Whether some of Spark's modes compare a list as text, its other literals too."""
+    return any(literal.kind is LiteralKind.STRING for literal in leaf.literals)
+
+
 def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
-    """Whether a literal of NOT IN also equals its value where Spark compares the list as text."""
-    if literal.kind is not LiteralKind.STRING or field.type.root in STRING_ROOTS:
+    """Whether a literal also equals its value where Spark compares the list as text."""
+    if field.type.root is TypeRoot.DATE and literal.kind is LiteralKind.DATE:
         return True
-    written = to_json(value, field.type)
-    return field.type.root in _PLAIN_TEXT_ROOTS and literal.value == str(written).lower()
+    written = str(to_json(value, field.type)).lower()
+    shown = literal.value if isinstance(literal.value, str) else str(literal.value).lower()
+    return field.type.root in _PLAIN_TEXT_ROOTS and shown == written
 
 
 def _between(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -325,7 +346,7 @@ def _text_test(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredica
         case Exact(bytes(text)):
             return like_test(text, field) if operator is Operator.LIKE else _affix(operator, text, field)
         case _:
-            return unknown(leaf, field)
+            return undecided(leaf, field)
 
 
 def _affix(operator: Operator, text: bytes, field: DataField) -> BoundPredicate:

@@ -24,7 +24,7 @@ from typing import Final, NoReturn
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
 from app.predicates.binding.undecided_columns import HIDDEN_COLUMNS, ROW_ID, why_hidden, why_shown
-from app.predicates.sql.operands import read_names
+from app.predicates.sql.token_reader import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import DataField, TypeRoot
@@ -158,13 +158,30 @@ class Names:
             case _:
                 return None
 
+    def has(self, column: Column) -> bool:
+        """Whether a column is named, and not only a function without parentheses."""
+        return bool(self._readings(column))
+
     def doubt(self, column: Column) -> str | None:
-        """Why nothing is decided by the values of what is tested, where the caller should know."""
+        """Why nothing is decided by the values of what is tested; None where something may be."""
         readings = self._readings(column)
-        if readings:
-            return next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
-        hidden = self._hidden(column)
-        return None if hidden is None or self._is_row_id(column) else why_hidden(hidden)
+        shown = next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
+        if shown is not None:
+            return shown
+        if not readings:
+            hidden = self._hidden(column)
+            if hidden is None:
+                return f"{column} is a function of Spark, and no column of the table"
+            return None if self._is_row_id(column) else why_hidden(hidden)
+        if len(readings) > 1:
+            return f"{column} may be two things: begin it with an alias or the table's name"
+        field, nested = readings[0]
+        keys = nested if column.key is None else (*nested, column.key)
+        if not keys or (len(keys) == 1 and _map_key(field, keys[0]) is not None):
+            return None
+        return (
+            f"it is something within {field.name}, of which indexes know at most the keys of maps from text"
+        )
 
     def doubt_of(self, field: DataField) -> str | None:
         """Why nothing is decided by the values of a column; None if it may be."""

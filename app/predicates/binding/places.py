@@ -15,7 +15,7 @@ them, the comparison is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias, final
@@ -159,3 +159,11 @@ def overlap(one: Stretch, other: Stretch) -> bool:
     return (high is None or other_low is None or other_low < high) and (
         other_high is None or low is None or low < other_high
     )
+
+
+def clipped(one: Stretch, other: Stretch) -> Iterator[Stretch]:
+    """What two stretches have in common, if there is something."""
+    lows = [each for each in (one.low, other.low) if each is not None]
+    highs = [each for each in (one.high, other.high) if each is not None]
+    if not lows or not highs or max(lows) < min(highs):
+        yield Stretch(max(lows, default=None), min(highs, default=None))

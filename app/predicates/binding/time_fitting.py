@@ -34,7 +34,6 @@ either side. Where others may have other rules of a zone, it stands for every in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -46,6 +45,7 @@ from app.predicates.binding.places import (
     Place,
     Regions,
     Stretch,
+    clipped,
     either,
     in_steps,
     united,
@@ -95,21 +95,43 @@ def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
     return literal if instants is None else replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=instants)
 
 
-def shown_twice(literal: Literal, zone: SessionZone | None) -> Place | None:
-    """The place of a text among instants if clocks show it twice; None if they do not.
+def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
+    """The place of a literal that may be compared as text: of instants, text is the clock that they show.
 
-    In a list, some of Spark's modes compare the text of each instant, which is then that of both.
+    Args:
+        literal: the literal.
+        place: where it stands by its value.
+        data_type: of the column.
+        zone: the time zone of the caller's session; None if it is not known.
     """
-    read = cast_timestamp(str(literal.value)) if literal.kind is LiteralKind.STRING else None
-    if zone is None or read is None or read.zone is not None or not zone.is_certain(read.clock):
-        return None
-    shown = zone.to_instants(read.clock)
+    clock = _shown_clock(literal, zone)
+    if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
+        return place
+    if data_type.root is TypeRoot.TIMESTAMP:
+        has_more = data_type.precision > _SPARK_FRACTION_DIGITS
+        cut = Exact(clock - clock % NANOS_PER_MICRO)
+        return either(place, in_steps(cut, NANOS_PER_MICRO) if has_more else cut)
+    shown = zone.to_instants(clock)
     if len(shown) <= 1:
-        return None
+        return place
     # Of an instant's digits Spark shows the microseconds.
     micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
     equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
     return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
+
+
+def _shown_clock(literal: Literal, zone: SessionZone | None) -> int | None:
+    """The wall clock that a literal is as text; None for what is none, or names a zone."""
+    match literal.kind, literal.value:
+        case LiteralKind.STRING, str(text):
+            read = cast_timestamp(text)
+            return None if read is None or read.zone is not None else read.clock
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return clock
+        case LiteralKind.TIMESTAMP_LTZ, Instants(low=low, high=high) if low == high and zone is not None:
+            return zone.to_clock(low)
+        case _:
+            return None
 
 
 def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Literal:
@@ -213,10 +235,10 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
         last = number == len(nearby) - 1
         # A clock that is shown twice is the earlier instant, and one that never is goes by the offset before.
         end = None if last else shift.end + max(shift.offset, nearby[number + 1].offset)
-        shown = instant + shift.offset
-        less.extend(_clip(start, end, None, shown))
-        equal.extend(_clip(start, end, shown, shown + 1))
-        greater.extend(_clip(start, end, shown + 1, None))
+        nearest, shown = Stretch(start, end), instant + shift.offset
+        less.extend(clipped(nearest, Stretch(None, shown)))
+        equal.extend(clipped(nearest, Stretch(shown, shown + 1)))
+        greater.extend(clipped(nearest, Stretch(shown + 1, None)))
         start = end
     regions = Regions(tuple(united(less)), tuple(united(equal)), tuple(united(greater)))
     clock = zone.to_clock(instant)
@@ -261,11 +283,3 @@ def _open(low: int, high: int) -> Regions:
         (Stretch(low + 1, None),),
         Doubt.TIME_ZONE,
     )
-
-
-def _clip(start: int | None, end: int | None, low: int | None, high: int | None) -> Iterator[Stretch]:
-    """What the stretch from ``low`` to ``high`` has in common with the one from ``start`` to ``end``."""
-    lows = [each for each in (start, low) if each is not None]
-    highs = [each for each in (end, high) if each is not None]
-    if not lows or not highs or max(lows) < min(highs):
-        yield Stretch(max(lows, default=None), min(highs, default=None))

@@ -2,39 +2,55 @@
 
 ::
 
-    operand  = "(" operand ")" | column [ "[" string "]" ] | literal
+    operand  = "(" operand ")" | sum | call
+    sum      = product { ( "+" | "-" ) ( product | interval ) }
+    product  = bare { "*" bare }
+    bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
+    call     = ( DATE | TO_DATE | YEAR ) "(" column ")" | ( CAST | TRY_CAST ) "(" column AS DATE ")"
+    moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
+             | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
              | repeated | CONCAT "(" piece { "," piece } ")"
     piece    = string { string } | repeated
     repeated = REPEAT "(" string { string } "," number ")"
+
+What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NoReturn, TypeAlias
+from decimal import Decimal
+from typing import Final, TypeAlias
 
-from app.errors import FilterError
+from app.predicates.sql.arithmetic import added, integer_literal, is_int, multiplied, read_interval
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
     read_list,
-    read_name,
     read_number,
     read_string,
     typed_literal,
 )
-from app.predicates.sql.tokens import Token, TokenKind, tokenize
-from app.predicates.unbound import DEFAULT_LIMITS, Column, Literal, LiteralKind
+from app.predicates.sql.token_reader import OPERATORS, TokenReader
+from app.predicates.sql.tokens import Token, TokenKind
+from app.predicates.unbound import (
+    Call,
+    Column,
+    ColumnFunction,
+    Interval,
+    Literal,
+    LiteralKind,
+    Moment,
+)
 from app.types.session_zone import SessionZone
 
-Operand: TypeAlias = Column | Literal
+Operand: TypeAlias = Column | Literal | Call
 
-_NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 WORD_LITERALS: Final = {
     "TRUE": Literal(LiteralKind.BOOLEAN, value=True),
     "FALSE": Literal(LiteralKind.BOOLEAN, value=False),
@@ -43,117 +59,52 @@ WORD_LITERALS: Final = {
 """Literals that are one word, without their positions."""
 _PREFIXES: Final = frozenset({"(", "*", "~", "!"})
 """What an expression may begin with that is no operand."""
-_BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
-OPERATORS: Final = frozenset(
-    {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
-)
-"""Words that go on with an expression."""
 _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
 """Words that never begin an expression, unless they are names."""
-_NOT_FILTERED: Final = "; a filter is the condition alone: "
-_ADVICE: Final = {
-    "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
-    "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
-    "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
-    "HAVING": f"{_NOT_FILTERED}leave HAVING away",
-    "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
-}
-"""What to do, by the word that is out of place."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
+_SIGNS: Final = frozenset({"+", "-", "*"})
 _REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_REPEATED_CHARACTERS: Final = 1 << 20
 """Longer text is left undecided, so that a short filter cannot take much memory."""
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
+_COLUMN_FUNCTIONS: Final = {
+    "DATE": ColumnFunction.DATE,
+    "TO_DATE": ColumnFunction.DATE,
+    "YEAR": ColumnFunction.YEAR,
+}
+_NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
+_MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
+"""Functions of the clock, and whether they give a day; those above need no parentheses."""
+_DATE_MOVES: Final = {
+    "DATE_ADD": Interval(days=1),
+    "DATE_SUB": Interval(days=-1),
+    "ADD_MONTHS": Interval(months=1),
+}
+_FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
+"""What other databases have before the quotes of a string, and no release of Spark."""
 
 
-class OperandReader:
-    """A place among the tokens of a filter, from which operands are read to the right.
+class OperandReader(TokenReader):
+    """Reads operands to the right.
 
     Args:
         tokens: all of the filter, END as the last.
         zone: the time zone of the caller's session; None if it is not known.
 
     Attributes:
-        tokens: likewise.
-        at: which token is the next.
         literals: how many literals were read.
+        doubles_quotes: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
+            releases they end one string and begin the next.
+        met_doubled: two quotes in a row were read.
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
-        self.tokens = tokens
-        self.at = 0
+        super().__init__(tokens)
         self.literals = 0
+        self.doubles_quotes = False
+        self.met_doubled = False
         self._zone = zone
-        self._casting = False
-
-    @property
-    def next(self) -> Token:
-        """The next token."""
-        return self.tokens[self.at]
-
-    @property
-    def last(self) -> Token:
-        """The token before the next one."""
-        return self.tokens[self.at - 1]
-
-    def take(self, word: str) -> bool:
-        """Steps over a keyword or symbol if it is the next token."""
-        if self.tokens[self.at].word != word:
-            return False
-        self.at += 1
-        return True
-
-    def take_any(self, words: Container[str]) -> str | None:
-        """Steps over one of several keywords or symbols; tells which."""
-        word = self.tokens[self.at].word
-        if word not in words:
-            return None
-        self.at += 1
-        return word
-
-    def take_call(self, functions: Container[str]) -> str | None:
-        """Steps over the name of one of several functions and its parenthesis; tells which."""
-        word = self.tokens[self.at].word
-        if word not in functions or self.tokens[self.at + 1].word != "(":
-            return None
-        self.at += 2
-        return word
-
-    def refuse(self, expected: str) -> NoReturn:
-        """Says what should be the next token.
-
-        Raises:
-            FilterError: always.
-        """
-        found = repr(self.next.text[:50]) if self.next.text else "the end"
-        advice = _ADVICE.get(self.next.word, "")
-        raise FilterError(f"expected {expected}, found {found}{advice}", position=self.next.start)
-
-    def ends_test(self) -> bool:
-        """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
-        return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
-
-    def refuse_values(self, expected: str) -> None:
-        """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
-
-        Raises:
-            FilterError: a name or a literal is the next token.
-        """
-        goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
-        if not goes_on:
-            self.refuse(expected)
-
-    def names(self) -> tuple[str, ...]:
-        """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
-        found: list[str] = []
-        while self.tokens[self.at].kind in _NAMES:
-            token = self.tokens[self.at]
-            found.append(read_name(token.text) if token.kind is TokenKind.QUOTED else token.text)
-            self.at += 1
-            if self.tokens[self.at].word != "." or self.tokens[self.at + 1].kind not in _NAMES:
-                break
-            self.at += 1
-        return tuple(found)
+        self._in_call = False
 
     def operand(self) -> Operand | None:
         """Reads a column or a literal, however many parentheses it stands in; None if it is neither.
@@ -164,11 +115,70 @@ class OperandReader:
         opened = 0
         while self.take("("):
             opened += 1
-        found = self._bare_operand()
+        found = self._sum()
         closed = all(self.take(")") for _ in range(opened))
         if isinstance(found, Literal):
             self.literals += 1
         return found if closed else None
+
+    def _sum(self) -> Operand | None:
+        """An operand, or what literals add up to."""
+        start = self.at
+        first = self._product()
+        if not isinstance(first, Literal) or self.next.word not in ("+", "-"):
+            return first
+        total: Literal | int | None = self._whole(first, start)
+        while total is not None and (sign := self.take_any(("+", "-"))):
+            self.literals += 1
+            behind = self.at
+            other = self._interval() if self.next.word == "INTERVAL" else self._product()
+            right = self._whole(other, behind) if isinstance(other, Literal) else other
+            total = added(total, right, negative=sign == "-")
+        return integer_literal(total, first.position) if isinstance(total, int) else total
+
+    def _product(self) -> Operand | None:
+        start = self.at
+        first = self._bare_operand()
+        if not isinstance(first, Literal) or self.next.word != "*":
+            return first
+        total: Literal | int | None = self._whole(first, start)
+        while total is not None and self.take("*"):
+            self.literals += 1
+            behind = self.at
+            other = self._bare_operand()
+            total = multiplied(total, self._whole(other, behind)) if isinstance(other, Literal) else None
+        return integer_literal(total, first.position) if isinstance(total, int) else total
+
+    def _whole(self, literal: Literal, start: int) -> Literal | int:
+        """The number that plain INTs since the token ``start`` are; the literal where others stand there.
+
+        Other types of integers overflow earlier.
+        """
+        for token in self.tokens[start : self.at]:
+            is_number = token.kind is TokenKind.NUMBER and token.text.isdecimal()
+            if token.word not in _SIGNS and not (is_number and is_int(int(token.text))):
+                return literal
+        return int(literal.value) if isinstance(literal.value, Decimal) else literal
+
+    def _interval(self) -> Interval | None:
+        """``INTERVAL 3 DAYS``, ``INTERVAL '3' DAY`` or ``INTERVAL '3 days'``; None where it is another."""
+        self.at += 1
+        negative = False
+        while (sign := self.next.word) in ("+", "-"):
+            negative ^= sign == "-"
+            self.at += 1
+        token = self.next
+        if token.kind not in (TokenKind.STRING, TokenKind.NUMBER):
+            return None
+        self.at += 1
+        text = token.text if token.kind is TokenKind.NUMBER else token.text[1:-1]
+        count, _, unit = text.strip().partition(" ")
+        if not unit and self.next.kind is TokenKind.WORD:
+            unit = self.next.word
+            self.at += 1
+        # Of several units, or of one to another, the others follow.
+        goes_on = self.next.kind in (TokenKind.NUMBER, TokenKind.STRING) or self.next.word == "TO"
+        return None if goes_on else read_interval(count, unit, negative=negative)
 
     def listed(self) -> Sequence[Literal] | None:
         """Reads the values of a LIST token; None if it is another token."""
@@ -204,17 +214,68 @@ class OperandReader:
         if begins_case(self.tokens, self.at):
             return None
         if behind.kind is TokenKind.STRING:
+            if token.word in _FOREIGN_PREFIXES:
+                self.refuse("a string without a letter before its quotes")
             self.at += 1
             text = self._strings()
             return None if text is None else typed_literal(token.word, text, token.start, self._zone)
         if behind.word == "(":
-            is_cast = token.word in ("CAST", "TRY_CAST")
-            return self._cast() if is_cast else self._text(self._concat(), token)
+            return self._call(token)
         if token.word in WORD_LITERALS:
             self.at += 1
             return replace(WORD_LITERALS[token.word], position=token.start)
         is_interval = token.word == "INTERVAL" and behind.kind is TokenKind.NUMBER
+        if token.word in _NAMED_MOMENTS and behind.word in ("+", "-"):
+            return named_moment(self._column())
         return None if is_interval else self._column()
+
+    def _call(self, name: Token) -> Operand | None:
+        """A function that is read; functions within it have no operands of their own."""
+        if self._in_call and name.word not in _MOMENTS:
+            return None
+        if self.take_call(_MOMENTS):
+            moment = Literal(LiteralKind.MOMENT, Moment(_MOMENTS[name.word]), name.start)
+            return moment if self.take(")") else None
+        self._in_call = True
+        try:
+            if name.word in ("CAST", "TRY_CAST"):
+                return self._cast()
+            if self.take_call(_DATE_MOVES):
+                return self._moved_date(name)
+            if self.take_call(_COLUMN_FUNCTIONS):
+                return self._function(name)
+            return self._text(self._concat(), name)
+        finally:
+            self._in_call = False
+
+    def _function(self, name: Token) -> Operand | None:
+        """A function of a column, or the date of a literal."""
+        function = _COLUMN_FUNCTIONS[name.word]
+        found = None if self.next.word == ")" else self._bare_operand()
+        if not self.take(")"):
+            return None
+        if isinstance(found, Literal) and function is ColumnFunction.DATE:
+            return cast_literal(found, "DATE", (), name.start, self._zone)
+        return Call(function, found) if isinstance(found, Column) else None
+
+    def _moved_date(self, name: Token) -> Operand | None:
+        """``date_sub(date, days)`` and its kin."""
+        found = None if self.next.word == ")" else self._bare_operand()
+        if isinstance(found, Column):
+            found = named_moment(found)
+        if not isinstance(found, Literal) or not self.take(","):
+            return None
+        start = self.at
+        other = self._sum()
+        count = self._whole(other, start) if isinstance(other, Literal) else None
+        if not isinstance(count, int) or not self.take(")"):
+            return None
+        move = _DATE_MOVES[name.word]
+        by = Interval(move.months * count, move.days * count)
+        if isinstance(found.value, Moment) and not found.value.steps:
+            found = replace(found, value=replace(found.value, is_date=True))
+        moved = added(found, by, negative=False)
+        return None if isinstance(moved, int) else moved
 
     def _text(self, text: str | None, first: Token) -> Literal | None:
         return None if text is None else Literal(LiteralKind.STRING, text, first.start)
@@ -233,11 +294,13 @@ class OperandReader:
         return None if self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:
-        """Strings in a row are one; where they touch, Spark's versions disagree on what the quotes mean."""
+        """Strings in a row are one; what two quotes in a row are, :attr:`doubles_quotes` says."""
         parts: list[str] = []
         while (token := self.next).kind is TokenKind.STRING:
-            if parts and self.tokens[self.at - 1].end == token.start:
-                return None
+            quote, before = token.text[0], self.tokens[self.at - 1]
+            if parts and before.end == token.start and before.text[0] == quote:
+                self.met_doubled = True
+                parts += quote if self.doubles_quotes else ""
             parts.append(read_string(token.text, token.start))
             self.at += 1
         return "".join(parts)
@@ -277,22 +340,21 @@ class OperandReader:
             return None
         return negate(found) if negative else found
 
-    def _cast(self) -> Literal | None:
+    def _cast(self) -> Operand | None:
         start = self.next.start
-        if self._casting:
-            return None
-        self._casting = True
         self.at += 2
         found = self._bare_operand()
-        self._casting = False
-        if not isinstance(found, Literal) or not self.take("AS"):
+        if found is None or not self.take("AS"):
             return None
         type_name = self.next.word
         self.at += 1
         arguments = self._type_arguments()
         if arguments is None or not self.take(")"):
             return None
-        return cast_literal(found, type_name, arguments, start, self._zone)
+        if isinstance(found, Literal):
+            return cast_literal(found, type_name, arguments, start, self._zone)
+        is_date = type_name == "DATE" and not arguments
+        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
@@ -307,6 +369,16 @@ class OperandReader:
         return tuple(arguments)
 
 
+def named_moment(column: Column | None) -> Literal | None:
+    """``CURRENT_DATE`` and its kin without parentheses; None where a column of another name is meant."""
+    if column is None or len(column.parts) > 1 or column.key is not None:
+        return None
+    is_date = _NAMED_MOMENTS.get(column.parts[0].upper())
+    return (
+        None if is_date is None else Literal(LiteralKind.MOMENT, Moment(is_date, (), column), column.position)
+    )
+
+
 def begins_case(tokens: Sequence[Token], at: int) -> bool:
     """Whether a CASE expression begins at ``at``; CASE may also be a name."""
     if tokens[at].word != "CASE":
@@ -317,14 +389,3 @@ def begins_case(tokens: Sequence[Token], at: int) -> bool:
     if behind.kind is TokenKind.SYMBOL:
         return behind.word in ("+", "-", *_PREFIXES)
     return behind.kind is not TokenKind.END and behind.word not in _BEHIND_NAMES
-
-
-def read_names(text: str) -> tuple[str, ...]:
-    """The names of a text that is nothing but names with dots between them; empty if it is not.
-
-    Raises:
-        FilterError: a quoted name does not end.
-    """
-    reader = OperandReader(tokenize(text, DEFAULT_LIMITS), None)
-    names = reader.names()
-    return names if reader.next.kind is TokenKind.END else ()

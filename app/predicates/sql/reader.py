@@ -24,12 +24,15 @@ from functools import lru_cache
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.sql.operands import OPERATORS, OperandReader, begins_case
+from app.predicates.sql.operands import OperandReader, begins_case
+from app.predicates.sql.reasons import why_unread
 from app.predicates.sql.tests import read_test
+from app.predicates.sql.token_reader import OPERATORS
 from app.predicates.sql.tokens import LIST_ITEM, Token, TokenKind, tokenize
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
+    Either,
     FilterLimits,
     LiteralCount,
     Not,
@@ -53,6 +56,32 @@ _BEHIND_OPERANDS: Final = frozenset({*OPERATORS, "AND", "OR"}) - {"NOT"}
 """Words that go on with a test or a condition."""
 _BEFORE_VALUES: Final = frozenset({*OPERATORS, "AND", "OR", "FROM"})
 """Words behind which a value is wanted."""
+_BETWEEN_VALUES: Final = frozenset(
+    {
+        "=",
+        "==",
+        "<=>",
+        "<>",
+        "!=",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "!<",
+        "!>",
+        "&",
+        "|",
+        "^",
+        "/",
+        "%",
+        "||",
+        "<<",
+        ">>",
+    }
+)
+"""Operators that begin no value."""
+_BEFORE_MORE: Final = _BETWEEN_VALUES | {"+", "-", "~"}
+"""Operators behind which a value stands."""
 _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
 """Likewise; as names they end a condition well."""
 
@@ -201,7 +230,7 @@ class _Reader:
         start, literals = self._operands.at, self._operands.literals
         if self._operands.ends_test():
             self._operands.refuse("a condition")
-        found = read_test(self._operands, self._text)
+        found = self._either_reading(start)
         if found is not None and self._operands.ends_test():
             self._count.add(self._operands.literals - literals)
             return found
@@ -209,13 +238,28 @@ class _Reader:
             self._operands.refuse_values("AND, OR or the end")
         return self._unknown(start)
 
+    def _either_reading(self, start: int) -> Predicate | None:
+        """The test from ``start`` on, in either meaning that two quotes in a row have."""
+        self._operands.met_doubled = False
+        found = read_test(self._operands, self._text)
+        if found is None or not self._operands.met_doubled:
+            return found
+        self._operands.at, self._operands.doubles_quotes = start, True
+        other = read_test(self._operands, self._text)
+        self._operands.doubles_quotes = False
+        if other is None:
+            return None
+        return Either(
+            (found, other), shorten(self._text[self._tokens[start].start : self._operands.last.end])
+        )
+
     def _unknown(self, start: int) -> Unknown:
         """Steps over a condition that is none of the tests."""
         self._operands.at = start
         if self._operands.next.word == "(":
             self._operands.at = self._partner[start] + 1
             self._operands.refuse_values("a test such as = or IN, AND or OR")
-        betweens = 0
+        betweens, is_typed = 0, False
         while True:
             token = self._operands.next
             if self._operands.ends_test():
@@ -227,12 +271,49 @@ class _Reader:
                 betweens -= 1
             elif token.word == "BETWEEN":
                 betweens += 1
-            elif token.word == "~" and self._operands.at > start and not self._wants_value(self._operands.at):
-                self._operands.refuse("an operator of Spark, AND, OR or the end")
+            is_typed |= token.word == "::"
+            self._refuse_misspelled(start, is_typed=is_typed)
             self._operands.at = self._partner.get(self._operands.at, self._operands.at) + 1
         self._count.add(sum(map(_literals, self._tokens[start : self._operands.at])))
         first = self._tokens[start].start
-        return Unknown(shorten(self._text[first : self._operands.last.end]), (), first)
+        text = shorten(self._text[first : self._operands.last.end])
+        return Unknown(text, (), first, why_unread(self._tokens[start : self._operands.at]))
+
+    def _refuse_misspelled(self, start: int, *, is_typed: bool) -> None:
+        """Refuses what no release of Spark has at the next token, within a condition from ``start`` on.
+
+        Raises:
+            FilterError: it is no operator, or stands where a value, a list or a query is wanted.
+        """
+        at, operands = self._operands.at, self._operands
+        word, before = operands.next.word, operands.last.word
+        if word == "EXISTS" and self._lacks_query(at):
+            operands.at += 2
+            operands.refuse("a query, or an array and a function, in EXISTS")
+        if at == start:
+            return
+        if word == "=>" or (word == "~" and not self._wants_value(at)):
+            operands.refuse("an operator of Spark, AND, OR or the end")
+        # Types behind :: have signs of their own: ARRAY<INT>.
+        if word in _BETWEEN_VALUES and before in _BEFORE_MORE and not is_typed:
+            operands.refuse(f"a value behind {before!r}")
+        tested = at - 1 if before == "NOT" else at
+        is_list = word == "IN" and tested > start and not self._wants_value(tested)
+        if is_list and self._tokens[at + 1].word != "(":
+            operands.at += 1
+            operands.refuse("a list in parentheses behind IN")
+
+    def _lacks_query(self, at: int) -> bool:
+        """Whether EXISTS at ``at`` has a single value in its parentheses."""
+        first, last = at + 2, self._partner.get(at + 1)
+        if last is None or self._tokens[at + 1].word != "(" or self._tokens[first].word in (*_QUERIES, "("):
+            return False
+        inner = first
+        while inner < last:
+            if self._tokens[inner].word == ",":
+                return False
+            inner = self._partner.get(inner, inner) + 1
+        return True
 
 
 def _literals(token: Token) -> int:

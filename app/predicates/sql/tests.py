@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.like import read_pattern, write_pattern
 from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
-from app.predicates.sql.operands import WORD_LITERALS, Operand, OperandReader
+from app.predicates.sql.operands import WORD_LITERALS, Operand, OperandReader, named_moment
 from app.predicates.unbound import (
     And,
+    Call,
     Column,
     Constant,
     Flag,
@@ -72,8 +74,12 @@ _FUNCTIONS: Final = {
     "ISNULL": Operator.IS_NULL,
     "STARTSWITH": Operator.STARTS_WITH,
 }
-_UNFOLDED: Final = frozenset({LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ})
+_UNFOLDED: Final = frozenset(
+    {LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT}
+)
 """Kinds whose values Python does not compare as Spark does."""
+_TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
+_LITERALS_ALONE: Final = "it compares two literals, by rules of Spark that are not read here"
 _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 
 
@@ -141,8 +147,10 @@ class _TestReader:
         """The test up to the next token, for people."""
         return shorten(self._head + self._text[self._begin : self._operands.last.end])
 
-    def _undecided(self, *columns: Column) -> Unknown:
-        return Unknown(self._written(), columns, self._position)
+    def _undecided(self, reason: str, *operands: Operand) -> Unknown:
+        columns = [each.column if isinstance(each, Call) else each for each in operands]
+        named = tuple(each for each in columns if isinstance(each, Column))
+        return Unknown(self._written(), named, self._position, reason)
 
     def _call(self, test: Operator) -> Predicate | None:
         column = self._operands.operand()
@@ -159,24 +167,31 @@ class _TestReader:
     def _comparison(self, symbol: str, left: Operand, right: Operand) -> Predicate:
         comparison, null_safe = _COMPARISONS[symbol], symbol == _NULL_SAFE
         match left, right:
-            case Column() as column, Literal() as literal:
-                return self._leaf(comparison, column, literal, null_safe=null_safe)
-            case Literal() as literal, Column() as column:
+            case Column() | Call() as tested, Literal() as literal:
+                return self._leaf(comparison, tested, literal, null_safe=null_safe)
+            case Literal() as literal, Column() | Call() as tested:
                 mirrored = _MIRRORED.get(comparison, comparison)
-                return self._leaf(mirrored, column, literal, null_safe=null_safe)
+                return self._leaf(mirrored, tested, literal, null_safe=null_safe)
+            case tested, Column() as column if (moment := named_moment(column)) is not None:
+                return self._comparison(symbol, tested, moment)
+            case Column() as column, tested if (moment := named_moment(column)) is not None:
+                return self._comparison(symbol, moment, tested)
             case Literal(value=one), Literal(value=other) if one is None or other is None:
                 return Constant(one is other if null_safe else None)
             case Literal(kind=kind, value=one), Literal(value=other):
                 if kind is not right.kind or kind in _UNFOLDED:
-                    return self._undecided()
+                    return self._undecided(_LITERALS_ALONE)
                 return Constant(_ORDER[comparison](one, other))
             case _:
-                return self._undecided(*(each for each in (left, right) if isinstance(each, Column)))
+                return self._undecided(_TWO_COLUMNS, left, right)
 
-    def _leaf(self, test: Operator, column: Column, *literals: Literal, null_safe: bool = False) -> Leaf:
+    def _leaf(
+        self, test: Operator, tested: Column | Call, *literals: Literal, null_safe: bool = False
+    ) -> Leaf:
         if null_safe and literals[0].kind is LiteralKind.NULL:
-            return Leaf(Operator.IS_NULL, column, (), self._written())
-        return Leaf(test, column, literals, self._written(), null_safe=null_safe)
+            return self._leaf(Operator.IS_NULL, tested)
+        column, function = (tested, None) if isinstance(tested, Column) else (tested.column, tested.function)
+        return Leaf(test, column, literals, self._written(), null_safe=null_safe, function=function)
 
     def _is(self, left: Operand) -> Predicate | None:
         negated = self._take_not()
@@ -195,22 +210,24 @@ class _TestReader:
         return Not(found) if negated else found
 
     def _listed(self, left: Operand) -> Predicate | None:
-        if not isinstance(left, Column) or not self._operands.take("("):
+        if isinstance(left, Literal) or not self._operands.take("("):
             return None
         if self._operands.take(")"):
-            raise FilterError("IN takes one or more values", position=left.position)
+            column = left.column if isinstance(left, Call) else left
+            raise FilterError("IN takes one or more values", position=column.position)
         parts = self._list_parts()
         if parts is None or not self._operands.take(")"):
             return None
-        columns = [part for part in parts if isinstance(part, Column)]
+        columns = [part for part in parts if isinstance(part, Column | Call)]
         if columns:
-            return self._undecided(left, *columns)
-        literals = [part for part in parts if not isinstance(part, Column)]
-        return Leaf(Operator.IN, left, joined_literals(literals), self._written())
+            return self._undecided(_TWO_COLUMNS, left, *columns)
+        literals = [part for part in parts if not isinstance(part, Column | Call)]
+        leaf = self._leaf(Operator.IN, left)
+        return replace(leaf, literals=joined_literals(literals))
 
-    def _list_parts(self) -> list[Sequence[Literal] | Column] | None:
+    def _list_parts(self) -> list[Sequence[Literal] | Column | Call] | None:
         """What stands between commas; None where something is neither literal nor column."""
-        parts: list[Sequence[Literal] | Column] = []
+        parts: list[Sequence[Literal] | Column | Call] = []
         while True:
             part: Sequence[Literal] | Operand | None = self._operands.listed()
             if part is None:
@@ -230,7 +247,7 @@ class _TestReader:
         high = self._operands.operand()
         if high is None:
             return None
-        if isinstance(tested, Column) and isinstance(low, Literal) and isinstance(high, Literal):
+        if not isinstance(tested, Literal) and isinstance(low, Literal) and isinstance(high, Literal):
             return self._leaf(Operator.BETWEEN, tested, low, high)
         return And((self._comparison(">=", tested, low), self._comparison("<=", tested, high)))
 
@@ -253,9 +270,11 @@ class _TestReader:
         return self._leaf(Operator.LIKE, left, pattern)
 
 
-def _alone(operand: Operand, text: str) -> Predicate:
-    """An operand that is the whole test."""
+def _alone(operand: Operand, text: str) -> Predicate | None:
+    """An operand that is the whole test; None where only Spark knows whether it is a condition."""
     match operand:
+        case Call():
+            return None
         case Column():
             return Flag(operand)
         case Literal(kind=LiteralKind.BOOLEAN | LiteralKind.NULL, value=value):

@@ -236,12 +236,12 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: W
         (
             "upper(name) = 'B'",
             KeepReason.NOT_DECIDABLE,
-            ["nothing is left out for the condition at position 0,"],
+            ["nothing is left out for upper(name) = 'B' (at position 0): upper is a function"],
         ),
         (
             "number = 1 AND upper(name) = 'B'",
             KeepReason.MATCHED,
-            ["nothing is left out for the condition at position 15,"],
+            ["nothing is left out for upper(name) = 'B' (at position 15): upper is a function"],
         ),
         (
             "name = 20261102",

@@ -1,0 +1,83 @@
+"""Tests of a column by the day or the instant at which the query runs.
+
+Nobody here knows when that is to the reader, whose clock may be another, and who may have begun before he
+asks. All that is decided holds for any time from the day before the request to the day behind it, in UTC; the
+plan is the same all that day (:func:`day_of_request`), so that its pages go together.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import Final
+
+from app.predicates.unbound import Interval, Leaf, Literal, LiteralKind, Moment
+from app.types.civil_time import add_months
+from app.types.session_zone import Instants, SessionZone, clocks_of_instants
+from app.types.time_units import NANOS_PER_DAY, NANOS_PER_SECOND
+
+_MARGIN: Final = NANOS_PER_DAY
+_CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
+"""More than clocks go forward or back between two days."""
+_NAMES_THE_CLOCK: Final = re.compile(r"current_date|current_timestamp|curdate|\bnow\b", re.IGNORECASE)
+
+
+def today() -> int:
+    """Days since 1970-01-01, in UTC."""
+    return int(time.time()) * NANOS_PER_SECOND // NANOS_PER_DAY
+
+
+def day_of_request(written: object) -> int | None:
+    """The day that a filter's meaning depends on; None where it depends on none."""
+    return today() if isinstance(written, str) and _NAMES_THE_CLOCK.search(written) else None
+
+
+def moments(leaf: Leaf) -> list[Moment]:
+    """The moments among a leaf's literals."""
+    return [each.value for each in leaf.literals if isinstance(each.value, Moment)]
+
+
+def at_earliest(leaf: Leaf, zone: SessionZone | None, day: int) -> Leaf:
+    """The leaf with the least values that its moments may have.
+
+    Args:
+        leaf: the test.
+        zone: the time zone of the caller's session; None if it is not known.
+        day: of the request, in UTC.
+    """
+    return _resolved(leaf, zone, day, last=False)
+
+
+def at_latest(leaf: Leaf, zone: SessionZone | None, day: int) -> Leaf:
+    """The leaf with the greatest values that its moments may have."""
+    return _resolved(leaf, zone, day, last=True)
+
+
+def _resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
+    literals = tuple(
+        _literal(each, each.value, zone, day, last=last) if isinstance(each.value, Moment) else each
+        for each in leaf.literals
+    )
+    return replace(leaf, literals=literals)
+
+
+def _literal(literal: Literal, moment: Moment, zone: SessionZone | None, day: int, *, last: bool) -> Literal:
+    instant = (day + 1) * NANOS_PER_DAY + _MARGIN if last else day * NANOS_PER_DAY - _MARGIN
+    if moment.is_date:
+        first_clock, last_clock = clocks_of_instants(Instants(instant, instant), zone)
+        found = (last_clock if last else first_clock) // NANOS_PER_DAY
+        for step in moment.steps:
+            found = add_months(found, step.months) + step.days
+        return replace(literal, kind=LiteralKind.DATE, value=found)
+    for step in moment.steps:
+        instant = _moved(instant, step, last=last)
+    return replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=Instants(instant, instant))
+
+
+def _moved(instant: int, by: Interval, *, last: bool) -> int:
+    day, clock = divmod(instant, NANOS_PER_DAY)
+    moved = (add_months(day, by.months) + by.days) * NANOS_PER_DAY + clock + by.nanos
+    if by.months or by.days:
+        moved += _CALENDAR_MARGIN if last else -_CALENDAR_MARGIN
+    return moved

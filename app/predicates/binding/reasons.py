@@ -1,0 +1,122 @@
+"""Why a test of a column by literals is not decided, and what to write instead."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from app.predicates.binding.fitting import fit
+from app.predicates.binding.places import Nowhere
+from app.predicates.binding.time_fitting import TIME_ROOTS
+from app.predicates.model import Operator
+from app.predicates.unbound import ColumnFunction, Leaf, Literal, LiteralKind
+from app.types import DataField, DataType, TypeRoot
+from app.types.civil_time import date_text, epoch_days
+from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
+
+PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or without"
+TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
+LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"
+WITHOUT_OPPOSITE: Final = "the opposite of a test of text is not decided"
+
+_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
+_NUMBERS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
+_TIMES: Final = frozenset({LiteralKind.DATE, LiteralKind.TIMESTAMP_NTZ, LiteralKind.TIMESTAMP_LTZ})
+_EXACT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
+_TEXT_WITH_NUMBER: Final = (
+    "it compares text with a number, so that Spark casts every value of the column; write the number as "
+    "text, in quotes, if the column holds it so"
+)
+_SHORT_NUMBER: Final = 40
+_DATE_DIGITS: Final = 8
+
+
+def why_undecided(leaf: Leaf, field: DataField) -> str:
+    """Why a leaf is not decided of a field.
+
+    Args:
+        leaf: one test, of which a literal has no place among the values of the field.
+        field: what is tested.
+    """
+    root = field.type.root
+    if root in NESTED_ROOTS:
+        return f"{field.name} is {field.type}, of which indexes know NULL alone"
+    if leaf.operator in _TEXT_TESTS and root not in STRING_ROOTS:
+        return f"it tests text, and {field.name} is {field.type}, which Spark casts: compare it by =, < or >"
+    # Whether a literal has a place does not depend on the time zone.
+    unplaced = [each for each in leaf.literals if fit(each, field, None) is Nowhere.UNDECIDED]
+    literal = (unplaced or leaf.literals)[0]
+    return _why(literal, field) or _general(literal, field)
+
+
+def why_not_within(function: ColumnFunction, field: DataField) -> str:
+    """Why a test of a function of a field is not decided."""
+    return (
+        f"Spark computes the {function} of each value of {field.name}, which is {field.type}: compare the "
+        f"column itself"
+    )
+
+
+def _why(literal: Literal, field: DataField) -> str | None:
+    """Why one literal has no place among the values; None where it has none for no known reason."""
+    kind, root = literal.kind, field.type.root
+    match literal.value:
+        case float(number) if root in _EXACT_ROOTS:
+            return (
+                f"{number!r} is a {kind}, and Spark casts {field.name}, which is {field.type}, to "
+                f"compare it: write {_plain(number)}"
+            )
+        case Decimal() if root is TypeRoot.DECIMAL or root in INTEGER_BITS:
+            return f"the number has so many digits that Spark rounds {field.name}, or it, to compare them"
+        case Decimal() as number if root in TIME_ROOTS:
+            return (
+                f"Spark compares no number with {field.name}, which is {field.type}: write {_as_time(number)}"
+            )
+        case str(text) if root in TIME_ROOTS:
+            return _why_text(text, field.type)
+        case str(text) if root in _EXACT_ROOTS or root is TypeRoot.BOOLEAN:
+            return f"what number '{text:.40}' is depends on settings of Spark: write it without quotes"
+        case _ if root in STRING_ROOTS and kind in _NUMBERS:
+            return _TEXT_WITH_NUMBER
+        case _ if root in STRING_ROOTS and kind in (*_TIMES, LiteralKind.BOOLEAN):
+            return (
+                f"it compares text with a {kind}, so that Spark casts every value of the column; write it as "
+                f"text, in quotes, if the column holds it so"
+            )
+        case _:
+            return None
+
+
+def _why_text(text: str, data_type: DataType) -> str:
+    if ":" in text and text.lstrip().find(":") <= 2:  # noqa: PLR2004 - an hour's digits
+        return f"'{text:.40}' is a time of today: write its day as well"
+    return (
+        f"whether Spark minds the zone in '{text:.40}' depends on its release, and {data_type} has none: "
+        f"leave the zone away"
+    )
+
+
+def _general(literal: Literal, field: DataField) -> str:
+    if field.type.root is TypeRoot.TIME:
+        return f"{field.name} is {field.type}, of which SQL has no literals here: send the filter as JSON"
+    known = "X'..'" if field.type.root in BINARY_ROOTS else f"a literal of {field.type}"
+    return f"{field.name} is {field.type}, and the literal a {literal.kind}: write {known}"
+
+
+def _plain(number: float) -> str:
+    text = format(Decimal(repr(number)), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text if len(text) <= _SHORT_NUMBER else "it with all of its digits"
+
+
+def _as_time(number: Decimal) -> str:
+    """What a number was probably meant for."""
+    digits = str(number)
+    if len(digits) == _DATE_DIGITS and digits.isdecimal():
+        try:
+            day = epoch_days(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+        except ValueError:
+            pass
+        else:
+            return f"'{date_text(day)}'"
+    return "a date in quotes, such as '2025-08-01'"
