@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_ENTRIES: Final = 20_000
-_MOST_SHARE: Final = 0.5
 _HARMLESS: Final = re.compile(
     r"read\.batch-size|read\.native\.enabled|scan\.(manifest\.parallelism|native-plan\.enabled)|source\.split\..*"
 )
@@ -100,10 +99,9 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - p
     if hasattr(table, "_read_snapshot") or table.current_branch() != "main":
         raise PaimonIndexError("another version or branch is read")
     types = {field.name: str(field.type) for field in table.fields}
-    asked = to_json(predicate, types, table.partition_keys)
-    if asked is None:
+    if (asked := to_json(predicate, types, table.partition_keys)) is None:
         raise PaimonIndexError("no part of the predicate means the same to Spark")
-    return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
+    return {"filter": asked, "max_staleness_ms": 0, "most_share": 0.5}
 
 
 def _warehouse(client: Client, location: str) -> tuple[str, str]:
@@ -171,5 +169,5 @@ def _refuse(*_: object, **__: object) -> None:
 
 def _open(otherwise: Callable[..., Any], files: Mapping[str, bytes], path: str, *size: object) -> Any:  # noqa: ANN401
     """A stream of a file, some of which are in memory."""
-    content = files.get(path.rpartition("/")[2])
-    return otherwise(path, *size) if content is None else io.BytesIO(content)
+    name = path.rpartition("/")[2]
+    return io.BytesIO(files[name]) if name in files else otherwise(path, *size)
