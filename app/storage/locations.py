@@ -308,7 +308,8 @@ def normal_uri(location: str) -> str:
     """One spelling per place: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
 
     Raises:
-        PathNotAllowedError: the text is no URI or path, or has ``..``, ``.`` or empty segments.
+        PathNotAllowedError: the text is no URI or path, has ``..``, ``.`` or empty segments, or is
+            that of a file on another host.
     """
     found = _SCHEME.match(location)
     if found is None:
@@ -319,6 +320,12 @@ def normal_uri(location: str) -> str:
     rest = rest.removeprefix("//")
     if scheme == "file":
         rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+        if rest and not rest.startswith("/"):
+            # The engine leaves the host out, so that this would be another directory than the one it reads.
+            host = rest.partition("/")[0]
+            raise PathNotAllowedError(
+                f"{location!r} names a host, {host!r}: write file:///path, with three slashes", path=location
+            )
     path = rest.removeprefix("/").rstrip("/")
     if path:
         check_segments(path)

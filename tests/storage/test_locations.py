@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.errors import PathNotAllowedError
 from app.storage import Warehouse
-from app.storage.locations import Neighbours, Root, without_credentials
+from app.storage.locations import Neighbours, Root, normal_uri, without_credentials
 
 
 @given(
@@ -47,3 +47,16 @@ def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:
 )
 def test_no_password_is_told_and_no_part_of_the_place_is_lost(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+@pytest.mark.parametrize("url", ["file:/w/a", "file:///w/a/", "/w/a", "FILE:/w/a", "file://localhost/w/a"])
+def test_a_place_of_this_machine_has_one_spelling(url: str) -> None:
+    assert normal_uri(url) == "file:///w/a"
+
+
+def test_the_host_of_a_file_is_not_taken_for_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "orders").write_bytes(b"one")
+    warehouse = Warehouse("w", str(tmp_path))
+
+    with pytest.raises(PathNotAllowedError, match="with three slashes"):
+        warehouse.read(f"file:/{tmp_path}/orders")
