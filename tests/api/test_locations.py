@@ -180,6 +180,21 @@ def test_a_link_that_leads_out_of_the_warehouse_is_no_table(
     assert "leads out of its root" in answer.json()["detail"]
 
 
+def test_a_branch_is_no_table_at_its_directory(serve: Serve, golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = tmp_path / "lake" / "orders"
+    shutil.copytree(golden.table("versions"), table)
+    with serve(warehouses={"main": str(tmp_path)}) as client:
+        planned_branch = client.post(
+            f"{ELSEWHERE}/plan", json={"branch": "dev"}, params={"location": str(table)}
+        )
+        # What is known of the branch by now is not to be taken for a table of its own.
+        answer = client.post(f"{ELSEWHERE}/plan", json={}, params={"location": f"{table}/branch/branch-dev"})
+
+    assert planned_branch.status_code == 200
+    assert answer.status_code == 404
+    assert "lake/orders/branch/branch-dev is a branch of a table" in answer.json()["detail"]
+
+
 def test_a_misspelled_parameter_does_not_change_the_question(served: httpx.Client, root: Path) -> None:
     answer = served.post(f"{ELSEWHERE}/plan", json={}, params={"locaton": f"{root}/lake/orders"})
 
