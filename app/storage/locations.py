@@ -28,6 +28,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CREDENTIALS = re.compile(r"://[^/@:\s]*:[^/@\s]*@")
 _LONGEST_KEY = 1024
 """Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
+_LONGEST_PATH = 4095
+"""Bytes of the longest path on this machine; of a longer one, each part would be looked at for links."""
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 
 
@@ -102,8 +104,10 @@ class Root:
         return path
 
     def is_too_long(self, path: str) -> bool:
-        """Whether the filesystem's own path is longer than any in its object store."""
-        return len(path) * 4 > _LONGEST_KEY and not self.uri_is_local and _key_bytes(path) > _LONGEST_KEY
+        """Whether the filesystem's own path is longer than any that there can be."""
+        if len(path) * 4 <= _LONGEST_KEY:
+            return False
+        return _key_bytes(path) > (_LONGEST_PATH if self.uri_is_local else _LONGEST_KEY)
 
     def _check_links(self, relative: str, path: str) -> None:
         # Following every link from the top costs more than reading a small file, and there are hardly any.

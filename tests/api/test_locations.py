@@ -208,7 +208,7 @@ def test_a_misspelled_parameter_does_not_change_the_question(served: httpx.Clien
 def test_a_parameter_that_stands_twice_is_refused(
     served: httpx.Client, root: Path, method: str, about: str
 ) -> None:
-    names = [("location", f"{root}/lake/orders"), ("location", f"{root}/lake/2024/orders")]
+    names = {"location": [f"{root}/lake/orders", f"{root}/lake/2024/orders"]}
 
     answer = served.request(method, ELSEWHERE + about, json={} if method == "POST" else None, params=names)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import PathNotAllowedError
+from app.errors import FileMissingError, PathNotAllowedError
 from app.storage import Warehouse
 from app.storage.locations import Neighbours, Root, normal_uri, without_credentials
 
@@ -60,3 +60,12 @@ def test_the_host_of_a_file_is_not_taken_for_a_directory(tmp_path: Path) -> None
 
     with pytest.raises(PathNotAllowedError, match="with three slashes"):
         warehouse.read(f"file:/{tmp_path}/orders")
+
+
+def test_no_part_is_looked_at_of_a_path_that_is_longer_than_any(tmp_path: Path) -> None:
+    warehouse = Warehouse("w", str(tmp_path))
+    for name in ("a/" * 25_000 + "a", "ä" * 3_000):
+        with pytest.raises(FileMissingError, match="its name is too long"):
+            warehouse.read(name)
+    with pytest.raises(FileMissingError, match="there is no file"):
+        warehouse.read("/".join(["a" * 200] * 10))
