@@ -5,6 +5,7 @@ external table. The names of the path are then what the caller calls it. Where i
 and who may: it lies below the root of the warehouse that the path names, whose rights hold.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
@@ -35,9 +36,14 @@ async def _table(
     caller: Asking,
     location: Annotated[str | None, Query(description=LOCATION)] = None,
 ) -> TableRef:
+    counted = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counted.items():
+        # One of them would decide, and another the caller or a proxy may have looked at.
+        if count > 1:
+            raise RequestError(f"the parameter {name[:50]!r} stands {count} times: send it once")
     if request.method == "POST":
         # Queries of GET have a model each; here one word would be another table's answer.
-        for name in request.query_params.keys() - {"location"}:
+        for name in counted.keys() - {"location"}:
             known = hint(name, ["location"], what="parameters")
             raise RequestError(f"there is no parameter {name[:50]!r}{known}")
     if location is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 from app.cli.output import print_line
@@ -22,24 +23,30 @@ def show_banner(settings: Settings, service: IndexService) -> None:
 
     Nothing where standard output is no terminal.
     """
-    if not sys.stdout.isatty():
-        return
+    if sys.stdout.isatty():
+        # Terminal and storage may be slow or gone, and the service answers meanwhile.
+        threading.Thread(target=_show, args=(settings, service), name="banner", daemon=True).start()
+
+
+def explorer_place(settings: Settings) -> str:
+    """Where somebody on this machine finds the explorer."""
+    if not settings.port:
+        return "/ui at the address that the line below names"
     scheme = "http" if settings.tls_certificate is None else "https"
-    host = "localhost" if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.host  # noqa: S104 - compared
-    if settings.port:
-        print_line(f"Explorer: {scheme}://{host}:{settings.port}/ui (Ctrl-C ends the service)")
-    else:
-        print_line("Explorer: /ui at the address that the line below names (Ctrl-C ends the service)")
-    # Storage may be slow, and the service answers meanwhile.
-    threading.Thread(target=_show_warehouses, args=(service,), name="banner", daemon=True).start()
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - compared
+        host = "localhost"
+    return f"{scheme}://{host}:{settings.port}/ui"
 
 
-def _show_warehouses(service: IndexService) -> None:
-    for name, warehouse in service.warehouses.items():
-        try:
-            with time_limit(_SECONDS):
-                databases = service.databases(name)
-            found = f"databases {listed(databases)}" if databases else "no database yet"
-        except PaimonIndexError as error:
-            found = str(error)
-        print_line(f"Warehouse {name} at {warehouse.public_url}: {found}")
+def _show(settings: Settings, service: IndexService) -> None:
+    with suppress(OSError):
+        print_line(f"Explorer: {explorer_place(settings)} (Ctrl-C ends the service)")
+        for name, warehouse in service.warehouses.items():
+            try:
+                with time_limit(_SECONDS):
+                    databases = service.databases(name)
+                found = f"databases {listed(databases)}" if databases else "no database yet"
+            except PaimonIndexError as error:
+                found = str(error)
+            print_line(f"Warehouse {name} at {warehouse.public_url}: {found}")

@@ -28,6 +28,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CREDENTIALS = re.compile(r"://[^/@:\s]*:[^/@\s]*@")
 _LONGEST_KEY = 1024
 """Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
+_LONGEST_PATH = 4095
+"""Bytes of the longest path on this machine; of a longer one, each part would be looked at for links."""
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 
 
@@ -102,8 +104,10 @@ class Root:
         return path
 
     def is_too_long(self, path: str) -> bool:
-        """Whether the filesystem's own path is longer than any in its object store."""
-        return len(path) * 4 > _LONGEST_KEY and not self.uri_is_local and _key_bytes(path) > _LONGEST_KEY
+        """Whether the filesystem's own path is longer than any that there can be."""
+        if len(path) * 4 <= _LONGEST_KEY:
+            return False
+        return _key_bytes(path) > (_LONGEST_PATH if self.uri_is_local else _LONGEST_KEY)
 
     def _check_links(self, relative: str, path: str) -> None:
         # Following every link from the top costs more than reading a small file, and there are hardly any.
@@ -308,7 +312,8 @@ def normal_uri(location: str) -> str:
     """One spelling per place: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
 
     Raises:
-        PathNotAllowedError: the text is no URI or path, or has ``..``, ``.`` or empty segments.
+        PathNotAllowedError: the text is no URI or path, has ``..``, ``.`` or empty segments, or is
+            that of a file on another host.
     """
     found = _SCHEME.match(location)
     if found is None:
@@ -319,6 +324,12 @@ def normal_uri(location: str) -> str:
     rest = rest.removeprefix("//")
     if scheme == "file":
         rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+        if rest and not rest.startswith("/"):
+            # The engine leaves the host out, so that this would be another directory than the one it reads.
+            host = rest.partition("/")[0]
+            raise PathNotAllowedError(
+                f"{location!r} names a host, {host!r}: write file:///path, with three slashes", path=location
+            )
     path = rest.removeprefix("/").rstrip("/")
     if path:
         check_segments(path)

@@ -351,19 +351,22 @@ class Warehouse:
             NotFoundError: it does not lie below the warehouse's root.
             RequestError: it is no URL, or has ``..``, ``.`` or empty segments.
         """
+        # Who reads a place, and by which password, does not tell it from others.
+        place = without_credentials(location)
+        if place.startswith("/"):
+            place = f"file://{place}"
+        elif not is_absolute_uri(place):
+            raise RequestError(f"location: {place!r} is no URL: expected one such as s3://bucket/table")
         try:
-            if not location.startswith("/") and not is_absolute_uri(location):
-                raise RequestError(
-                    f"location: {location!r} is no URL: expected one such as s3://bucket/table"
-                )
-            uri = normal_uri(location)
+            uri = normal_uri(place)
+            roots = (without_credentials(self.url), f"{normal_uri(self.public_url)}/")
         except PathNotAllowedError as error:
             raise RequestError(f"location: {error}") from error
-        for root in (self.url, f"{normal_uri(self.public_url)}/"):
+        for root in roots:
             if uri.startswith(root) and uri != root:
                 return uri.removeprefix(root)
         raise NotFoundError(
-            f"{location} does not lie below warehouse {self.name!r} at {self.public_url}: name the warehouse "
+            f"{place} does not lie below warehouse {self.name!r} at {self.public_url}: name the warehouse "
             f"that it lies below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
         )
 

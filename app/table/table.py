@@ -11,6 +11,7 @@ A file with an external path lies exactly there, and its extra files beside it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class TablePaths:
 
 
 MAIN_BRANCH = "main"
+_IS_BRANCH = re.compile(r"/branch/branch-[^/]+$")
 _MOST_NAMED = 12
 """Tables that are named where another one is not there."""
 
@@ -361,11 +363,16 @@ class Catalog:
             directory: where it lies, if not where its name puts it.
 
         Raises:
-            NotFoundError: no table can have such a name.
+            NotFoundError: no table can have such a name, or lie there.
         """
         named = self._directory(database)
         if not is_name(name):
             raise NotFoundError(f"there is no table {database}.{name}")
+        if directory and _IS_BRANCH.search(directory):
+            # It looks like a table, but its manifests and files lie in the table that it is a branch of.
+            raise NotFoundError(
+                f"{directory} is a branch of a table: give the location of that table, and name the branch"
+            )
         return Table(self._reader, database, name, directory or f"{named}/{name}")
 
     def _directory(self, database: str) -> str:

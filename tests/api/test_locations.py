@@ -139,9 +139,17 @@ def test_plans_count_for_the_place(served: httpx.Client, root: Path) -> None:
         ("lake/orders", 400, "'lake/orders' is no URL"),
         ("", 400, "'' is no URL"),
         ("s3://bucket/lakes/lake/\x00orders", 400, "location: "),
+        ("s3://reader:pix_SECRET@other/lakes/orders", 404, "s3://other/lakes/orders does not lie below"),
+        ("{root}/lake/orders\n", 400, "location: control characters"),
+        ("{root}/lake/../lake/orders", 400, "without empty segments, '.' and '..'"),
+        ("{root}//lake/orders", 400, "without empty segments"),
+        ("/{root}/lake/orders", 400, "without empty segments"),
+        ("file:/{root}/lake/orders", 400, "write file:///path, with three slashes"),
     ],
 )
-def test_other_places_are_refused(served: httpx.Client, location: str, status: int, says: str) -> None:
+def test_other_places_are_refused(
+    served: httpx.Client, root: Path, location: str, status: int, says: str
+) -> None:
     for method, about in (
         ("POST", "/plan"),
         ("POST", "/pruned-snapshot"),
@@ -152,11 +160,12 @@ def test_other_places_are_refused(served: httpx.Client, location: str, status: i
             method,
             ELSEWHERE + about,
             json={} if method == "POST" else None,
-            params={"location": location},
+            params={"location": location.replace("{root}", str(root))},
         )
 
         assert (answer.status_code, answer.json()["detail"]) == (status, answer.json()["detail"])
         assert says in answer.json()["detail"]
+        assert "SECRET" not in answer.text
 
 
 def test_a_link_that_leads_out_of_the_warehouse_is_no_table(
@@ -171,6 +180,21 @@ def test_a_link_that_leads_out_of_the_warehouse_is_no_table(
     assert "leads out of its root" in answer.json()["detail"]
 
 
+def test_a_branch_is_no_table_at_its_directory(serve: Serve, golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = tmp_path / "lake" / "orders"
+    shutil.copytree(golden.table("versions"), table)
+    with serve(warehouses={"main": str(tmp_path)}) as client:
+        planned_branch = client.post(
+            f"{ELSEWHERE}/plan", json={"branch": "dev"}, params={"location": str(table)}
+        )
+        # What is known of the branch by now is not to be taken for a table of its own.
+        answer = client.post(f"{ELSEWHERE}/plan", json={}, params={"location": f"{table}/branch/branch-dev"})
+
+    assert planned_branch.status_code == 200
+    assert answer.status_code == 404
+    assert "lake/orders/branch/branch-dev is a branch of a table" in answer.json()["detail"]
+
+
 def test_a_misspelled_parameter_does_not_change_the_question(served: httpx.Client, root: Path) -> None:
     answer = served.post(f"{ELSEWHERE}/plan", json={}, params={"locaton": f"{root}/lake/orders"})
 
@@ -178,6 +202,24 @@ def test_a_misspelled_parameter_does_not_change_the_question(served: httpx.Clien
     assert answer.json()["detail"] == (
         "there is no parameter 'locaton': did you mean 'location'? Parameters: location"
     )
+
+
+@pytest.mark.parametrize(("method", "about"), [("POST", "/plan"), ("GET", ""), ("GET", "/snapshots")])
+def test_a_parameter_that_stands_twice_is_refused(
+    served: httpx.Client, root: Path, method: str, about: str
+) -> None:
+    names = {"location": [f"{root}/lake/orders", f"{root}/lake/2024/orders"]}
+
+    answer = served.request(method, ELSEWHERE + about, json={} if method == "POST" else None, params=names)
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "the parameter 'location' stands 2 times: send it once"
+
+
+def test_a_password_in_a_url_does_not_tell_places_apart(served: httpx.Client, root: Path) -> None:
+    with_password = planned(served, ELSEWHERE, location="s3://reader:pix_SECRET@bucket/lakes/lake/orders")
+
+    assert with_password == planned(served, ELSEWHERE, location=f"{root}/lake/orders")
 
 
 def test_rights_are_those_of_the_place(serve: Serve, root: Path, tmp_path: Path) -> None:

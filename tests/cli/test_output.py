@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from app.cli.output import print_line, print_table, printable
@@ -33,3 +36,15 @@ def test_tables_and_lines_are_printable(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert printed.count("x1b[31m") == 2
+
+
+def test_a_terminal_without_a_character_is_given_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+
+    print_line("databases größe, 日本")
+    print_table(("name",), [("größe",)])
+
+    assert written.getvalue().decode().split() == [
+        "databases", "gr\\xf6\\xdfe,", "\\u65e5\\u672c", "name", "gr\\xf6\\xdfe"
+    ]  # fmt: skip

@@ -120,6 +120,20 @@ def test_a_word_becomes_one_of_the_columns_which_show_a_value(page: Page) -> Non
     assert page.run("return document.getElementById('filter').value") == "fee > 5 AND grade"
 
 
+@pytest.mark.parametrize(
+    ("column", "written"), [("null", "`null`"), ("nullable", "nullable"), ("n`x", "`n``x`")]
+)
+def test_a_column_that_is_a_word_of_conditions_is_quoted(page: Page, column: str, written: str) -> None:
+    page.open(SESSIONS)
+    page.until("return document.querySelectorAll('#hints button').length === 2")
+    page.run("explorer.hints.columns = [{ name: arguments[0], type: 'INT' }]", column)
+
+    page.type("#filter", "n")
+    page.driver.find_element(By.CSS_SELECTOR, "#hints button").click()
+
+    assert page.run("return document.getElementById('filter').value") == written
+
+
 def test_warnings_stand_between_the_filter_and_the_picture_and_undecided_files_apart(page: Page) -> None:
     page.size(390, 844, is_phone=True)
     page.open(SESSIONS, filter="abs(grade) = 5")

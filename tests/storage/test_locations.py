@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import PathNotAllowedError
+from app.errors import FileMissingError, PathNotAllowedError
 from app.storage import Warehouse
-from app.storage.locations import Neighbours, Root, without_credentials
+from app.storage.locations import Neighbours, Root, normal_uri, without_credentials
 
 
 @given(
@@ -47,3 +47,25 @@ def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:
 )
 def test_no_password_is_told_and_no_part_of_the_place_is_lost(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+@pytest.mark.parametrize("url", ["file:/w/a", "file:///w/a/", "/w/a", "FILE:/w/a", "file://localhost/w/a"])
+def test_a_place_of_this_machine_has_one_spelling(url: str) -> None:
+    assert normal_uri(url) == "file:///w/a"
+
+
+def test_the_host_of_a_file_is_not_taken_for_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "orders").write_bytes(b"one")
+    warehouse = Warehouse("w", str(tmp_path))
+
+    with pytest.raises(PathNotAllowedError, match="with three slashes"):
+        warehouse.read(f"file:/{tmp_path}/orders")
+
+
+def test_no_part_is_looked_at_of_a_path_that_is_longer_than_any(tmp_path: Path) -> None:
+    warehouse = Warehouse("w", str(tmp_path))
+    for name in ("a/" * 25_000 + "a", "ä" * 3_000):
+        with pytest.raises(FileMissingError, match="its name is too long"):
+            warehouse.read(name)
+    with pytest.raises(FileMissingError, match="there is no file"):
+        warehouse.read("/".join(["a" * 200] * 10))

@@ -248,7 +248,7 @@ function listen() {
 }
 
 /** For tests and measurements. */
-globalThis.explorer = { picture, DECISIONS, shown: 0, get plan() { return plan; } };
+globalThis.explorer = { picture, hints, DECISIONS, shown: 0, get plan() { return plan; } };
 
 listen();
 again();
