@@ -366,7 +366,7 @@ class Warehouse:
             if uri.startswith(root) and uri != root:
                 return uri.removeprefix(root)
         raise NotFoundError(
-            f"{place:.300} does not lie below warehouse {self.name!r} at {self.public_url}: name the warehouse "
+            f"{place:.300} does not lie below warehouse {self.name!r} at {self.public_url}: name the one "
             f"that it lies below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
         )
 
