@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees first of ``serve``: where the explorer is, and what is served."""
+"""What somebody sees first of ``serve`` and ``demo``: where the explorer is, and what is served."""
 
 from __future__ import annotations
 
@@ -24,14 +24,19 @@ def show_banner(settings: Settings, service: IndexService) -> None:
     """
     if not sys.stdout.isatty():
         return
-    scheme = "http" if settings.tls_certificate is None else "https"
-    host = "localhost" if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.host  # noqa: S104 - compared
     if settings.port:
-        print_line(f"Explorer: {scheme}://{host}:{settings.port}/ui (Ctrl-C ends the service)")
+        print_line(f"Explorer: {address_of(settings)}/ui (Ctrl-C ends the service)")
     else:
         print_line("Explorer: /ui at the address that the line below names (Ctrl-C ends the service)")
     # Storage may be slow, and the service answers meanwhile.
     threading.Thread(target=_show_warehouses, args=(service,), name="banner", daemon=True).start()
+
+
+def address_of(settings: Settings) -> str:
+    """The service's URL, as this machine reaches it."""
+    scheme = "http" if settings.tls_certificate is None else "https"
+    host = "localhost" if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.host  # noqa: S104 - compared
+    return f"{scheme}://{host}:{settings.port}"
 
 
 def _show_warehouses(service: IndexService) -> None:
