@@ -14,7 +14,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
+.PHONY: help env hashes release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,14 @@ release: $(RELEASE_STAMP) ## what a release has, of HEAD, in dist/ (Maven)
 release-check: $(RELEASE_STAMP) ## builds a release twice, and uses it without the clone
 	$(BIN)/python container/release.py --check $(if $(HOME_URL),--home $(HOME_URL))
 	$(if $(wildcard $(HELM)),HELM=$(HELM)) $(BIN)/python container/release_check.py
+
+# Of every version of constraints.txt that the image may install, whatever the storage and the release of Python; and of
+# what installs it. No image is one of Windows, which alone needs colorama.
+hashes: $(RELEASE_STAMP) ## writes container/hashes.txt
+	@{ echo '# Written by `make hashes`: what the image installs, by the versions of constraints.txt.'; \
+	  printf 'hatchling\npip\n' | $(BIN)/uv pip compile pyproject.toml - $(foreach extra,s3 gcs azure oss hdfs otel,--extra $(extra)) \
+	  --quiet --constraints constraints.txt --universal --python-version 3.11 --generate-hashes --no-emit-package colorama \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links; } > container/hashes.txt
 
 $(RELEASE_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,release]'

@@ -5,7 +5,8 @@
 what is there then: the service and what it depends on must be there, all of it pinned, nothing else, and no
 tests. Then it starts the service from a directory that it may not write to, as a user without privileges,
 with settings from the environment alone. The service must plan a table of the sample warehouse, pass the
-image's health check, write nowhere but to its cache directory, and end when it is told to.
+image's health check, write nowhere but to its cache directory, and end when it is told to. So must the
+command ``demo``, with the samples of the wheel and no settings but the image's.
 
 ``make image`` builds the image, and checks the same of its root file system, mounted read-only, with the
 command, user and environment of the image: ``--root DIR --config FILE``, see ``container/image.sh``.
@@ -261,23 +262,26 @@ def needed_of(found: Mapping[NormalizedName, Distribution], extras: str, *, pyth
 
 
 def check_service(started: Started) -> None:
-    """Starts the service, asks it, and ends it."""
-    warehouse, unwritable = started.work / "warehouse", started.work / "unwritable"
+    """Starts the service, and then the demonstration; asks and ends each."""
+    warehouse = started.work / "warehouse"
     shutil.copytree(WAREHOUSE, warehouse)
-    unwritable.mkdir(mode=0o555)
+    (started.work / "unwritable").mkdir(mode=0o555)
+    warehouses = json.dumps({"main": f"file://{started.seen(warehouse)}"})
+    check_command(started, started.serve, {"PAIMON_INDEX_AUTH": "off", "PAIMON_INDEX_WAREHOUSES": warehouses})
+    check_command(started, (started.serve[0], "demo"), {})
+
+
+def check_command(started: Started, serve: tuple[str, ...], variables: Mapping[str, str]) -> None:
+    """Starts a command that serves the sample tables, asks it, and ends it."""
+    unwritable = started.work / "unwritable"
     port = free_port()
-    environment = {
-        **started.environment,
-        "PAIMON_INDEX_PORT": str(port),
-        "PAIMON_INDEX_AUTH": "off",
-        "PAIMON_INDEX_WAREHOUSES": json.dumps({"main": f"file://{started.seen(warehouse)}"}),
-    }
+    environment = {**started.environment, "PAIMON_INDEX_PORT": str(port), **variables}
 
     def start(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*started.prefix, *command], cwd=unwritable, env=environment)  # noqa: S603 - ours
 
     before = changes(started.work, started.cache)
-    service = start(started.serve)
+    service = start(serve)
     try:
         wait_until_ready(service, f"http://127.0.0.1:{port}/health/ready")
         user_id = Path(f"/proc/{service.pid}").stat().st_uid
@@ -300,7 +304,7 @@ def check_service(started: Started) -> None:
         raise CheckError("the health check passes after the service has ended")
     if changes(started.work, started.cache) != before:
         raise CheckError("the service wrote outside of its cache directory")
-    print(f"user {user_id}: planned a table, passed the health check, wrote to the cache alone, ended with 0")
+    print(f"{serve[-1]}, user {user_id}: a plan, the health check, writes to the cache alone, an end with 0")
 
 
 def check_explorer(url: str) -> None:

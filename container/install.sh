@@ -19,20 +19,26 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The pins hold for the build backend, too; the first name is that of pip before 25.3.
-export PIP_CONSTRAINT="$source/constraints.txt"
-export PIP_BUILD_CONSTRAINT="$source/constraints.txt"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_ROOT_USER_ACTION=ignore
 
+# All that is installed has a hash in this file; an older pip does not take hashes of what is not named to it.
+hashes="$source/container/hashes.txt"
+sed -n '/^pip==/,/[^\\]$/p' "$hashes" >"$work/pip.txt"
 "$tools_python" -m venv "$work/tools"
 pip="$work/tools/bin/python -m pip"
+$pip install --quiet --require-hashes --requirement "$work/pip.txt"
+$pip install --quiet --require-hashes --constraint "$hashes" hatchling
 
-$pip wheel --quiet --no-deps --wheel-dir "$work/wheel" "$source"
+$pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheel" "$source"
 wheel=$(ls "$work"/wheel/paimon_index-*.whl)
+hash=$("$tools_python" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$wheel")
 
+# What only has a source distribution is built in an environment of its own, by these versions and without hashes.
+export PIP_BUILD_CONSTRAINT="$source/constraints.txt"
 "$python" -m venv --without-pip "$target"
-$pip --python "$target/bin/python" install --quiet --no-compile "${wheel}${extras:+[$extras]}"
+$pip --python "$target/bin/python" install --quiet --no-compile --require-hashes --constraint "$hashes" \
+  "paimon-index${extras:+[$extras]} @ file://$wheel#sha256=$hash"
 
 # Tests and C headers of dependencies, which nothing imports.
 site=$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

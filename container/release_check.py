@@ -4,7 +4,8 @@
 ``make release-check`` runs it on what ``make release`` wrote to ``dist``. It uses these files, public names
 and nothing of the clone, which the superuser's run cannot even see. It compares the checksums; installs
 service and client, each in an environment with nothing else, with the versions of ``constraints.txt``;
-serves the sample warehouse and asks for a plan; runs the examples of docs/library.md and client/README.md.
+starts ``paimon-index demo`` and pastes its lines; serves the sample warehouse and asks for a plan; runs the
+examples of docs/library.md and client/README.md.
 Where Java is, it runs the example of README.md that reads a table in Spark, a Spark job of the source
 distribution, and a query of the engine through the jar. Where helm is (``HELM`` names it), it renders the
 chart.
@@ -17,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -120,6 +122,7 @@ def check(work: Path) -> None:
     with create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     command = of_service.with_name("paimon-index")
+    check_demo(work, command, url)
     serve = [str(command), "serve", "--warehouse", f"main={warehouse}", "--port", url.rpartition(":")[2]]
     with subprocess.Popen(serve, env=bare(), cwd=work) as served:  # noqa: S603 - ours
         try:
@@ -135,6 +138,26 @@ def check(work: Path) -> None:
         finally:
             served.terminate()
     check_chart(work, one(dist, "paimon-index-*.tgz"))
+
+
+def check_demo(work: Path, command: Path, url: str) -> None:
+    """The sample tables of the wheel, and the lines to paste."""
+    demo = [str(command), "demo", "--port", url.rpartition(":")[2]]
+    output = work / "demo.txt"
+    with (
+        output.open("wb") as written,
+        subprocess.Popen(demo, env=bare(), cwd=work, stdout=written) as served,  # noqa: S603 - ours
+    ):
+        try:
+            wait_until_ready(served, url)
+            lines = [shlex.split(line) for line in output.read_text().splitlines() if "curl" in line]
+            for _, _, place, _, body in lines:
+                urllib.request.urlopen(place, body.encode(), timeout=60).close()  # noqa: S310 - ours
+        finally:
+            served.terminate()
+    if not lines:
+        raise SystemExit("FAILED: paimon-index demo shows no line to paste")
+    print(f"{len(lines)} lines of paimon-index demo were answered")
 
 
 def check_java(work: Path, pages: Path, url: str) -> None:

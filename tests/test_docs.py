@@ -151,7 +151,7 @@ def test_no_text_installs_a_package_that_no_registry_has() -> None:
         ("container", ("py", "sh")),
         ("demo", ("py",)),
         ("docs", ("md",)),
-        ("examples", ("md", "py", "sh", "sql")),
+        ("examples", ("ipynb", "md", "py", "sh", "sql")),
         ("helm", ("md", "yaml", "txt")),
     ):
         pages += [page for suffix in suffixes for page in (root / directory).rglob(f"*.{suffix}")]

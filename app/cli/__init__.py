@@ -34,6 +34,7 @@ _COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
 _COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
 _COMMANDS: Final = {
     "serve": _Command("serve", "Serve HTTP."),
+    "demo": _Command("demo", "Serve sample tables and nothing else, to try the explorer and the API."),
     "doctor": _Command(
         "doctor", "Check settings, memory, clock, disk cache and warehouses, and say what to do."
     ),

@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees first of ``serve``: where the explorer is, and what is served."""
+"""What somebody sees first of ``serve`` and ``demo``: where the explorer is, and what is served."""
 
 from __future__ import annotations
 
@@ -32,11 +32,16 @@ def explorer_place(settings: Settings) -> str:
     """Where somebody on this machine finds the explorer."""
     if not settings.port:
         return "/ui at the address that the line below names"
+    return f"{address_of(settings)}/ui"
+
+
+def address_of(settings: Settings) -> str:
+    """The service's URL, as this machine reaches it."""
     scheme = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - compared
         host = "localhost"
-    return f"{scheme}://{host}:{settings.port}/ui"
+    return f"{scheme}://{host}:{settings.port}"
 
 
 def _show(settings: Settings, service: IndexService) -> None:

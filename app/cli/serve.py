@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,7 @@ from app.cli.options import AllowExternal, parse_warehouse
 from app.errors import SettingsError
 from app.main import create_app
 from app.opening import create_service
+from app.planning.service import IndexService
 from app.server.connections import OPEN_CONNECTIONS, PunctualProtocol, raise_descriptor_limit
 from app.server.processes import VARIABLE as WORKERS_DIRECTORY
 from app.server.processes import shared_directory
@@ -75,6 +76,15 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
         tls_certificate=tls_certificate,
         tls_key=tls_key,
     )
+    run_service(settings, show_banner)
+
+
+def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
+    """Listens until the process is told to stop; ``greet`` is called before that.
+
+    Raises:
+        SettingsError: the service cannot listen, or be made, by these settings.
+    """
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)
@@ -108,7 +118,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        show_banner(settings, service)
+        greet(settings, service)
         run_server(config)
 
 

@@ -10,14 +10,14 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from app.types import DataField, parse_json, parse_type
-from tests import golden_tables
+from tests import golden_tables, notebooks
 from tests.client.sent_filters import may_hold
 from tests.environments import python_with
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
@@ -116,14 +116,24 @@ def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:
         run("pypaimon_uses.py", str(warehouse), f"http://127.0.0.1:{served.port}")
 
 
-def test_the_example_prints_what_stands_in_it(tmp_path: Path) -> None:
-    with serving(SAMPLES, log=tmp_path / "log") as served:
-        environment = {
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """Of a user with our client, beside a service of the samples."""
+    with serving(SAMPLES) as served:
+        yield {
             **os.environ,
             "URL": f"http://127.0.0.1:{served.port}",
             "PYTHONPATH": str(_ROOT / "client"),
         }
-        command = [str(python_with("pypaimon", _REQUIREMENTS)), str(EXAMPLES / "read_with_pypaimon.py")]
-        printed = output(command, environment)
 
-    assert printed == written_output("read_with_pypaimon.py")
+
+def test_the_example_prints_what_stands_in_it(environment: dict[str, str]) -> None:
+    command = [str(python_with("pypaimon", _REQUIREMENTS)), str(EXAMPLES / "read_with_pypaimon.py")]
+
+    assert output(command, environment) == written_output("read_with_pypaimon.py")
+
+
+def test_cells_of_the_notebook_print_what_stands_below_them(environment: dict[str, str]) -> None:
+    printed = notebooks.outputs(python_with("pypaimon", _REQUIREMENTS), "pypaimon.ipynb", environment)
+
+    assert printed == notebooks.written_outputs("pypaimon.ipynb")

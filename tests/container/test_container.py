@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from app.settings import ENVIRONMENT_PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
+# Of the image: jobs, documentation and tests are no part of it.
+EXTRAS = ("s3", "gcs", "azure", "oss", "hdfs", "otel")
 LAST_STAGE = DOCKERFILE.rpartition("\nFROM ")[2]
 
 
@@ -37,6 +42,32 @@ def test_storages_are_extras() -> None:
 
     assert {"s3", "gcs", "azure", "oss"} <= set(project["optional-dependencies"])
     assert "\nARG EXTRAS=s3\n" in DOCKERFILE
+
+
+def test_every_version_that_the_image_may_install_is_the_pinned_one_and_has_hashes() -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / "container" / "hashes.txt").read_text().strip())[1:]
+    hashed = {entry.split()[0] for entry in entries if "--hash=sha256:" in entry}
+    pinned = {
+        f"{canonicalize_name(name)}=={version}"
+        for name, version in (line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [
+        project["optional-dependencies"][name] for name in ("s3", "gcs", "azure", "oss", "hdfs", "otel")
+    ]
+    required = {canonicalize_name(Requirement(text).name) for text in chain(project["dependencies"], *extras)}
+
+    assert len(hashed) == len(entries)
+    assert hashed <= pinned
+    assert required | {"pip", "hatchling"} <= {each.split("==")[0] for each in hashed}
+
+
+def test_the_image_installs_nothing_without_a_hash() -> None:
+    script = (ROOT / "container" / "install.sh").read_text().replace("\\\n", "")
+    installs = re.findall(r"^\$pip .*install .*$", script, re.MULTILINE)
+
+    assert len(installs) == 3
+    assert [line for line in installs if "--require-hashes" not in line] == []
 
 
 def test_the_last_stage_takes_the_installation_and_runs_nothing_of_the_checkout() -> None:

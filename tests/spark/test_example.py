@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
+from tests import notebooks
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
 from tests.maven import maven_jar
 from tests.served import serving
@@ -16,19 +18,29 @@ from tests.spark.shell import options_of, settings_on, spark_sql
 pytestmark = pytest.mark.spark
 
 
-def test_the_example_prints_what_stands_in_it() -> None:
-    python = str(spark_python())
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """Of a user with pyspark and our client, beside a service of the samples."""
     with serving(SAMPLES) as served:
-        environment = {
+        yield {
             **os.environ,
             "URL": f"http://127.0.0.1:{served.port}",
             "PYTHONPATH": str(CLIENT),
-            "PYSPARK_PYTHON": python,
+            "PYSPARK_PYTHON": str(spark_python()),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        printed = output([python, str(EXAMPLES / "read_in_spark.py")], environment)
+
+
+def test_the_example_prints_what_stands_in_it(environment: dict[str, str]) -> None:
+    printed = output([str(spark_python()), str(EXAMPLES / "read_in_spark.py")], environment)
 
     assert printed == written_output("read_in_spark.py")
+
+
+def test_cells_of_the_notebook_print_what_stands_below_them(environment: dict[str, str]) -> None:
+    printed = notebooks.outputs(spark_python(), "spark.ipynb", environment)
+
+    assert printed == notebooks.written_outputs("spark.ipynb")
 
 
 @pytest.mark.long
