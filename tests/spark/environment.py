@@ -21,4 +21,4 @@ _REQUIREMENTS: Final = (
 
 def spark_python(requirements: Sequence[str] = _REQUIREMENTS) -> Path:
     """The Python interpreter of an environment with these packages."""
-    return python_with("spark", requirements)
+    return python_with("spark", requirements, "pyspark (400 MB)")
