@@ -18,7 +18,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
+.PHONY: help env release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
 	@echo 'Collects the tests, half a minute or more without a word, then runs them: about eight minutes on two cores'
 	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not helm and not long"
+
+# make first-steps PAGES=docs/jobs.md follows README and that page alone. Needs Java 17; with PAIMON_SPARK_CONNECTOR, which
+# names the jar of the engine's connector for Spark 4.0, and Maven also SQL that the catalog plans.
+first-steps: env ## pastes what stands on README and other pages, from a clean clone and an empty home (Java)
+	$(BIN)/python -m tests.first_steps $(PAGES)
 
 lint: env ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
