@@ -34,6 +34,9 @@ def main(pages: list[str]) -> int:
                         print(f"-     {step.block.place}: not run, {step.skipped}", flush=True)
                     else:
                         print(f"ok    {step.block.place} ({step.seconds:.1f} s)", flush=True)
+            if CONNECTOR and not follower.planned():
+                faults += 1
+                print("FAULT SQL in Spark was planned by the engine alone")
             written = sorted({each.name for each in follower.warehouse.iterdir()} - {"demo.db"})
             if written:
                 faults += 1

@@ -1,4 +1,4 @@
-"""Somebody who follows pages literally: a clean clone, an empty home, and what differs between places filled in."""
+"""Somebody who follows pages literally, in a clean clone and an empty home, with places of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,12 @@ _OF_THE_MACHINE: Final = (
 )
 """Beginnings of variables that say how this machine reaches registries."""
 _NO_CONNECTOR: Final = "PAIMON_SPARK_CONNECTOR names no jar of the engine's connector for Spark 4.0"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Follower:
 
     home: Path
     connector: str
-    port: int = field(default_factory=lambda: _free_port())
+    port: int = field(default_factory=_free_port)
     _kept: list[Kept] = field(default_factory=list)
 
     @property
@@ -76,7 +83,7 @@ class Follower:
         return self.home / "python.log"
 
     def prepare(self) -> None:
-        """Clones HEAD, copies the samples, makes the environment that ``pip`` and ``python`` are of."""
+        """Clones HEAD, copies the samples, makes an environment of ``pip`` and ``python`` with Spark."""
         of_git = ["git", "rev-parse", "--path-format=absolute"]
         repository = _output([*of_git, "--git-common-dir"])
         head = _output(["git", "rev-parse", "HEAD"])
@@ -94,9 +101,13 @@ class Follower:
         spark = [each for each in REQUIREMENTS if each.startswith(("pyspark=", "py4j="))]
         versions = (self.clone / "constraints.txt").read_text()
         (self.home / "versions.txt").write_text(versions + "\n".join(spark) + "\n")
+        self._fetch("python", "-m", "pip", "install", "--no-input", "pyspark[sql]")
         if self.connector:
-            build = ["mvn", "-q", "-B", "-f", "jvm/pom.xml", "package", "-DskipTests"]
-            subprocess.run(build, check=True, cwd=self.clone)  # noqa: S603 - fixed words
+            self._fetch("mvn", "-B", "-f", "jvm/pom.xml", "package", "-DskipTests")
+
+    def _fetch(self, *command: str) -> None:
+        seen = ["python", "tests/downloads.py", *command]
+        subprocess.run(seen, check=True, cwd=self.clone, env=self.environment())  # noqa: S603 - fixed words
 
     def environment(self) -> dict[str, str]:
         """Nothing but an empty home, the caches of package managers, and settings of the service."""
@@ -152,6 +163,12 @@ class Follower:
         kept = Kept(self.here(block.text), self.clone, self.environment(), log)
         self._kept.append(kept)
         return kept.printed()
+
+    def planned(self) -> bool:
+        """Whether the service has planned what the engine's catalog asked."""
+        with urllib.request.urlopen(f"http://localhost:{self.port}/metrics", timeout=60) as answer:  # noqa: S310 - ours
+            metrics: str = answer.read().decode()
+        return '/pruned-snapshot",status="200"' in metrics
 
     def end(self) -> None:
         """Ends what keeps running."""
@@ -210,13 +227,6 @@ class _Page:
         )
 
 
-def _output(command: list[str], environment: Mapping[str, str] | None = None) -> str:
-    return subprocess.run(  # noqa: S603 - fixed words
-        command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment
-    ).stdout.strip()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+def _output(command: list[str]) -> str:
+    ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)  # noqa: S603 - fixed words
+    return ran.stdout.strip()

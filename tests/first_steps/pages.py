@@ -1,9 +1,8 @@
-"""The code blocks of a page: what each is for, what it prints, and whether the page says that it is not run.
+"""The code blocks of a page: what each is for, what it prints, and whether the page says it is not run.
 
-The language after the fence says what a block is for; only ``text`` and the lines of ``console`` without ``$``
-are output. A comment in the line before a block marks it: ``<!-- not run: REASON -->``, or
-``<!-- keeps running -->`` for a command that serves until Ctrl-C. In output, and nowhere else, ``…`` stands for
-anything.
+The language after the fence says what a block is for. ``text``, the lines of ``console`` without ``$``, and
+comments ``# > `` and ``-- > `` are output, where ``…`` stands for anything. A comment in the line before a
+block marks it: ``<!-- not run: REASON -->``, or ``<!-- keeps running -->`` for one that serves until Ctrl-C.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import sys
 import traceback
 from typing import Any
@@ -39,7 +40,7 @@ def paste(language: str, text: str, settings: dict[str, str]) -> None:
     if language == "python":
         exec(text, NAMES)  # noqa: S102 - our own page
         return
-    for statement in text.split(";"):
+    for statement in re.sub(r"--.*", "", text).split(";"):
         if statement.strip():
             for row in NAMES["spark"].sql(statement).collect():
                 print(*row, sep="\t")

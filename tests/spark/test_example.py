@@ -1,4 +1,4 @@
-"""``examples/read_in_spark.py``, and settings that pages show, run as their user would."""
+"""``examples/read_in_spark.py``, run as its user would."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import os
 import pytest
 
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
-from tests.maven import maven_jar
 from tests.served import serving
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CLIENT
-from tests.spark.shell import options_of, settings_on, spark_sql
 
 pytestmark = pytest.mark.spark
 
@@ -29,18 +27,3 @@ def test_the_example_prints_what_stands_in_it() -> None:
         printed = output([python, str(EXAMPLES / "read_in_spark.py")], environment)
 
     assert printed == written_output("read_in_spark.py")
-
-
-@pytest.mark.long
-def test_the_settings_for_iceberg_in_spark_read_the_samples() -> None:
-    shown = settings_on("docs/iceberg.md")
-    jar = maven_jar(shown.pop("spark.jars.packages"))
-    assert shown["spark.sql.catalog.lake.uri"].endswith("/iceberg")
-
-    with serving(SAMPLES, iceberg="true") as served:
-        shown["spark.sql.catalog.lake.uri"] = f"http://127.0.0.1:{served.port}/iceberg"
-        # Java readers misread columns of the other samples; this one was never compacted.
-        query = "SELECT count(*) FROM lake.demo.`users$ro`"
-        printed = spark_sql([*options_of(shown), "-e", query], [jar])
-
-    assert printed.strip() == "0"
