@@ -166,7 +166,7 @@ class Follower:
 
     def planned(self) -> bool:
         """Whether the service has planned what the engine's catalog asked."""
-        with urllib.request.urlopen(f"http://localhost:{self.port}/metrics", timeout=60) as answer:  # noqa: S310 - ours
+        with urllib.request.urlopen(f"http://localhost:{self.port}/metrics", timeout=60) as answer:
             metrics: str = answer.read().decode()
         return '/pruned-snapshot",status="200"' in metrics
 

@@ -72,10 +72,11 @@ class Block:
 
 def blocks_of(page: str) -> list[Block]:
     """The blocks of a page that are pasted, in their order."""
-    return list(_blocks(page, (ROOT / page).read_text()))
+    return list(blocks_in(page, (ROOT / page).read_text()))
 
 
-def _blocks(page: str, content: str) -> Iterator[Block]:
+def blocks_in(page: str, content: str) -> Iterator[Block]:
+    """The same of a page's text."""
     before: Block | None = None
     for each in _BLOCK.finditer(content):
         place = f"{page}:{content.count(chr(10), 0, each.start('language')) + 1}"
