@@ -28,6 +28,8 @@ _OF_THE_MACHINE: Final = (
     "SSL_CERT_FILE",
 )
 """Beginnings of variables that say how this machine reaches registries."""
+_SPARK_DEFAULTS: Final = "spark.ui.enabled false\nspark.sql.shuffle.partitions 2\n"
+"""Of the reader's Spark: ten rows need no 200 tasks."""
 _NO_CONNECTOR: Final = "PAIMON_SPARK_CONNECTOR names no jar of the engine's connector for Spark 4.0"
 
 
@@ -101,6 +103,8 @@ class Follower:
         spark = [each for each in REQUIREMENTS if each.startswith(("pyspark=", "py4j="))]
         versions = (self.clone / "constraints.txt").read_text()
         (self.home / "versions.txt").write_text(versions + "\n".join(spark) + "\n")
+        (self.home / "spark").mkdir()
+        (self.home / "spark" / "spark-defaults.conf").write_text(_SPARK_DEFAULTS)
         self._fetch("python", "-m", "pip", "install", "--no-input", "pyspark[sql]")
         if self.connector:
             self._fetch("mvn", "-B", "-f", "jvm/pom.xml", "package", "-DskipTests")
@@ -120,6 +124,7 @@ class Follower:
             "PIP_CONSTRAINT": str(self.home / "versions.txt"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_CONF_DIR": str(self.home / "spark"),
             # docs/iceberg.md and docs/operations.md name them.
             "PAIMON_INDEX_ICEBERG": "true",
             "PAIMON_INDEX_PORT": str(self.port),

@@ -50,7 +50,7 @@ def new_session(settings: dict[str, str]) -> Any:
     """A Spark session with some settings."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - most pages need no Spark
 
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
