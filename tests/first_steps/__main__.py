@@ -6,6 +6,7 @@ for, and compares what they print with what the page shows. Package managers' ca
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -20,6 +21,8 @@ def main(pages: list[str]) -> int:
     """Follows pages; gives the exit status."""
     faults = 0
     started = time.monotonic()
+    # Whoever ends this run ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="first-steps-", ignore_cleanup_errors=True) as home:
         follower = Follower(Path(home), CONNECTOR)
         follower.prepare()

@@ -119,9 +119,9 @@ class Kept:
         return Pasted(printed)
 
     def end(self) -> None:
-        """Presses Ctrl-C, and waits."""
+        """Ends it with all that it has started; a run in the background would not let Ctrl-C through."""
         if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGINT)
+            os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait()
 
 
