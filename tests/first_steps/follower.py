@@ -149,7 +149,7 @@ class Follower:
         """Pastes the blocks of a page, one after the other."""
         with ExitStack() as sessions:
             pasting = _Page(self, sessions)
-            for block in blocks_of(page):
+            for block in blocks_of(page, self.clone):
                 if fault := block.fault():
                     yield Step(block, fault=fault)
                 elif block.not_run:
@@ -193,11 +193,12 @@ class _Page:
         self._missing: str | None = None
 
     def missing(self, block: Block) -> str | None:
-        """What this machine lacks for a block; of settings also for the SQL that follows."""
+        """What this machine lacks for a block; of settings also for SQL and the jar's classes that follow."""
         if block.language == "properties":
             lacks = "paimon-spark-" in block.text and not self._follower.connector
             self._missing = _NO_CONNECTOR if lacks else None
-        return self._missing if block.language in ("properties", "sql") else None
+        needs = block.language in ("properties", "sql") or "org.paimonindex" in block.text
+        return self._missing if needs else None
 
     def paste(self, block: Block) -> Pasted:
         """Pastes a block into what it is for."""

@@ -70,9 +70,9 @@ class Block:
         return f"the page shows\n{self.output.strip()}\nbut this was printed:\n{printed.strip()}"
 
 
-def blocks_of(page: str) -> list[Block]:
+def blocks_of(page: str, clone: Path = ROOT) -> list[Block]:
     """The blocks of a page that are pasted, in their order."""
-    return list(blocks_in(page, (ROOT / page).read_text()))
+    return list(blocks_in(page, (clone / page).read_text()))
 
 
 def blocks_in(page: str, content: str) -> Iterator[Block]:
