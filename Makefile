@@ -9,12 +9,16 @@ RELEASE_STAMP := $(VENV)/.release-installed
 # The jar of the engine's connector for Spark 4.0, which no registry has.
 CONNECTOR ?= $(PAIMON_SPARK_CONNECTOR)
 
+# Names what pip and Maven fetch, and how much.
+FETCH := $(PYTHON) tests/downloads.py
+INSTALL := $(FETCH) $(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt
+
 TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env hashes release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
+.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,20 +26,25 @@ help: ## this list
 env: $(STAMP) ## the environment in .venv
 
 $(STAMP): $(SERVICE_STAMP) client/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e client
-	touch $@
+	@echo 'Installs what tests need into $(VENV), which then takes 1.4 GB:'
+	@$(INSTALL) -e '.[dev]' -e client
+	@touch $@
 
-# What serves alone, which takes a minute: package by package, so that something moves.
+# What serves alone, which takes a minute.
 $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@echo 'Installs the service into $(VENV):'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e . \
-	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p; s/^Installing collected .*/  … all found: unpacks them/p'
-	@$(BIN)/python -c 'import app.main'
+	@$(INSTALL) -e .
 	@touch $@
 
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
+	@echo 'Collects the tests, half a minute or more without a word, then runs them: about eight minutes on two cores'
 	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not helm and not long"
+
+# make first-steps PAGES=docs/jobs.md follows README and that page alone. Needs Java 17; with PAIMON_SPARK_CONNECTOR, which
+# names the jar of the engine's connector for Spark 4.0, and Maven also SQL that the catalog plans.
+first-steps: env ## pastes what stands on README and other pages, from a clean clone and an empty home (Java)
+	$(BIN)/python -m tests.first_steps $(PAGES)
 
 lint: env ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
@@ -56,14 +65,14 @@ check-openapi: env ## whether openapi.yaml is current
 # connector for Spark 4.0.
 # Needs Java 17 and Maven; pyspark (400 MB) is installed into a cache directory of the user.
 demo: $(SERVICE_STAMP) ## a running service with sample tables
-	@$(if $(SQL),mvn -q -B -f jvm/pom.xml package -DskipTests)
+	@$(if $(SQL),echo 'Builds the jar of the catalog (Maven):' && $(FETCH) mvn -B -f jvm/pom.xml package -DskipTests)
 	@$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(JSON),--json) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where PAIMON_SPARK_CONNECTOR names the engine's connector for Spark 4.0, plain SQL runs in a real Spark too. Every golden
 # query of it takes long: pytest -m "jvm and long".
 jvm: env ## builds the engine's catalog, and tests it (Java, Maven)
-	mvn -q -B -f jvm/pom.xml package
+	$(FETCH) mvn -B -f jvm/pom.xml package
 	$(BIN)/python -m pytest -m "jvm and not long"
 
 # make release HOME_URL=https://... names the project's repository in the chart. Needs git, Java 11 and Maven.
@@ -85,11 +94,11 @@ hashes: $(RELEASE_STAMP) ## writes container/hashes.txt
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links; } > container/hashes.txt
 
 $(RELEASE_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,release]'
+	$(INSTALL) -e '.[docs,release]'
 	touch $@
 
 docs: env ## the documentation as a site in build/docs/html
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(INSTALL) -e '.[docs]'
 	@$(MAKE) --no-print-directory site
 
 # The pages as a site, wherever they lie in the tree, so that links are the same in both. A release calls it for its
@@ -105,7 +114,7 @@ site:
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.
 bench: env ## measures; see docs/benchmarks.md
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	-$(INSTALL) -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
 # make bench-spark FILES=650 CONNECTOR=JAR reads a table of that many files in Spark; the jar is that of the engine's
@@ -149,7 +158,7 @@ contract: env $(SCHEMATHESIS) ## asks a server whatever openapi.yaml allows
 
 $(SCHEMATHESIS):
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
+	$(FETCH) $@/bin/python -m pip install --disable-pip-version-check 'schemathesis>=4.32,<5'
 
 # Bytes that atheris finds by the code they reach, for SECONDS each decoder, or RUNS of them, drawn by one seed and in
 # silence; on Linux with a Python that it has a wheel for.
@@ -161,7 +170,7 @@ decoders: env $(ATHERIS) ## bytes of every kind for every decoder
 
 $(ATHERIS):
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4'
+	$(FETCH) $@/bin/python -m pip install --disable-pip-version-check 'atheris>=3,<4'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
@@ -174,7 +183,7 @@ mutants: env $(if $(RANDOM),$(MUTMUT)) ## plants wrong skips, and sees whether t
 
 $(MUTMUT):
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'mutmut>=3.8,<3.9'
+	$(FETCH) $@/bin/python -m pip install --disable-pip-version-check -c constraints.txt 'mutmut>=3.8,<3.9'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import golden_tables, golden_versions
+from tests import downloads, golden_tables, golden_versions
 from tests.golden_tables import GoldenWarehouse
 from tests.growing_tables import GrowingTable
 from tests.spark.sessions import CONNECTOR
@@ -53,6 +53,13 @@ class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is no
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
     return _OneWorkerForOne(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What tests download, they say on the terminal."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        downloads.Terminal.uncaptured = capture.global_and_fixture_disabled
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

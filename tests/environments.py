@@ -6,43 +6,67 @@ The environments lie in the user's cache directory (``XDG_CACHE_HOME``).
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests import downloads
 
-def python_with(name: str, requirements: Sequence[str]) -> Path:
-    """The Python interpreter of an environment with these packages."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
+
+def cache_directory() -> Path:
+    """Where tests keep what they have fetched."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
+
+
+@contextmanager
+def one_at_a_time(place: Path) -> Iterator[None]:
+    """Has one process at a time make ``place``; the others wait, say so, and find it there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            downloads.Terminal.show(f"Waits until another process has made {place}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def python_with(name: str, requirements: Sequence[str], sizes: str = "") -> Path:
+    """The Python interpreter of an environment with these packages.
+
+    Args:
+        name: what the directory's name begins with.
+        requirements: as pip takes them.
+        sizes: how much is downloaded, in words.
+    """
     called = f"{name}-{hashlib.sha256(' '.join(requirements).encode()).hexdigest()[:16]}"
-    environment = cache / f"{called}-python{sys.version_info.major}.{sys.version_info.minor}"
+    environment = cache_directory() / f"{called}-python{sys.version_info.major}.{sys.version_info.minor}"
     if not environment.exists():
-        _make(environment, requirements)
+        with one_at_a_time(environment):
+            if not environment.exists():
+                downloads.Terminal.show(f"Downloads {sizes or name} once, into {cache_directory()}")
+                _make(environment, requirements)
     return environment / "bin" / "python"
 
 
 def _make(environment: Path, requirements: Sequence[str]) -> None:
-    """Installs beside the place and renames, so that nobody meets half an environment."""
-    environment.parent.mkdir(parents=True, exist_ok=True)
+    """Installs beside the place and renames, so that an installation that ends early leaves nothing there."""
     unfinished = Path(tempfile.mkdtemp(dir=environment.parent))
     try:
         _run(sys.executable, "-m", "venv", str(unfinished))
         python = str(unfinished / "bin" / "python")
-        _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
+        _run(python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *requirements)
         unfinished.rename(environment)
-    except OSError:
-        # Another test process was first.
-        if not environment.exists():
-            raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _run(*command: str) -> None:
-    finished = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - fixed words
-    assert finished.returncode == 0, finished.stderr
+    status = downloads.run(command)
+    assert status == 0, f"{' '.join(command)} ended with status {status}: its output stands above"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests import downloads
+from tests.environments import cache_directory, one_at_a_time
 
 ICEBERG_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"
 """Iceberg in Spark: the newest release for Spark 4.0, which the engine's connector needs."""
@@ -26,14 +27,16 @@ _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 def maven_jar(artifact: str) -> Path:
     """The jar of ``group:name:version``; the test is skipped where Maven has no way to get it."""
     _, name, version = artifact.split(":")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
-    jar = cache / f"{name}-{version}.jar"
+    jar = cache_directory() / f"{name}-{version}.jar"
     if not jar.exists():
-        copied = subprocess.run(  # noqa: S603 - fixed words
-            ["mvn", "-q", "-B", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={cache}"],  # noqa: S607
-            check=False,
-            capture_output=True,
-        )
-        if copied.returncode:
+        with one_at_a_time(jar):
+            fetched = jar.exists() or _fetch(artifact, jar)
+        if not fetched:
             pytest.skip(f"{artifact} cannot be had from Maven Central here")
     return jar
+
+
+def _fetch(artifact: str, jar: Path) -> bool:
+    downloads.Terminal.show(f"Downloads {artifact} once, into {jar.parent}")
+    copy = ["mvn", "-B", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={jar.parent}"]
+    return downloads.run(copy) == 0

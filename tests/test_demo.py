@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
 DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
 
 
@@ -26,7 +25,6 @@ def test_each_answer_is_a_sentence() -> None:
         "Without it the answer is an error, never fewer rows: warehouse 'copy' cannot be listed",
     ):
         assert sentence in printed
-    assert README.read_text().partition("```\nWhich files")[2].partition("```")[0] in printed
     # Of the damaged copy, while it is there and from memory.
     assert printed.count("  4 of 10 files.") == 2
     assert "The one whose index is damaged is kept, and a warning says so" in printed

@@ -21,7 +21,7 @@ from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
-from tests.spark.shell import settings_on
+from tests.first_steps.pages import PAGES, blocks_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
@@ -194,9 +194,18 @@ def test_what_is_required_is_in_a_registry(project: str) -> None:
     assert {name for name in required if name.startswith("paimon-index")} <= {metadata["name"]}
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_code_block_is_run_by_first_steps_or_says_why_not(page: str) -> None:
+    blocks = blocks_of(page)
+
+    assert blocks
+    assert {block.place: block.fault() for block in blocks if block.fault()} == {}
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/sql.md"])
 def test_settings_of_the_engines_catalog_are_whole(page: str) -> None:
-    settings = settings_on(page)
+    shown = next(block.text for block in blocks_of(page) if block.language == "properties")
+    settings = dict(line.split(maxsplit=1) for line in shown.splitlines())
     (catalog,) = [name for name, value in settings.items() if value == "org.apache.paimon.spark.SparkCatalog"]
 
     assert settings["spark.sql.extensions"].endswith(".PaimonSparkSessionExtensions")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from tests.jvm.sql_sessions import built_jar
 from tests.maven import maven_jar
 from tests.served import Served, serving
 from tests.spark.sessions import CONNECTOR
-from tests.spark.shell import options_of, settings_on, spark_sql
+from tests.spark.shell import spark_sql
 
 pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
@@ -62,26 +61,3 @@ def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Pa
 
     assert printed == written_output(SCRIPT)
     assert scans >= SCANS
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/sql.md"])
-def test_the_settings_of_a_page_plan_by_the_service_and_write_nothing(page: str, tmp_path: Path) -> None:
-    warehouse = shutil.copytree(SAMPLES, tmp_path / "warehouse")
-    shown = settings_on(page)
-    (catalog,) = [name for name, value in shown.items() if value.endswith(".SparkCatalog")]
-    with serving(warehouse) as service:
-        # What differs between machines; everything else stays as the page has it.
-        here = {
-            "spark.jars": f"{CONNECTOR},{built_jar()}",
-            f"{catalog}.warehouse": warehouse.as_uri(),
-            f"{catalog}.paimon-index.uri": f"http://127.0.0.1:{service.port}",
-            f"{catalog}.defaultDatabase": "demo",
-        }
-        assert here.keys() <= shown.keys()
-        options = options_of({**shown, **here, f"{catalog}.paimon-index.timeout": "60 s"})
-        table = f"{catalog.rpartition('.')[2]}.demo.sessions"
-        printed = spark_sql([*options, "-e", f"SELECT count(*) FROM {table} WHERE fee = 58.43"])
-        scans = scans_planned(service)
-
-    assert (printed.strip(), scans) == ("8", 1)
-    assert [each.name for each in warehouse.iterdir()] == ["demo.db"]

@@ -1,16 +1,13 @@
-"""Spark's own shell of SQL, with the settings that a page or a file shows."""
+"""Spark's own shell of SQL."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.example_scripts import EXAMPLES, output
+from tests.example_scripts import output
 from tests.spark.environment import spark_python
-
-ROOT = EXAMPLES.parent
 
 
 def spark_sql(options: Sequence[str], jars: Sequence[Path | str] = ()) -> str:
@@ -25,15 +22,3 @@ def spark_sql(options: Sequence[str], jars: Sequence[Path | str] = ()) -> str:
         "--conf=spark.sql.catalogImplementation=in-memory",
     ]
     return output(command, {**os.environ, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"})
-
-
-def settings_on(page: str) -> dict[str, str]:
-    """The settings of Spark in the first code block of a page that has some, by their names."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
-    block = next(each for each in blocks if each.startswith("spark."))
-    return dict(line.split(maxsplit=1) for line in block.splitlines())
-
-
-def options_of(settings: Mapping[str, str]) -> list[str]:
-    """The shell's options that set them."""
-    return [f"--conf={name}={value}" for name, value in settings.items()]

@@ -1,4 +1,4 @@
-"""``examples/read_in_spark.py``, and settings that pages show, run as their user would."""
+"""``examples/read_in_spark.py``, run as its user would."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 
 from tests import notebooks
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
-from tests.maven import maven_jar
 from tests.served import serving
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CLIENT
-from tests.spark.shell import options_of, settings_on, spark_sql
 
 pytestmark = pytest.mark.spark
 
@@ -41,18 +39,3 @@ def test_cells_of_the_notebook_print_what_stands_below_them(environment: dict[st
     printed = notebooks.outputs(spark_python(), "spark.ipynb", environment)
 
     assert printed == notebooks.written_outputs("spark.ipynb")
-
-
-@pytest.mark.long
-def test_the_settings_for_iceberg_in_spark_read_the_samples() -> None:
-    shown = settings_on("docs/iceberg.md")
-    jar = maven_jar(shown.pop("spark.jars.packages"))
-    assert shown["spark.sql.catalog.lake.uri"].endswith("/iceberg")
-
-    with serving(SAMPLES, iceberg="true") as served:
-        shown["spark.sql.catalog.lake.uri"] = f"http://127.0.0.1:{served.port}/iceberg"
-        # Java readers misread columns of the other samples; this one was never compacted.
-        query = "SELECT count(*) FROM lake.demo.`users$ro`"
-        printed = spark_sql([*options_of(shown), "-e", query], [jar])
-
-    assert printed.strip() == "0"
