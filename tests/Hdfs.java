@@ -15,7 +15,17 @@ import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
  * </pre>
  */
 public class Hdfs {
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) {
+        try {
+            serve(arguments);
+        } catch (Exception e) {
+            e.printStackTrace();
+        }
+        // Threads of the nodes go on otherwise.
+        System.exit(0);
+    }
+
+    private static void serve(String[] arguments) throws Exception {
         Configuration settings = new Configuration();
         settings.set("fs.defaultFS", "hdfs://127.0.0.1:0");
         settings.set("dfs.namenode.rpc-address", "127.0.0.1:0");
@@ -29,6 +39,8 @@ public class Hdfs {
         settings.set("dfs.datanode.ipc.address", "127.0.0.1:0");
         settings.set("dfs.datanode.hostname", "127.0.0.1");
         settings.set("dfs.replication", "1");
+        // Each file that is being written counts as a whole block of the disk's space, of which there may be little.
+        settings.set("dfs.blocksize", "1048576");
         settings.set("dfs.permissions.enabled", "false");
         // Its writers wait so long for a block that the name node has not heard of yet.
         settings.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "5");
@@ -41,6 +53,5 @@ public class Hdfs {
         FileSystem.get(settings).copyFromLocalFile(new Path("file://" + arguments[1]), new Path("/warehouse"));
         System.out.println(port);
         System.in.read();
-        System.exit(0);
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,14 +31,22 @@ def serve(directory: Path, warehouse: Path) -> Iterator[str]:
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=directory,
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        yield f"hdfs://127.0.0.1:{process.stdout.readline().strip()}/warehouse"
+        assert process.stderr is not None
+        port = process.stdout.readline().strip()
+        if not port:
+            raise AssertionError(f"HDFS does not start: {process.stderr.read()}")
+        # Nobody reads what it says from then on.
+        drain = threading.Thread(target=process.stderr.read, daemon=True)
+        drain.start()
+        yield f"hdfs://127.0.0.1:{port}/warehouse"
         process.stdin.close()
+        drain.join()
 
 
 def copy_out(url: str, directory: Path) -> Path:
