@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_ENTRIES: Final = 20_000
+_MOST_SHARE: Final = 0.5
 _HARMLESS: Final = re.compile(
     r"read\.batch-size|read\.native\.enabled|scan\.(manifest\.parallelism|native-plan\.enabled)|source\.split\..*"
 )
@@ -101,7 +102,7 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - p
     types = {field.name: str(field.type) for field in table.fields}
     if (asked := to_json(predicate, types, table.partition_keys)) is None:
         raise PaimonIndexError("no part of the predicate means the same to Spark")
-    return {"filter": asked, "max_staleness_ms": 0, "most_share": 0.5}
+    return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
 
 
 def _warehouse(client: Client, location: str) -> tuple[str, str]:
@@ -136,8 +137,7 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
     if own is not None and (answer["snapshot_id"] or 0) > own.id:
         own = table.snapshot_manager().get_snapshot_by_id(answer["snapshot_id"])
     read = [own and own.id, own and own.delta_manifest_list, table.table_schema.id]
-    found = [answer[member] for member in ("snapshot_id", "delta_manifest_list", "schema_id")]
-    if found != read:
+    if (found := [answer[each] for each in ("snapshot_id", "delta_manifest_list", "schema_id")]) != read:
         raise PaimonIndexError(f"it planned {found} (snapshot, its delta, schema), and {read} is read")
     if answer["document"] is None and answer["warnings"]:
         # Such as indexes that were not read in time, which the next plan has.
