@@ -225,7 +225,7 @@ def test_openapi_prints_the_file_in_the_tree() -> None:
 @pytest.mark.parametrize(
     ("line", "completed"),
     [
-        ("paimon-index de", {"deletions", "describe"}),
+        ("paimon-index de", {"deletions", "demo", "describe"}),
         ("paimon-index job build", {"build-index"}),
         ("paimon-index plan --order", {"--order-by"}),
     ],
