@@ -134,6 +134,13 @@ def test_every_decision_is_in_their_index() -> None:
     assert [page.name for page in directory.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
 
 
+def test_no_page_has_two_sides_of_a_merge() -> None:
+    marks = re.compile(r"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
+    pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "build"} & set(each.parts)]
+
+    assert [str(each) for each in pages if marks.search(each.read_text())] == []
+
+
 def test_no_text_installs_a_package_that_no_registry_has() -> None:
     """Anybody could register the name. A path (``./client``) and the file of a wheel are no such names."""
     root = DOCS.parent
