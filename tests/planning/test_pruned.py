@@ -156,23 +156,20 @@ def test_files_that_merge_stay_together(golden: GoldenWarehouse, tmp_path: Path)
     assert grown
 
 
-def test_too_many_files_are_refused(
-    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "most", "says"),
+    [
+        ("MOST_FILES", 3, "at most 3: read the table itself"),
+        ("MOST_BYTES", 100, "takes more than .*: read the table itself"),
+    ],
+)
+def test_answers_that_take_longer_to_send_than_to_plan_are_refused(
+    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, says: str
 ) -> None:
     table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
-    monkeypatch.setattr(pruned, "MOST_FILES", 3)
+    monkeypatch.setattr(pruned, limit, most)
 
-    with pytest.raises(LimitExceededError, match="at most 3: read the table itself"):
-        table.service.pruned_snapshot(table.ref, PlanRequest())
-
-
-def test_files_whose_metadata_takes_longer_to_send_than_to_plan_are_refused(
-    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
-    monkeypatch.setattr(pruned, "MOST_BYTES", 100)
-
-    with pytest.raises(LimitExceededError, match="read the table itself"):
+    with pytest.raises(LimitExceededError, match=says):
         table.service.pruned_snapshot(table.ref, PlanRequest())
 
 

@@ -7,6 +7,7 @@ by SQL's three-valued logic they are columns of small numbers.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,29 +39,42 @@ _PATTERNS: Final = ("a%", "%b", "%", "_", "a_%", "ab", "%b%", "a\\%", "é%", "",
 
 
 @dataclass(frozen=True, eq=False)
-class Single:
-    """A test of one column.
+class OfOneColumn(ABC):
+    """A condition on one column.
 
     Attributes:
         at: which column of the table.
         column: the column.
-        function: by the names of the JSON form.
-        literals: in the type of the column.
     """
 
     at: int
     column: Column
-    function: str
-    literals: tuple[Value | None, ...]
 
     @cached_property
     def by_code(self) -> Truths:
-        """What the test is for each code of the column."""
+        """What it is for each code of the column."""
         return np.array([_OF_ACTUAL[self._truth(value)] for value in self.column.read], np.int8)
 
     def truths(self, codes: NDArray[np.int16]) -> Truths:
         """What it is for rows of codes, shape (rows, columns)."""
         return self.by_code[codes[:, self.at]]
+
+    @abstractmethod
+    def _truth(self, value: Value | None) -> bool | None:
+        """What it is for a value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Single(OfOneColumn):
+    """A test of one column.
+
+    Attributes:
+        function: by the names of the JSON form.
+        literals: in the type of the column.
+    """
+
+    function: str
+    literals: tuple[Value | None, ...]
 
     @property
     def sql(self) -> str:
@@ -108,7 +122,7 @@ class Single:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class Written(OfOneColumn):
     """A comparison with a literal of another type than the column's, as SQL alone can have it.
 
     Attributes:
@@ -116,23 +130,12 @@ class Written:
         literal: how it is written.
     """
 
-    at: int
-    column: Column
     symbol: str
     number: Decimal | float
     literal: str
     has_sql: bool = True
     pads: bool = False
     json: None = None
-
-    @cached_property
-    def by_code(self) -> Truths:
-        """What the comparison is for each code of the column."""
-        return np.array([_OF_ACTUAL[self._truth(value)] for value in self.column.read], np.int8)
-
-    def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
-        return self.by_code[codes[:, self.at]]
 
     @property
     def sql(self) -> str:
@@ -158,7 +161,7 @@ def _double(value: Value, data_type: DataType) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Called:
+class Called(OfOneColumn):
     """The date or year of a column, compared with a literal, as SQL alone can have it.
 
     Attributes:
@@ -166,23 +169,12 @@ class Called:
         number: days since 1970-01-01, or a year.
     """
 
-    at: int
-    column: Column
     function: str
     symbol: str
     number: int
     has_sql: bool = True
     pads: bool = False
     json: None = None
-
-    @cached_property
-    def by_code(self) -> Truths:
-        """What the comparison is for each code of the column."""
-        return np.array([_OF_ACTUAL[self._truth(value)] for value in self.column.read], np.int8)
-
-    def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
-        return self.by_code[codes[:, self.at]]
 
     @property
     def sql(self) -> str:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
-
-import numpy as np
-from numpy.typing import NDArray
 
 from app.types import TypeRoot, Value
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import session_zone
 from tests.proof.columns import Column
-from tests.proof.conditions import FALSE, TRUE, UNKNOWN, Truths, quoted
+from tests.proof.conditions import OfOneColumn, quoted
 from tests.session_meaning import COMPARISONS, DAY, Written, naive, to_instant, truth
 from tests.time_zone_files import zone_of_rules
 
@@ -37,19 +34,15 @@ _SAFE_DAYS: Final = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class ClockTest:
+class ClockTest(OfOneColumn):
     """A comparison of a column with a clock of the reader's session, as SQL alone can have it.
 
     Attributes:
-        at: which column of the table.
-        column: the column, of dates or timestamps.
         symbol: of the comparison.
         literal: what it is compared with.
         rules: those of the reader.
     """
 
-    at: int
-    column: Column
     symbol: str
     literal: Written
     rules: ZoneInfo
@@ -57,25 +50,15 @@ class ClockTest:
     pads: bool = False
     json: None = None
 
-    @cached_property
-    def by_code(self) -> Truths:
-        """What it is for each code of the column."""
-        return np.array([self._truth(value) for value in self.column.read], np.int8)
-
-    def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
-        return self.by_code[codes[:, self.at]]
-
     @property
     def sql(self) -> str:
         """As Spark SQL."""
         return f"{quoted(self.column.field.name)} {self.symbol} {self.literal.sql}"
 
-    def _truth(self, value: Value | None) -> int:
+    def _truth(self, value: Value | None) -> bool | None:
         if value is None:
-            return UNKNOWN
-        found = truth(self.column.field.type.root, int(value), self.symbol, self.literal, self.rules)
-        return TRUE if found else FALSE
+            return None
+        return truth(self.column.field.type.root, int(value), self.symbol, self.literal, self.rules)
 
 
 def random_clock_test(rng: Random, columns: Sequence[Column]) -> tuple[str, ClockTest] | None:

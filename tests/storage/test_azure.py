@@ -11,21 +11,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.cli.doctor import Finding, examine
-from app.errors import FileMissingError, SettingsError, StorageError
+from app.errors import SettingsError, StorageError
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import PlanRequest
-from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import Warehouse
-from app.storage.writing import Writing
 from tests import azurite
-from tests.golden_tables import DATABASE, GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.planning.copied_tables import golden_ref
+from tests.storage.stores import TABLES, check_creation, check_ends, check_plans, opened
 from tests.writable_tables import files_below
 
 blobs = pytest.importorskip("azure.storage.blob", reason="the extra azure is not installed")
 
-TABLES: Final = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc")
 SETTINGS: Final = "AZURE_STORAGE_CONNECTION_STRING"
 URLS: Final = (
     "az://tables/warehouse",
@@ -56,10 +54,6 @@ def endpoint(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) 
         yield endpoint
 
 
-def opened(url: str) -> IndexService:
-    return open_service(Path("/"), url=url)
-
-
 def names(plan: Plan) -> list[str]:
     return [file.file_name for file in plan.files]
 
@@ -73,46 +67,19 @@ def diagnosis(url: str) -> Finding:
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("table", TABLES)
 def test_plans_are_those_of_a_local_warehouse(golden: GoldenWarehouse, url: str, table: str) -> None:
-    filters = [each["filter_sql"] for each in expected(table)["queries"] if each["filter_sql"]]
-    requests = [PlanRequest(filter=written, time_zone="UTC") for written in [None, *filters[:20]]]
-
-    with closing(open_service(golden.root)) as local, closing(opened(url)) as remote:
-        for request in requests:
-            plans = [names(service.plan(golden_ref(table), request)) for service in (local, remote)]
-            assert plans[0] == plans[1]
+    check_plans(golden, url, table)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("endpoint")
 def test_files_end_where_they_end() -> None:
-    warehouse = Warehouse("main", URLS[0])
-    Writing(warehouse).create("short", b"abc")
-
-    assert warehouse.read("short") == b"abc"
-    assert warehouse.read_ranges([("short", 1, 9), ("short", 3, 2), ("short", 7, 2)]) == [b"bc", b"", b""]
-    with pytest.raises(FileMissingError):
-        warehouse.read("nowhere")
-    warehouse.readers.close()
+    check_ends(Warehouse("main", URLS[0]))
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("endpoint")
 def test_of_several_who_create_a_file_one_succeeds() -> None:
-    writing = Writing(Warehouse("main", URLS[0]))
-
-    assert writing.create("snapshot-1", b"first")
-    assert not writing.create("snapshot-1", b"second")
-    assert writing.create("snapshot-1", b"first"), "its own, whose answer got lost"
-    writing.replace("LATEST", b"1")
-    writing.replace("LATEST", b"2")
-
-    assert writing.warehouse.read("snapshot-1") == b"first"
-    assert writing.warehouse.read("LATEST") == b"2"
-    writing.delete("snapshot-1")
-    writing.delete("snapshot-1")
-    with pytest.raises(FileMissingError):
-        writing.warehouse.read("snapshot-1")
-    writing.warehouse.readers.close()
+    check_creation(Warehouse("main", URLS[0]))
 
 
 @pytest.mark.long

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from app.errors import FileMissingError, SettingsError, StorageError
-from app.planning.request.requests import PlanRequest
-from app.planning.service import IndexService
+from app.errors import SettingsError, StorageError
 from app.storage import Warehouse
 from app.storage.libraries import open_filesystem
-from app.storage.writing import Writing
 from tests import hdfs
-from tests.golden_tables import DATABASE, GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
-
-TABLES: Final = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc")
+from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.storage.stores import TABLES, check_creation, check_ends, check_plans
 
 
 @pytest.fixture(scope="module")
@@ -33,52 +26,23 @@ def url(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> It
         yield url
 
 
-def opened(url: str) -> IndexService:
-    return open_service(Path("/"), url=url)
-
-
 @pytest.mark.engine
 @pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
 def test_plans_are_those_of_a_local_warehouse(golden: GoldenWarehouse, url: str, table: str) -> None:
-    filters = [each["filter_sql"] for each in expected(table)["queries"] if each["filter_sql"]]
-    requests = [PlanRequest(filter=written, time_zone="UTC") for written in [None, *filters[:20]]]
-
-    with closing(open_service(golden.root)) as local, closing(opened(url)) as remote:
-        for request in requests:
-            plans = [service.plan(golden_ref(table), request) for service in (local, remote)]
-            kept, others = ([file.file_name for file in plan.files] for plan in plans)
-            assert kept == others
+    check_plans(golden, url, table)
 
 
 @pytest.mark.engine
 @pytest.mark.long
 def test_files_end_where_they_end(url: str) -> None:
-    warehouse = Warehouse("main", url)
-    Writing(warehouse).create("short", b"abc")
-
-    assert warehouse.read("short") == b"abc"
-    assert warehouse.read_ranges([("short", 1, 9), ("short", 3, 2), ("short", 7, 2)]) == [b"bc", b"", b""]
-    with pytest.raises(FileMissingError):
-        warehouse.read("nowhere")
-    warehouse.readers.close()
+    check_ends(Warehouse("main", url))
 
 
 @pytest.mark.engine
 @pytest.mark.long
 def test_of_several_who_create_a_file_one_succeeds(url: str) -> None:
-    writing = Writing(Warehouse("main", url))
-
-    assert writing.create("snapshot-1", b"first")
-    assert not writing.create("snapshot-1", b"second")
-    assert writing.create("snapshot-1", b"first"), "its own, whose answer got lost"
-    writing.replace("LATEST", b"1")
-    writing.replace("LATEST", b"2")
-
-    assert writing.warehouse.read("snapshot-1") == b"first"
-    assert writing.warehouse.read("LATEST") == b"2"
-    assert [name for name in writing.warehouse.list_names("") if name.endswith(".tmp")] == []
-    writing.warehouse.readers.close()
+    check_creation(Warehouse("main", url))
 
 
 @pytest.mark.engine
