@@ -20,18 +20,24 @@ column-without-index      plans test a column that has no index
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import chain, islice
-from typing import Annotated, Final
+from typing import Final
 
 import numpy as np
-from pydantic import Field
 
+from app.advice.answers import (
+    Advice,
+    AdviceSubject,
+    IndexUse,
+    Prices,
+    Savings,
+    ShapeUse,
+    TableAdvice,
+)
+from app.advice.remedies import rebuild, statements
 from app.advice.survey import NOTHING, Advance, Found, Survey
-from app.described import DESCRIBED
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, payload_bytes
 from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
@@ -55,131 +61,6 @@ _ENOUGH_PLANS: Final = 20
 """Before what plans did not do says something."""
 _OFTEN: Final = 0.2
 _SMALL_TABLE_BYTES: Final = 1 << 20
-_TERABYTE: Final = 1e12
-_THOUSAND: Final = 1e3
-
-
-class AdviceSubject(StrEnum):
-    """What a piece of advice is about, see :mod:`app.advice.table_advice`."""
-
-    BLOOM_FILTER_ITEMS = "bloom-filter-items"
-    SMALL_FILES = "small-files"
-    BITMAP_OF_MANY_VALUES = "bitmap-of-many-values"
-    RANGE_BITMAP_FOR_BSI = "range-bitmap-for-bsi"
-    INDEX_MISSING = "index-missing"
-    LARGE_INDEX = "large-index"
-    EMBED_INDEXES = "embed-indexes"
-    SEPARATE_INDEXES = "separate-indexes"
-    INDEX_WITHOUT_EFFECT = "index-without-effect"
-    COLUMN_WITHOUT_INDEX = "column-without-index"
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing to do."""
-
-    subject: AdviceSubject
-    column: str | None
-    """With the key in brackets for one key of a map column; null: the table."""
-    index: Annotated[str | None, Field(examples=["bloom-filter"])]
-    detail: str
-    """What was found, and what to do."""
-    files: int
-    """Data files that it is about."""
-    bytes_saved: int | None
-    """Of indexes, once all files are written anew; negative: what it costs; null: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexUse:
-    """The indexes of one kind on one column."""
-
-    column: str
-    index: Annotated[str, Field(examples=["bitmap"])]
-    declared: bool
-    """The table's options name it, so that writers make it."""
-    files: int
-    """Data files that have it."""
-    files_without: int
-    """Data files that lack it, though their schema has the column."""
-    bytes: int
-    largest_bytes: int
-    plans_asked: int
-    """Plans with a test on the column, since the service started."""
-    plans_useful: int
-    """Those of them in which an index of this kind left out a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeUse:
-    """A filter that was asked, with `?` in place of every literal."""
-
-    filter: Annotated[str, Field(examples=["`city` = ? AND `amount` > ?"])]
-    plans: int
-
-
-@dataclass(frozen=True, slots=True)
-class Savings:
-    """What file indexes have spared the readers of a table since the service started."""
-
-    plans: int
-    files: int
-    """Data files that indexes alone left out."""
-    bytes: int
-    """Of these files."""
-    calls: int
-    """At least two for each file: for its footer, and for its columns."""
-    money: float | None
-    """By the prices in the settings; null: there are none."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableAdvice:
-    """What the file indexes of a table cost and give, and what to do about it."""
-
-    __pydantic_config__ = DESCRIBED
-
-    snapshot_id: int | None
-    files: int
-    files_examined: int
-    """Data files whose index heads were read; if there are more, numbers of indexes are estimates."""
-    data_bytes: int
-    index_bytes: int
-    files_without_index: int
-    """Data files that have no file index at all."""
-    indexes: Sequence[IndexUse]
-    advice: Sequence[Advice]
-    """At most one piece for an index; what saves most comes first."""
-    options: Mapping[str, str | None]
-    """Table options to set for all pieces of advice together; null: to remove."""
-    statements: Sequence[str]
-    """Spark's SQL that sets them, for what is written from then on."""
-    command: str | None
-    """That writes the indexes of the files that are there already; null: there is nothing to write."""
-    savings: Savings
-    shapes: Sequence[ShapeUse]
-    """The filters that were asked most; empty if the service does not count them."""
-    warnings: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What reading costs, in any currency.
-
-    Attributes:
-        terabyte: read.
-        thousand_calls: to the store.
-    """
-
-    terabyte: float | None = None
-    thousand_calls: float | None = None
-
-    def of(self, bytes_read: int, calls: int) -> float | None:
-        """What it costs to read so much; None without prices."""
-        if self.terabyte is None and self.thousand_calls is None:
-            return None
-        terabytes, thousands = bytes_read / _TERABYTE, calls / _THOUSAND
-        return terabytes * (self.terabyte or 0) + thousands * (self.thousand_calls or 0)
 
 
 def advise_table(
@@ -226,8 +107,8 @@ def advise_table(
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
         options=options,
-        statements=_statements(version, options),
-        command=_rebuild(version) if is_rewritten else None,
+        statements=statements(version, options),
+        command=rebuild(version) if is_rewritten else None,
         savings=Savings(
             usage.plans,
             usage.files,
@@ -281,8 +162,8 @@ class _Adviser:
             found = self.survey.found.get(key, NOTHING)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
             if len(found.at):
-                reasons = [self._without_effect(key, found), self._of_kind(key, found), *reasons]
-                reasons.insert(2, self._large(key, found))
+                of_what_is_there = (self._without_effect, self._of_kind, self._large)
+                reasons = [*(reason(key, found) for reason in of_what_is_there), *reasons]
             # Later ones are not looked at: what they would drop or add, the first one may contradict.
             yield from islice(chain.from_iterable(reasons), 1)
         yield from self._places()
@@ -505,29 +386,3 @@ class _Adviser:
                     len(survey.files),
                     None,
                 )
-
-
-def _statements(version: Version, options: Mapping[str, str | None]) -> list[str]:
-    table = ".".join(f"`{part.replace('`', '``')}`" for part in (version.table.database, version.table.name))
-    set_to = [f"{_text(name)} = {_text(value)}" for name, value in options.items() if value is not None]
-    unset = [_text(name) for name, value in options.items() if value is None]
-    statements = [f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(set_to)})"] if set_to else []
-    return (
-        [*statements, f"ALTER TABLE {table} UNSET TBLPROPERTIES ({', '.join(unset)})"]
-        if unset
-        else statements
-    )
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _rebuild(version: Version) -> str:
-    name, warehouse = f"{version.table.database}.{version.table.name}", version.source.warehouse
-    if not version.table.is_at_its_name:
-        return f"CALL sys.rewrite_file_index(table => {_text(name)})"
-    return shlex.join(
-        ["paimon-index", "job", "build-index", name, "--warehouse", warehouse.public_url.rstrip("/")]
-    )

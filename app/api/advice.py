@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.advice.table_advice import MOST_FILES, Prices, TableAdvice, advise_table
+from app.advice.answers import Prices, TableAdvice
+from app.advice.table_advice import MOST_FILES, advise_table
 from app.advice.what_if import WhatIf, try_indexes
 from app.api.advice_bodies import WhatIfBody
 from app.api.bodies import JsonBody

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.advice.table_advice import MOST_FILES, TableAdvice, advise_table
+from app.advice.answers import TableAdvice
+from app.advice.table_advice import MOST_FILES, advise_table
 from app.api.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns

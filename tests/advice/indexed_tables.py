@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from app.advice.answers import TableAdvice
 from app.advice.survey import Survey
-from app.advice.table_advice import TableAdvice, advise_table
+from app.advice.table_advice import advise_table
 from app.building.builder import build
 from app.building.data_files import DataFormat
 from app.file_index.table_options import FileIndexOptions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.advice.table_advice import Advice, AdviceSubject, Prices, TableAdvice
+from app.advice.answers import Advice, AdviceSubject, Prices, TableAdvice
 from app.planning.request.requests import PlanRequest
 from app.planning.usage import TableUsage
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
