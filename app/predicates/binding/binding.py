@@ -23,7 +23,6 @@ from app.predicates.binding.names import NAMELESS, Names, Relation
 from app.predicates.binding.reasons import (
     LIST_OF_MOMENTS,
     PADDED_KEYS,
-    TWO_COLUMNS,
     WITHOUT_OPPOSITE,
     why_not_within,
 )
@@ -37,6 +36,7 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.simplify import conjunction, disjunction
+from app.predicates.sql.reasons import TWO_COLUMNS
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS
 from app.types.session_zone import SessionZone

@@ -15,7 +15,6 @@ from app.types.civil_time import date_text, epoch_days
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
 
 PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or without"
-TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
 LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"
 WITHOUT_OPPOSITE: Final = "the opposite of a test of text is not decided"
 

@@ -9,6 +9,8 @@ from typing import Final
 from app.predicates.sql.spark_functions import SPARK_FUNCTIONS
 from app.predicates.sql.tokens import Token, TokenKind
 
+TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
+
 _TESTS_WITHOUT_FUNCTION: Final = {
     "CASE": "CASE is not read: write its branches with AND and OR",
     "EXISTS": "a query within a filter is not run",

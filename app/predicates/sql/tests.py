@@ -24,6 +24,7 @@ from app.predicates.like import read_pattern, write_pattern
 from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
 from app.predicates.sql.operands import WORD_LITERALS, Operand, OperandReader, named_moment
+from app.predicates.sql.reasons import TWO_COLUMNS
 from app.predicates.unbound import (
     And,
     Call,
@@ -78,7 +79,6 @@ _UNFOLDED: Final = frozenset(
     {LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT}
 )
 """Kinds whose values Python does not compare as Spark does."""
-_TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
 _LITERALS_ALONE: Final = "it compares two literals, by rules of Spark that are not read here"
 _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 
@@ -183,7 +183,7 @@ class _TestReader:
                     return self._undecided(_LITERALS_ALONE)
                 return Constant(_ORDER[comparison](one, other))
             case _:
-                return self._undecided(_TWO_COLUMNS, left, right)
+                return self._undecided(TWO_COLUMNS, left, right)
 
     def _leaf(
         self, test: Operator, tested: Column | Call, *literals: Literal, null_safe: bool = False
@@ -220,7 +220,7 @@ class _TestReader:
             return None
         columns = [part for part in parts if isinstance(part, Column | Call)]
         if columns:
-            return self._undecided(_TWO_COLUMNS, left, *columns)
+            return self._undecided(TWO_COLUMNS, left, *columns)
         literals = [part for part in parts if not isinstance(part, Column | Call)]
         leaf = self._leaf(Operator.IN, left)
         return replace(leaf, literals=joined_literals(literals))
