@@ -139,7 +139,7 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
     read = [own and own.id, own and own.delta_manifest_list, table.table_schema.id]
     if (found := [answer[each] for each in ("snapshot_id", "delta_manifest_list", "schema_id")]) != read:
         raise PaimonIndexError(f"it planned {found} (snapshot, its delta, schema), and {read} is read")
-    if answer["document"] is None and answer["warnings"]:
+    if answer["document"] is None and not answer["summary"]["complete"]:
         # Such as indexes that were not read in time, which the next plan has.
         raise PaimonIndexError("; ".join(answer["warnings"]))
     if answer["document"] is None:
