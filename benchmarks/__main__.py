@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measures everything, prints it and writes ``RESULTS.md``, ``ALL-RESULTS.md``."""
+"""``python -m benchmarks``: measures everything, prints it, and writes the rows of ``RESULTS.md``."""
 
 from __future__ import annotations
 
@@ -42,19 +42,14 @@ from benchmarks import (
 )
 from benchmarks.events import FILES_PER_DAY
 from benchmarks.ratios import ratios
-from benchmarks.report import missed, report, split, table
+from benchmarks.report import report, shown
 from benchmarks.runner import in_process, measure
 from benchmarks.workload import Figure, Note, Suite
 
 _RESULTS: Final = Path(__file__).parent / "RESULTS.md"
-_ALL_RESULTS: Final = _RESULTS.with_name("ALL-RESULTS.md")
 _HEADING: Final = (
     "# Results of `make bench`\n\nWhat is measured and how: [docs/benchmarks.md](../docs/benchmarks.md). "
-    "All other rows of this run: [ALL-RESULTS.md](ALL-RESULTS.md).\n"
-)
-_ALL_HEADING: Final = (
-    "# Further results of `make bench`\n\n"
-    "The first rows, and what they were measured on: [RESULTS.md](RESULTS.md).\n"
+    "`make bench` prints further rows.\n"
 )
 _SIZES: Final = (1_000, plans.COMPARED, 20_000, plans.LARGEST)
 _QUICK_SIZES: Final = (1_000,)
@@ -105,11 +100,9 @@ def main() -> int:
     words = ["DIR" if word == str(arguments.engine) else word for word in sys.argv[1:]]
     command = shlex.join(["python", "-m", "benchmarks", *words])
     seconds = time.time() - started
-    print(report(figures, notes, command, seconds))
+    print(report(figures, figures, notes, command, seconds))
     if arguments.only == "*" and arguments.files is None and not arguments.quick:
-        first, others = split(figures)
-        _RESULTS.write_text(f"{_HEADING}\n{report(first, notes, command, seconds)}")
-        _ALL_RESULTS.write_text("\n".join([_ALL_HEADING, *table(others), *missed(others)]) + "\n")
+        _RESULTS.write_text(f"{_HEADING}\n{report(shown(figures), figures, notes, command, seconds)}")
     return status
 
 

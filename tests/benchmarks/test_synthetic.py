@@ -18,7 +18,7 @@ from benchmarks.events import FILES_PER_DAY, FIRST_PRIVATE_CATEGORY, Indexed, La
 from benchmarks.manifest_records import day_of, file_name, lowest_number
 from benchmarks.plans import COMPARED, LARGEST
 from benchmarks.ratios import ratios
-from benchmarks.report import FIRST, report, split
+from benchmarks.report import SHOWN, report, shown
 from benchmarks.runner import measure, percentile
 from benchmarks.services import EVENTS, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
@@ -192,7 +192,7 @@ def test_a_missed_target_is_explained() -> None:
     )
     assert "builtins.sorted" in {cost.function for cost in figures[0].costs}
 
-    told = report(figures, notes, "command", 1)
+    told = report(figures, figures, notes, "command", 1)
 
     assert "**sorting**, 7: " in told
     assert "`builtins.sorted`" in told
@@ -237,39 +237,47 @@ def test_growth_is_told_where_both_sizes_were_measured() -> None:
     [(Target(10), 10.0, "yes"), (Target(10), 10.1, "NO"), (Target(300, is_ceiling=False), 299.0, "NO")],
 )
 def test_the_table_says_whether_targets_are_met(target: Target, value: float, met: str) -> None:
-    text = report([Figure("work", 1_000, Unit.MILLISECONDS, value, target=target)], [], "make bench", 60)
+    figures = [Figure("work", 1_000, Unit.MILLISECONDS, value, target=target)]
+
+    text = report(figures, figures, [], "make bench", 60)
 
     cells = [cell.strip() for cell in text.splitlines()[2].strip("|").split("|")]
     assert cells[0] == "work"
     assert cells[-1] == met
 
 
-def test_rows_that_users_ask_about_come_first_and_all_others_in_the_second_file() -> None:
+def test_the_page_has_its_rows_in_their_order_and_no_others() -> None:
     figures = [
         Figure("other", 1, Unit.TIMES, 1.0),
-        *(Figure(f"{name}; 5 calls", size, Unit.TIMES, 1.0) for name, size in reversed(FIRST)),
-        Figure(FIRST[0][0], FIRST[0][1] + 1, Unit.TIMES, 1.0),
+        *(Figure(f"{name}; 5 calls", size, Unit.TIMES, 1.0) for name, size in reversed(SHOWN)),
+        Figure(SHOWN[0][0], SHOWN[0][1] + 1, Unit.TIMES, 1.0),
     ]
 
-    first, others = split(figures)
+    rows = shown(figures)
 
-    assert [(figure.name.partition(";")[0], figure.size) for figure in first] == list(FIRST)
-    assert others == [figures[0], figures[-1]]
+    assert [(figure.name.partition(";")[0], figure.size) for figure in rows] == list(SHOWN)
 
 
-def test_the_written_results_are_split_so() -> None:
-    def rows(name: str) -> list[tuple[str, int]]:
-        lines = (BENCHMARKS / name).read_text().splitlines()
-        cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")][2:]
-        return [(work.strip().partition(";")[0], int(size.replace(",", ""))) for work, size, *_ in cells]
+def test_the_page_names_missed_targets_of_rows_that_it_does_not_show() -> None:
+    missed = Figure("other", 1, Unit.MILLISECONDS, 2.0, target=Target(1.0))
 
-    assert set(rows("RESULTS.md")) <= set(FIRST)
-    assert rows("RESULTS.md") == [row for row in FIRST if row in rows("RESULTS.md")]
-    assert set(FIRST).isdisjoint(rows("ALL-RESULTS.md"))
+    text = report([], [missed], [], "make bench", 60)
+
+    assert "- **other**, 1: " in text
+
+
+def test_the_written_results_have_these_rows() -> None:
+    lines = (BENCHMARKS / "RESULTS.md").read_text().splitlines()
+    cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")][2:]
+    rows = [(work.strip().partition(";")[0], int(size.replace(",", ""))) for work, size, *_ in cells]
+
+    assert rows == [row for row in SHOWN if row in rows]
 
 
 def test_notes_and_circumstances_stand_below_the_table() -> None:
-    text = report([Figure("work", 1, Unit.TIMES, 1.0)], [Note("no peers")], "make bench", 60)
+    figures = [Figure("work", 1, Unit.TIMES, 1.0)]
+
+    text = report(figures, figures, [Note("no peers")], "make bench", 60)
 
     assert "\n- no peers\n- machine: " in text
     assert text.endswith("- command: `make bench`\n")
