@@ -15,24 +15,13 @@ from app.api import problems
 from app.api.plan_batches import plan_schema
 from app.api.selections import SelectionEncoding
 from app.cli import program
-from app.main import create_app
-from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
-from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
 from tests.first_steps.pages import PAGES, blocks_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
-
-
-@pytest.fixture(scope="module")
-def endpoints() -> set[str]:
-    settings = Settings.load(warehouses={})
-    service = IndexService({}, cache_bytes=CacheBytes(), limits=settings.limits)
-    paths = create_app(settings, service).openapi()["paths"]
-    return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
@@ -43,12 +32,6 @@ def test_every_setting_is_described_with_its_default(name: str) -> None:
     row = next(line for line in page.splitlines() if f"`{ENVIRONMENT_PREFIX}{name.upper()}`" in line)
 
     assert f"| `{default}` |" in row or (not default and "| none |" in row)
-
-
-def test_every_endpoint_is_described(endpoints: set[str]) -> None:
-    page = (DOCS / "api.md").read_text()
-
-    assert {endpoint for endpoint in endpoints if f"`{endpoint}`" not in page} == set()
 
 
 def test_every_column_of_a_plan_is_described_with_its_type() -> None:
