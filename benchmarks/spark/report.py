@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -43,7 +43,7 @@ class Measurement:
 
 
 def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int) -> str:
-    """A table of medians, and one of how they compare with the connector's, if that was measured."""
+    """A table of medians."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for each in measured:
         groups[each.query, each.way].append(each)
@@ -57,16 +57,6 @@ def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int)
         cells = [query, f"{found:,}", f"{files} → {count}"]
         cells += [_cell(groups[query, way], over_store=over_store) for way in ways]
         lines.append(f"| {' | '.join(cells)} |")
-    if "connector" in ways:
-        ours = [way for way in ways if way not in ("connector", "parquet")]
-        lines += [
-            "",
-            'Connector / ours, time and time of processors; above 1 ours is faster; "auto" is the default:',
-            "",
-        ]
-        lines += _head(["query", *(WAYS[way] for way in ours)])
-        for query in kept:
-            lines.append(f"| {query} | {' | '.join(_ratios(groups, query, ours))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -83,12 +73,3 @@ def _cell(runs: Sequence[Measurement], *, over_store: bool) -> str:
 
 def _medians(runs: Sequence[Measurement]) -> tuple[float, float]:
     return median(run.seconds for run in runs), median(run.processor_seconds for run in runs)
-
-
-def _ratios(
-    groups: Mapping[tuple[str, str], Sequence[Measurement]], query: str, ways: Sequence[str]
-) -> Iterator[str]:
-    theirs = _medians(groups[query, "connector"])
-    found = {way: _medians(groups[query, way]) for way in ways}
-    for way in ways:
-        yield f"{theirs[0] / found[way][0]:.2f} / {theirs[1] / found[way][1]:.2f}"
