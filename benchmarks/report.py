@@ -24,7 +24,6 @@ SHOWN: Final = (
     ("cold plan, bloom filters, side files: id =", 100_000),
     ("warm plan, bitmaps, side files: cat =", 100_000),
     ("cold plan, bitmaps, side files: cat =", 100_000),
-    ("warm plan, bitmaps, side files: cat = with rows", 100_000),
     ("warm plan, bloom filters, side files: id IN (1,000)", 100_000),
     ("warm plan, no index: half of the days, 10 columns", 100_000),
     ("cold plan, no index: half of the days, 10 columns", 100_000),
@@ -45,7 +44,6 @@ SHOWN: Final = (
     ("cold plan, bitmaps, embedded: cat =", 100_000),
     ("pypaimon-rust, bitmaps, embedded: cat =", 100_000),
     ("pypaimon-rust in a new process, bitmaps, embedded: cat =", 100_000),
-    ("warm plan, bitmaps, embedded: score BETWEEN", 100_000),
     ("first plan after a restart, no index", 1_000_000),
     ("plan of a new snapshot that adds 1 manifest to 1,000", 100_000),
     ("first plan of a table of 300 commits, manifests merged", 400),
@@ -60,9 +58,7 @@ SHOWN: Final = (
     ("resident memory / bytes of indexes, bitmaps, embedded", 20_000),
     ("resident memory of a process / files", 1_000_000),
     ("write bloom-filter, numbers", 1_000_000),
-    ("write range-bitmap, numbers", 1_000_000),
     ("assign keys that are new", 1_000_000),
-    ("assign keys that are known", 1_000_000),
     ("commit of a job, manifests merged", 100),
 )
 """Names, without the number of calls behind a semicolon, and sizes of the rows that ``RESULTS.md`` has."""
