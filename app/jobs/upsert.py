@@ -25,7 +25,6 @@ from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
-from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def upsert(
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
         made = WriteAttempt(target, version, parallelism or _parallelism(spark))
         run = JobRun(spark.sparkContext, target.run)
-        files = FilesOfRun(run, partial(Maintenance(table.place.open()).walk, target.directory))
+        files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
         try:
             with WrittenFiles(table.writing, files) as cleaned:
                 written = made.write(spark, fitted(rows, target, row_kind_column), advance)

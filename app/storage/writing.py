@@ -81,6 +81,34 @@ class Writing:
         with contextlib.suppress(FileMissingError):
             self.warehouse.retry.call(path, lambda: root.ask("rm_file", place), kind=StorageOperation.DELETE)
 
+    def files_below(self, directory: str) -> list[str]:
+        """Paths of every file below a directory, at any depth; links are files. None where it is not there.
+
+        Raises:
+            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
+            StorageError: storage failed, after retries.
+        """
+        paths, waiting = [], [directory]
+        while waiting:
+            parent = waiting.pop()
+            for name, is_directory in self._list(parent):
+                (waiting if is_directory else paths).append(f"{parent}/{name}")
+        return paths
+
+    def _list(self, directory: str) -> list[tuple[str, bool]]:
+        """What lies right below a directory: names, and whether each is a directory's."""
+        root, place = self.warehouse.locate(directory)
+        try:
+            entries: list[dict[str, Any]] = self.warehouse.retry.call(
+                directory, lambda: list(root.ask("ls", place, detail=True)), kind=StorageOperation.LIST
+            )
+        except FileMissingError:
+            return []
+        paths = [(str(entry["name"]).strip("/"), entry["type"] == "directory") for entry in entries]
+        # An object store may list the directory's own marker object as well.
+        parent = f"{place.strip('/')}/"
+        return [(path.removeprefix(parent), is_one) for path, is_one in paths if path.startswith(parent)]
+
     def _holds(self, path: str, content: bytes) -> bool:
         try:
             return self.warehouse.read(path) == content

@@ -4,7 +4,6 @@ Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.rea
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
 """
 
-from app.table.orphans import Orphan, OrphanKind, Orphans, OrphanSearch
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
@@ -14,10 +13,6 @@ from app.table.table import Catalog, Table
 __all__ = [
     "BucketMode",
     "Catalog",
-    "Orphan",
-    "OrphanKind",
-    "OrphanSearch",
-    "Orphans",
     "ResolvedSnapshot",
     "Snapshot",
     "Table",
