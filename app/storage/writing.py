@@ -88,7 +88,8 @@ class Writing:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
             StorageError: storage failed, after retries.
         """
-        paths, waiting = [], [directory]
+        paths: list[str] = []
+        waiting = [directory]
         while waiting:
             parent = waiting.pop()
             for name, is_directory in self._list(parent):
