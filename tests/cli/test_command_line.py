@@ -281,12 +281,12 @@ def test_counts_and_facets_without_data() -> None:
     table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
 
     counted = run("count", *table, "--filter", "fee = 58.43")
-    facets = run("count", *table, "--by", "grade", "--of", "count", "--of", "sum:fee", "--top", "2")
+    facets = run("count", *table, "--by", "grade", "--top", "2")
     between = run("count", *table, "--of", "min:memo")
     wrong = run("count", *table, "--of", "sum:")
 
     assert counted.stdout.split() == ["count", "8"]
-    assert facets.stdout.splitlines()[0].split() == ["grade", "count", "sum", "of", "fee"]
+    assert facets.stdout.splitlines()[0].split() == ["grade", "count"]
     assert "more groups" in facets.stdout
     assert "10 of 10 files leave the answer open" in between.stdout
     assert (wrong.returncode, "FUNCTION:COLUMN" in wrong.stderr) == (1, True)
