@@ -191,9 +191,9 @@ class Totals:
     ) -> Counts:
         if column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
-        if statistics is not None:
-            return statistics.counts(at, asked.function) if len(at) else ()
-        place = self.question.places[column.id]
+        place = self.question.places.get(column.id)
+        if place is None:
+            return () if statistics is None or not len(at) else statistics.counts(at, asked.function)
         counts = partition_counts(self.version, self.state, place, files)
         return [(value, count) for value, count in counts if value is not None]
 
@@ -224,12 +224,7 @@ class Totals:
         place: int | None,
         rows: BitMap | None,
     ) -> Counts:
-        """What one file gives; ``place`` is where its statistics stand, None where not all rows match.
-
-        Raises:
-            NotKnownError: nothing tells it.
-            CorruptIndexError: the index that would is damaged.
-        """
+        """What one file gives; ``place`` is where its statistics stand, None where not all rows match."""
         is_by_statistics = statistics is not None and place is not None and statistics.is_known[place]
         if column is None or self._is_plain(column) or is_by_statistics:
             at = np.array([] if place is None else [place], np.int64)
