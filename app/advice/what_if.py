@@ -75,10 +75,7 @@ class WhatIfRequest:
     """What to try.
 
     Attributes:
-        filters: Spark SQL, or a Paimon predicate's JSON.
-        files: data files tried for each filter.
         bytes: of data files that are read at most, but for the first.
-        seed: chooses files.
     """
 
     indexes: Sequence[DeclaredIndex]
@@ -336,7 +333,6 @@ class _Trial:
     def _existing(
         self, file: int, predicate: BoundPredicate
     ) -> Iterator[tuple[tuple[str, IndexKind | str], bytes | None]]:
-        """The indexes that a file has and the filter asks."""
         indexes, at = FileIndexes(self.version), np.array([file])
         if not self.version.schema.options.file_index_read or not indexes.has_index(at)[0]:
             return
@@ -351,7 +347,6 @@ class _Trial:
 
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
-    """The indexes as table options would ask for them, in the given order."""
     options: dict[str, str] = {}
     for each in declared:
         names = f"file-index.{each.kind}.columns"

@@ -38,10 +38,8 @@ class AggregateRequest:
 
     Attributes:
         filter: Spark SQL text or a Paimon predicate's JSON; None is every row.
-        alias: what columns may be qualified by.
         group_by: a partition column or one that has an index, whose values are counted.
         top: most groups that are answered, those of the most rows first; None for all.
-        time_zone: of the caller's session; None if it is not known.
     """
 
     selector: SnapshotSelector = field(default_factory=SnapshotSelector)

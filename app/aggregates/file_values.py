@@ -49,11 +49,7 @@ class FileValues:
         return None, count
 
     def has_column(self, column: DataField) -> bool:
-        """Whether the table had a column when the file was written.
-
-        Raises:
-            NotKnownError: with another type.
-        """
+        """Whether the table had a column when the file was written. NotKnownError: with another type."""
         written = self._written.get(column.id)
         if written is not None and not written.type.same_kind(column.type):
             raise NotKnownError
@@ -63,7 +59,6 @@ class FileValues:
         """An index that knows the rows of each value of a column.
 
         Args:
-            column: of the version's schema.
             counts_only: it matters only which rows have a value.
 
         Raises:
@@ -90,11 +85,7 @@ class FileValues:
     def counts(
         self, column: DataField, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, int]]:
-        """How many of ``count`` rows have each value of a column (None: NULL).
-
-        Raises:
-            NotKnownError, CorruptIndexError: as :meth:`row_index`.
-        """
+        """How many of ``count`` rows have each value of a column (None: NULL)."""
         if not self.has_column(column):
             yield None, count
             return
@@ -129,7 +120,6 @@ def open_files(
     """Files with their indexes of columns, without one where it is missing or cannot be read.
 
     Args:
-        columns: ids.
         warnings: takes why indexes cannot be read.
     """
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids

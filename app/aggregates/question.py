@@ -26,7 +26,6 @@ class Question:
 
     Attributes:
         aggregates: with the column of each; None for COUNT of rows.
-        group: the column whose values are counted, if there is one.
         places: positions of partition columns in a partition's row, by column id.
         doubts: why values of some of the columns are not known, whatever files tell of them.
     """

@@ -127,11 +127,7 @@ class Totals:
         return list(left)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
-        """The one group, with what open files may add.
-
-        Raises:
-            RequestError: a sum is beyond its type.
-        """
+        """The one group, with what open files may add. RequestError: a sum is beyond its type."""
         values = [
             self._value(each, column, tally, opened)
             for (each, column), tally in zip(self.question.aggregates, self._tallies, strict=True)

@@ -2,6 +2,8 @@
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
+All of them raise CorruptMetadataError for bytes that are not what they should be, and UnsupportedFormatError
+for another version, format, codec or compression.
 """
 
 from app.table.resolution import ResolvedSnapshot
