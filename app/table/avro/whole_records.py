@@ -46,7 +46,7 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
 
 
 def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
-    """Whether the records of a file have fields that are not expected; arguments and errors as above."""
+    """Whether the records of a file have fields that are not expected."""
     file = open_encoded(data, expected)
     return _is_unknown(_extended_record(orjson.loads(file.schema_text), expected))
 

@@ -179,7 +179,7 @@ class Manifest:
 
     @classmethod
     def read_without_embedded(cls, data: Buffer) -> Self:
-        """Reads a manifest, and keeps of its embedded indexes only what tells them apart; errors as above."""
+        """Reads a manifest, and keeps of its embedded indexes only what tells them apart."""
         return cls.read(data).without_embedded()
 
     def without_embedded(self) -> Self:

@@ -38,7 +38,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
-    """All records of a file with all of their fields; arguments and errors as above.
+    """All records of a file with all of their fields.
 
     Of ORC and Parquet the expected fields are all: the releases that write other ones write Avro alone.
     """

@@ -49,7 +49,7 @@ def partition_values(partition: bytes, schema: TableSchema) -> tuple[Value | Non
 
 
 def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
-    """The values of a partition row as typed JSON by column name; arguments and errors as above."""
+    """The values of a partition row as typed JSON by column name."""
     values = zip(schema.partition_fields, partition_values(row, schema), strict=True)
     return {field.name: to_json(value, field.type) for field, value in values}
 
