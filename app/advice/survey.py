@@ -33,7 +33,7 @@ _BITMAPS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class SampledIndexes:
     """The indexes of one kind on one column in the examined files.
 
     Attributes:
@@ -50,19 +50,15 @@ class Survey:
     """What manifests and index heads tell of a version.
 
     Attributes:
-        version: of the table.
         sample: int64, shape (n,): the files that were examined, ascending.
-        found: by column, as the version's schema calls it, and kind.
+        sampled: by column, as the version's schema calls it, and kind.
         embedded: bool, shape (n,): the file's index is in its manifest.
         index_sizes: int64, shape (n,): bytes of each file's indexes without heads; -1 where it has none.
-        without_index: files of the table that have no index.
-        warnings: what could not be read.
-        declared: the indexes that the table's options name, by column and kind.
     """
 
     version: Version
     sample: NDArray[np.int64]
-    found: Mapping[tuple[str, str], Found]
+    sampled: Mapping[tuple[str, str], SampledIndexes]
     embedded: NDArray[np.bool_]
     index_sizes: NDArray[np.int64]
     without_index: int
@@ -98,9 +94,9 @@ class Survey:
         failures = [str(error) for _, error in indexes.failures(sample[indexed])]
         warnings = [f"indexes of {len(failures)} files could not be read: {failures[0]}"] if failures else []
         declared = {(each.column, each.kind): each for each in version.schema.options.file_indexes}
-        found = {key: _joined(parts) for key, parts in pieces.items()}
+        sampled = {key: _joined(parts) for key, parts in pieces.items()}
         without = int(np.count_nonzero(~has_index))
-        return cls(version, sample, found, embedded, sizes, without, warnings, declared)
+        return cls(version, sample, sampled, embedded, sizes, without, warnings, declared)
 
     @property
     def files(self) -> Files:
@@ -110,7 +106,7 @@ class Survey:
     @property
     def keys(self) -> list[tuple[str, str]]:
         """Every column and kind of which there is an index, or should be."""
-        return sorted(self.found.keys() | self.declared.keys())
+        return sorted(self.sampled.keys() | self.declared.keys())
 
     def scaled(self, number: float) -> int:
         """What a number over the examined files is over all of them."""
@@ -134,7 +130,7 @@ class Survey:
 
     def cardinalities(self, column: str) -> list[float]:
         """Of some bitmaps of a column: their values for each row of the file."""
-        at = self.found[column, BITMAP].at
+        at = self.sampled[column, BITMAP].at
         chosen = self.sample[at[np.unique(np.linspace(0, len(at) - 1, _BITMAPS).astype(np.int64))]]
         shares = []
         for _, index in FileIndexes(self.version).open(chosen, frozenset([(column, BITMAP)])):
@@ -150,11 +146,7 @@ class Survey:
 def _current_names(
     version: Version, files: Files, written: NDArray[np.int64], column: str
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """What the version's schema calls a column that index files of some schemas name.
-
-    Yields:
-        A name, and which of the files it is for; nothing for columns that were dropped.
-    """
+    """What the version's schema calls a column that index files of some schemas name."""
     name, bracket, key = column.partition("[")
     schema_ids = files.columns.schema_ids[written]
     for number in np.unique(schema_ids).tolist():
@@ -164,11 +156,11 @@ def _current_names(
             yield current.name + bracket + key, schema_ids == number
 
 
-def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Found:
+def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> SampledIndexes:
     at, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(at)
-    return Found(at[order], lengths[order])
+    return SampledIndexes(at[order], lengths[order])
 
 
-NOTHING: Final = Found(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_INDEX: Final = SampledIndexes(np.zeros(0, np.int64), np.zeros(0, np.int64))
 """No file has such an index."""

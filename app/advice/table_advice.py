@@ -37,7 +37,7 @@ from app.advice.answers import (
     TableAdvice,
 )
 from app.advice.remedies import rebuild, statements
-from app.advice.survey import NOTHING, Advance, Found, Survey
+from app.advice.survey import NO_INDEX, Advance, SampledIndexes, Survey
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, payload_bytes
 from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
@@ -70,20 +70,7 @@ def advise_table(
     most_files: int = MOST_FILES,
     advance: Advance = lambda _: None,
 ) -> TableAdvice:
-    """Looks at the indexes of a version.
-
-    Args:
-        version: of the table.
-        usage: what its plans came to.
-        prices: of reading.
-        most_files: data files whose index heads are read.
-        advance: told of these.
-
-    Raises:
-        SnapshotExpiredError: the version went away.
-        CorruptMetadataError: one of its manifests is damaged.
-        DeadlineExceededError: the request's time ran out.
-    """
+    """Looks at the indexes of a version."""
     survey = Survey.of(version, most_files, advance)
     adviser = _Adviser(survey, usage)
     advice = sorted(adviser.advice(), key=lambda each: -(each.bytes_saved or 0))
@@ -102,7 +89,7 @@ def advise_table(
         files=len(survey.files),
         files_examined=len(survey.sample),
         data_bytes=data_bytes,
-        index_bytes=survey.scaled(sum(int(each.lengths.sum()) for each in survey.found.values())),
+        index_bytes=survey.scaled(sum(int(each.lengths.sum()) for each in survey.sampled.values())),
         files_without_index=survey.without_index,
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
@@ -122,15 +109,15 @@ def advise_table(
 
 
 def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
-    found = survey.found.get((column, kind), NOTHING)
+    sampled = survey.sampled.get((column, kind), NO_INDEX)
     return IndexUse(
         column,
         kind,
         declared=(column, kind) in survey.declared,
-        files=survey.scaled(len(found.at)),
-        files_without=survey.scaled(int(survey.has_column(column).sum()) - len(found.at)),
-        bytes=survey.scaled(int(found.lengths.sum())),
-        largest_bytes=int(found.lengths.max(initial=0)),
+        files=survey.scaled(len(sampled.at)),
+        files_without=survey.scaled(int(survey.has_column(column).sum()) - len(sampled.at)),
+        bytes=survey.scaled(int(sampled.lengths.sum())),
+        largest_bytes=int(sampled.lengths.max(initial=0)),
         plans_asked=usage.asked[column, kind],
         plans_useful=usage.useful[column, kind],
     )
@@ -138,16 +125,7 @@ def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Adviser:
-    """Looks for what there is to do.
-
-    Attributes:
-        survey: what is there.
-        usage: what plans came to.
-        dropped: indexes that some piece of advice takes off, by column and kind.
-        added: indexes that some piece of advice puts on.
-        relied_on: indexes that some piece of advice takes another one off for.
-        parameters: options of single indexes that some piece of advice sets.
-    """
+    """Looks for what there is to do."""
 
     survey: Survey
     usage: TableUsage
@@ -159,17 +137,17 @@ class _Adviser:
     def advice(self) -> Iterator[Advice]:
         """Every piece of advice, of an index the first that there is reason for."""
         for key in self.survey.keys:
-            found = self.survey.found.get(key, NOTHING)
+            sampled = self.survey.sampled.get(key, NO_INDEX)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
-            if len(found.at):
+            if len(sampled.at):
                 of_what_is_there = (self._without_effect, self._of_kind, self._large)
-                reasons = [*(reason(key, found) for reason in of_what_is_there), *reasons]
+                reasons = [*(reason(key, sampled) for reason in of_what_is_there), *reasons]
             # Later ones are not looked at: what they would drop or add, the first one may contradict.
             yield from islice(chain.from_iterable(reasons), 1)
         yield from self._places()
         yield from self._unindexed()
 
-    def _without_effect(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
+    def _without_effect(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
         (column, kind), plans = index, self.usage.asked[index]
         if plans >= _ENOUGH_PLANS and not self.usage.useful[index]:
             yield self._of_index(
@@ -177,16 +155,16 @@ class _Adviser:
                 index,
                 f"{plans} plans tested {column!r}, and no {kind} left out a file: take it off unless other "
                 "queries need it",
-                saved=int(found.lengths.sum()),
+                saved=int(sampled.lengths.sum()),
                 drops=True,
             )
 
-    def _of_kind(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
+    def _of_kind(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
         column, kind = index
         if kind == BLOOM_FILTER:
-            yield from self._bloom_filters(column, found)
+            yield from self._bloom_filters(column, sampled)
         elif kind == BITMAP:
-            yield from self._bitmaps(column, found)
+            yield from self._bitmaps(column, sampled)
         elif kind == BSI and RANGE_BITMAP.takes(self.survey.data_type(column)):
             yield self._of_index(
                 AdviceSubject.RANGE_BITMAP_FOR_BSI,
@@ -197,9 +175,9 @@ class _Adviser:
                 adds=RANGE_BITMAP,
             )
 
-    def _large(self, index: tuple[str, str], found: Found) -> Iterator[Advice]:
-        (column, kind), size = index, int(found.lengths.sum())
-        data = int(self.survey.files.columns.file_sizes[self.survey.sample[found.at]].sum())
+    def _large(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
+        (column, kind), size = index, int(sampled.lengths.sum())
+        data = int(self.survey.files.columns.file_sizes[self.survey.sample[sampled.at]].sum())
         if size > data * _LARGE_SHARE and index not in self.relied_on:
             yield self._of_index(
                 AdviceSubject.LARGE_INDEX,
@@ -211,7 +189,6 @@ class _Adviser:
             )
 
     def options(self) -> dict[str, str | None]:
-        """The options of all pieces of advice that were given, taken together."""
         declared, values = self.survey.declared, self.survey.version.schema.options.values
         changed: dict[str, str | None] = {}
         for kind in sorted({kind for _, kind in (self.dropped & declared.keys()) | self.added}):
@@ -236,18 +213,7 @@ class _Adviser:
         adds: str | None = None,
         parameters: Mapping[str, str] | None = None,
     ) -> Advice:
-        """Advice about the indexes of one kind on one column.
-
-        Args:
-            subject: what it is about.
-            index: column and kind.
-            detail: what was found, and what to do.
-            files: of those examined that it is about; all that have the index unless given.
-            saved: bytes of these.
-            drops: the index is taken off.
-            adds: the kind of index that the column gets.
-            parameters: options to set besides.
-        """
+        """Advice about the indexes of one kind on one column."""
         column, kind = index
         if drops:
             self.dropped.add(index)
@@ -257,7 +223,7 @@ class _Adviser:
                 self.added.add((column, adds))
         self.parameters.update(parameters or {})
         if files is None:
-            files = len(self.survey.found.get(index, NOTHING).at)
+            files = len(self.survey.sampled.get(index, NO_INDEX).at)
         return Advice(
             subject,
             column,
@@ -268,16 +234,16 @@ class _Adviser:
         )
 
     def _missing(self, column: str, kind: str) -> Iterator[Advice]:
-        survey, found = self.survey, self.survey.found.get((column, kind), NOTHING)
+        survey, sampled = self.survey, self.survey.sampled.get((column, kind), NO_INDEX)
         if (column, kind) not in survey.declared or kind not in KINDS:
             return
         lacking = np.flatnonzero(survey.has_column(column))
-        lacking = lacking[~np.isin(lacking, found.at)]
+        lacking = lacking[~np.isin(lacking, sampled.at)]
         if not len(lacking):
             return
         rows = survey.files.columns.row_counts[survey.sample]
-        built_rows = int(rows[found.at].sum())
-        cost = int(found.lengths.sum()) / built_rows * int(rows[lacking].sum()) if built_rows else None
+        built_rows = int(rows[sampled.at].sum())
+        cost = int(sampled.lengths.sum()) / built_rows * int(rows[lacking].sum()) if built_rows else None
         yield self._of_index(
             AdviceSubject.INDEX_MISSING,
             (column, kind),
@@ -287,23 +253,23 @@ class _Adviser:
             saved=None if cost is None else -cost,
         )
 
-    def _bloom_filters(self, column: str, found: Found) -> Iterator[Advice]:
+    def _bloom_filters(self, column: str, sampled: SampledIndexes) -> Iterator[Advice]:
         survey = self.survey
         declared = survey.declared.get((column, BLOOM_FILTER))
         fpp = float("0" if declared is None else declared.parameters.get("fpp", 0)) or DEFAULT_FPP
         columns = survey.files.columns
-        rows, present = columns.row_counts[survey.sample[found.at]], int(found.lengths.sum())
+        rows, present = columns.row_counts[survey.sample[sampled.at]], int(sampled.lengths.sum())
         needed = sum(payload_bytes(max(1, count), fpp) for count in rows.tolist())
         if present <= _ROOMY * needed:
             return
         largest = int(columns.row_counts.max())
         items = rounded_items(largest)
-        saved = present - len(found.at) * payload_bytes(items, fpp)
+        saved = present - len(sampled.at) * payload_bytes(items, fpp)
         if saved * _ROOMY >= present:
             yield self._of_index(
                 AdviceSubject.BLOOM_FILTER_ITEMS,
                 (column, BLOOM_FILTER),
-                f"bloom filters of {column!r} take {int(np.median(found.lengths)):,} bytes a file, and no "
+                f"bloom filters of {column!r} take {int(np.median(sampled.lengths)):,} bytes a file, and no "
                 f"file has more than {largest:,} rows: make room for {items:,} values",
                 saved=saved,
                 parameters={f"file-index.{BLOOM_FILTER}.{column}.items": str(items)},
@@ -316,7 +282,7 @@ class _Adviser:
                 f"most {int(np.median(rows)):,} rows: compact the table, so that fewer files have one each",
             )
 
-    def _bitmaps(self, column: str, found: Found) -> Iterator[Advice]:
+    def _bitmaps(self, column: str, sampled: SampledIndexes) -> Iterator[Advice]:
         survey, shares = self.survey, self.survey.cardinalities(column)
         if not shares or float(np.median(shares)) <= 1 / _ROOMY:
             return
@@ -328,7 +294,7 @@ class _Adviser:
         if kind == BLOOM_FILTER and (column, kind) not in survey.declared:
             items = rounded_items(int(survey.files.columns.row_counts.max()))
             parameters[f"file-index.{kind}.{column}.items"] = str(items)
-            saved = int(found.lengths.sum()) - len(found.at) * payload_bytes(items, DEFAULT_FPP)
+            saved = int(sampled.lengths.sum()) - len(sampled.at) * payload_bytes(items, DEFAULT_FPP)
         yield self._of_index(
             AdviceSubject.BITMAP_OF_MANY_VALUES,
             (column, BITMAP),

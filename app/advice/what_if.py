@@ -2,22 +2,16 @@
 
 For each filter the plan of today is made. Of the files that it keeps some are chosen at random, their columns
 are read, the proposed indexes are built in memory as the engine would write them, and asked the filter
-together with the indexes that the files have. Nothing is written. Where every kept file was tried the answer
-is exact; else it is an estimate with the interval in which it lies in 95 of 100 cases (Wilson's, corrected
-for the share that was tried). Files that merge with others when they are read are never left out here, as
-plans leave them out only together.
-
-Filters with ``?`` in place of literals (:mod:`app.predicates.shapes`) are tried several times, with literals
-of rows that are drawn at random from the table.
+together with the indexes that the files have. Nothing is written. Files that merge with others when they are
+read are not tried, as plans leave them out only together.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
 import orjson
@@ -32,7 +26,6 @@ from app.errors import (
     CorruptIndexError,
     FilterError,
     IndexWriteError,
-    RequestError,
     UnsupportedFormatError,
 )
 from app.file_index.answers.result import SKIP
@@ -40,7 +33,6 @@ from app.file_index.container import FileIndex, write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
-from app.file_index.keys.keys import key_space
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key
@@ -57,12 +49,10 @@ from app.planning.scan.index_filter import in_file_schema
 from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
-from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Operator
-from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import And, Leaf, Or, Predicate
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 from app.storage import check_deadline, remaining_seconds
 from app.table.columnar.decoder import DECODER
-from app.types import DataField, Json, to_json
+from app.types import DataField, Json
 from app.types.session_zone import SessionZone
 
 DEFAULT_FILES: Final = 20
@@ -74,17 +64,10 @@ _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
 _LEAST_SHARE: Final = 4
 """A file is not worth trying with less memory for its columns than this part of its bytes."""
-_DRAWS: Final = 3
-"""Rows of each file that give the literals of a shape."""
-_DRAWN_FROM: Final = 3
-"""Files that literals are drawn from."""
-_PREFIX: Final = 3
-"""Characters of a drawn text that a test of its beginning, end or middle asks for."""
-_Z: Final = 1.96
 _TIME_LEFT: Final = 5.0
 """Seconds of the deadline that are left for the answer."""
-_PLACEHOLDER: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\?""", re.DOTALL)
-"""A name or a text, in which a question mark is none, or a question mark."""
+_QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+"""Names and texts, in which a question mark is no placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +75,7 @@ class WhatIfRequest:
     """What to try.
 
     Attributes:
-        indexes: which nobody has built yet, or not with these options.
-        filters: Spark SQL, or a Paimon predicate's JSON; SQL may have ``?`` for literals.
-        files: data files tried for each filter.
-        bytes: of data files that are read at most.
-        seed: chooses files and rows.
+        bytes: of data files that are read at most, but for the first.
     """
 
     indexes: Sequence[DeclaredIndex]
@@ -121,16 +100,14 @@ class ProposedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an index would leave out of the files that a plan keeps today."""
+    """How many of the files that were tried an index would leave out."""
 
     column: str | None
     """Null: all proposed indexes together."""
     index: str | None
-    files: float
-    files_low: float
-    files_high: float
-    """The interval in which the number lies in 95 of 100 cases."""
+    files: int
     bytes: int
+    """Of these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +115,11 @@ class FilterEffect:
     """What the indexes would do for one filter."""
 
     filter: str
-    files_kept: float
-    """By the plan of today; of a filter with `?` the mean over its drawn literals, as everything here."""
+    files_kept: int
+    """By the plan of today."""
     bytes_kept: int
-    files_tried: float
+    files_tried: int
+    """Of the files kept; those that merge with others are not tried."""
     effects: Sequence[Effect]
 
 
@@ -163,14 +141,11 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     """Tries indexes on some files of a version.
 
     Args:
-        version: of the table.
-        request: what to try.
-        limits: how large filters may be.
         zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         RequestError: an index cannot be on its column, or an option is wrong.
-        FilterError: a filter cannot be read.
+        FilterError: a filter cannot be read, or has ``?`` in place of a literal.
         UnsupportedFormatError: the data files are neither Parquet nor ORC.
         CorruptFileError: a data file is damaged.
     """
@@ -201,24 +176,34 @@ class _Trial:
     warnings: list[str] = field(default_factory=list)
 
     def effect(self, written: str | Mapping[str, Json]) -> FilterEffect:
-        """What the indexes do for one filter."""
-        if not isinstance(written, str) or "?" not in _PLACEHOLDER.sub(_only_placeholder, written):
-            text = written if isinstance(written, str) else orjson.dumps(written).decode()
-            return self._effect_of(text, written)
-        drawn = [self._effect_of(written, each) for each in self._filled(written)]
-        if not drawn:
-            raise FilterError("no literals can be drawn for this filter: the table has no rows to draw from")
-        count = len(drawn)
-        return FilterEffect(
-            written,
-            sum(each.files_kept for each in drawn) / count,
-            sum(each.bytes_kept for each in drawn) // count,
-            sum(each.files_tried for each in drawn) / count,
-            [_mean(list(of_index)) for of_index in zip(*(each.effects for each in drawn), strict=True)],
-        )
+        if isinstance(written, str) and "?" in _QUOTED.sub("", written):
+            raise FilterError(f"{written}: what-if takes values of your data in place of each ?")
+        version = self.version
+        relation = version.relation(None)
+        predicate = read_filter(written, version.schema.fields, self.limits, relation, self.zone)
+        planner = Planner(version, PlanRequest(SnapshotSelector(), selection=SelectionForm.NONE), predicate)
+        state = planner.run()
+        self.warnings += filter_warnings(predicate)
+        self.warnings += (*planner.effort.warnings, *planner.lasting_warnings, *planner.warnings)
+        kept = state.left()
+        sizes = version.files().columns.file_sizes
+        tried = [file for file in self._chosen(kept[state.merge_groups[kept] < 0]) if self._is_built(file)]
+        effects = []
+        for numbers in (*((number,) for number in range(len(self.definitions))), None):
+            skipped = [file for file in tried if self._skips(state, file, numbers)]
+            declared = None if numbers is None else self.request.indexes[numbers[0]]
+            effects.append(
+                Effect(
+                    None if declared is None else declared.column,
+                    None if declared is None else declared.kind,
+                    len(skipped),
+                    int(sizes[skipped].sum()),
+                )
+            )
+        text = written if isinstance(written, str) else orjson.dumps(written).decode()
+        return FilterEffect(text, len(kept), int(sizes[kept].sum()), len(tried), effects)
 
     def proposed(self, number: int, declared: DeclaredIndex) -> ProposedIndex:
-        """What was built of one definition."""
         row_counts = self.version.files().columns.row_counts
         built = {file: payloads[number] for file, payloads in self.payloads.items()}
         sizes = {file: len(payload) for file, payload in built.items() if payload is not None}
@@ -226,41 +211,11 @@ class _Trial:
         total = sum(sizes.values()) * int(row_counts.sum()) // rows if rows else 0
         return ProposedIndex(declared.column, declared.kind, declared.parameters, len(sizes), total)
 
-    def _effect_of(self, text: str, written: str | Mapping[str, Json]) -> FilterEffect:
-        version = self.version
-        relation = version.relation(None)
-        predicate = read_filter(written, version.schema.fields, self.limits, relation, self.zone)
-        self.warnings += filter_warnings(predicate)
-        request = PlanRequest(SnapshotSelector(), selection=SelectionForm.NONE)
-        state = Planner(version, request, predicate).run()
-        kept = state.left()
-        sizes = version.files().columns.file_sizes
-        alone = kept[state.merge_groups[kept] < 0]
-        tried = [file for file in self._chosen(alone) if self._is_built(file)]
-        sets = [*((number,) for number in range(len(self.definitions))), tuple(range(len(self.definitions)))]
-        skipped = np.array([[self._skips(state, file, each) for file in tried] for each in sets], np.bool_)
-        effects = []
-        for each, of_set in zip(sets, skipped.reshape(len(sets), len(tried)), strict=True):
-            declared = self.request.indexes[each[0]] if len(each) == 1 and each is not sets[-1] else None
-            low, share, high = wilson(int(of_set.sum()), len(tried), len(alone))
-            skipped_bytes, tried_bytes = int(sizes[tried][of_set].sum()), int(sizes[tried].sum())
-            effects.append(
-                Effect(
-                    None if declared is None else declared.column,
-                    None if declared is None else declared.kind,
-                    share * len(alone),
-                    low * len(alone),
-                    high * len(alone),
-                    skipped_bytes * int(sizes[alone].sum()) // tried_bytes if tried_bytes else 0,
-                )
-            )
-        return FilterEffect(text, len(kept), int(sizes[kept].sum()), len(tried), effects)
-
     def _chosen(self, files: NDArray[np.int64]) -> list[int]:
         """Some files, the same ones for other filters as far as these keep them."""
         ranks = np.random.default_rng(self.request.seed).permutation(len(self.version.files()))
-        found: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
-        return found
+        chosen: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
+        return chosen
 
     def _is_built(self, file: int) -> bool:
         """Whether the indexes of a file are there, built now if there is time and room."""
@@ -321,9 +276,9 @@ class _Trial:
     def _build(
         self, file: int, columns: Mapping[str, pa.ChunkedArray], definition: IndexDefinition
     ) -> bytes | None:
-        found = self._keys(file, columns, definition.column)
+        keys = self._keys(file, columns, definition.column)
         try:
-            return None if found is None else write_index(definition.kind, found, definition.options)
+            return None if keys is None else write_index(definition.kind, keys, definition.options)
         except IndexWriteError as error:
             self.warnings.append(f"{definition.kind} of {definition.column!r}: {error}")
             return None
@@ -351,8 +306,8 @@ class _Trial:
             return written
         return DataField(written.id, f"{written.name}[{key}]", written.type.children[1])
 
-    def _skips(self, state: PlanState, file: int, numbers: tuple[int, ...]) -> bool:
-        """Whether some of the indexes, and those that the file has, leave it out."""
+    def _skips(self, state: PlanState, file: int, numbers: tuple[int, ...] | None) -> bool:
+        """Whether some of the indexes (None: all), and those that the file has, leave it out."""
         predicate = state.predicates[state.predicate_codes[file]]
         if predicate == ALWAYS_TRUE:
             return False
@@ -360,7 +315,7 @@ class _Trial:
         file_schema = version.file_schema(int(version.files().columns.schema_ids[file]))
         rebound = in_file_schema(predicate, version.schema, file_schema)
         payloads = dict(self._existing(file, rebound))
-        for number in numbers:
+        for number in range(len(self.definitions)) if numbers is None else numbers:
             payload, definition = self.payloads[file][number], self.definitions[number]
             written = self._field_in_file(file, definition.column)
             if payload is not None and written is not None:
@@ -378,7 +333,6 @@ class _Trial:
     def _existing(
         self, file: int, predicate: BoundPredicate
     ) -> Iterator[tuple[tuple[str, IndexKind | str], bytes | None]]:
-        """The indexes that a file has and the filter asks."""
         indexes, at = FileIndexes(self.version), np.array([file])
         if not self.version.schema.options.file_index_read or not indexes.has_index(at)[0]:
             return
@@ -391,26 +345,8 @@ class _Trial:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
                     yield (entry.column, entry.kind), payload
 
-    def _filled(self, shape: str) -> Iterator[Mapping[str, Json]]:
-        """A shape with literals of rows of the table."""
-        predicate = read_sql(_PLACEHOLDER.sub(_quoted_placeholder, shape))
-        generator, keys = np.random.default_rng(self.request.seed), dict[str, KeyColumn | None]()
-        names = set(_columns(predicate))
-        unknown = names - self.version.schema.by_name.keys()
-        if unknown:
-            raise FilterError(f"the table has no column {min(unknown)!r}")
-        for file in self._chosen(self.version.files().all())[:_DRAWN_FROM]:
-            for columns in self._read(file, names):
-                keys = {name: self._keys(file, columns, name) for name in names}
-            for _ in range(_DRAWS if keys else 0):
-                values = {name: _drawn(found, generator) for name, found in keys.items()}
-                if all(values.values()):
-                    yield _fill(predicate, self.version, values)
-            keys = {}
-
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
-    """The indexes as table options would ask for them, in the given order."""
     options: dict[str, str] = {}
     for each in declared:
         names = f"file-index.{each.kind}.columns"
@@ -421,104 +357,3 @@ def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[In
     types = {name: each.type for name, each in version.schema.by_name.items()}
     found = {(each.column, each.kind): each for each in FileIndexOptions.parse(options, types).indexes}
     return [found[each.column, KINDS[each.kind]] for each in declared]
-
-
-def wilson(hits: int, tried: int, total: int) -> tuple[float, float, float]:
-    """A share as it was found, between the ends of the interval in which it lies in 95 of 100 cases.
-
-    Args:
-        hits: of those that were tried.
-        tried: how many were, at random and each once.
-        total: of how many.
-    """
-    if not tried:
-        return 0.0, 0.0, 1.0 if total else 0.0
-    share = hits / tried
-    if tried >= total:
-        return share, share, share
-    # What was tried is no part of what is guessed.
-    z = _Z * math.sqrt((total - tried) / max(1, total - 1))
-    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
-    width = z / (1 + z * z / tried) * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
-    # As far as rounding allows.
-    return max(0.0, min(middle - width, share)), share, min(1.0, max(middle + width, share))
-
-
-def _mean(effects: Sequence[Effect]) -> Effect:
-    count = len(effects)
-    return Effect(
-        effects[0].column,
-        effects[0].index,
-        sum(each.files for each in effects) / count,
-        sum(each.files_low for each in effects) / count,
-        sum(each.files_high for each in effects) / count,
-        sum(each.bytes for each in effects) // count,
-    )
-
-
-def _only_placeholder(found: re.Match[str]) -> str:
-    return "?" if found[0] == "?" else ""
-
-
-def _quoted_placeholder(found: re.Match[str]) -> str:
-    return "'?'" if found[0] == "?" else found[0]
-
-
-def _columns(predicate: Predicate) -> Iterator[str]:
-    match predicate:
-        case Leaf(function=None):
-            yield predicate.column.name
-        case And(children) | Or(children):
-            for child in children:
-                yield from _columns(child)
-        case _:
-            raise RequestError("a filter with ? joins tests of columns by AND and OR, and has nothing else")
-
-
-def _drawn(keys: KeyColumn | None, generator: np.random.Generator) -> list[Json]:
-    """Two values of a column in ascending order; none if it has none."""
-    if keys is None or not len(keys.keys):
-        return []
-    space = key_space(keys.data_type)
-    if space is None:
-        return []
-    distinct = keys.distinct()
-    codes = sorted(distinct.codes[generator.integers(len(distinct.codes), size=2)].tolist())
-    return [to_json(space.value(distinct.key(code)), keys.data_type) for code in codes]
-
-
-def _fill(predicate: Predicate, version: Version, values: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
-    """A predicate of :func:`read_sql` in JSON, with drawn values as literals."""
-    match predicate:
-        case Leaf(operator=operator, column=column):
-            of_column = version.schema.by_name[column.name]
-            reference = {"name": column.name, "type": str(of_column.type)}
-            return {
-                "kind": "LEAF",
-                "transform": {"name": "FIELD_REF", "fieldRef": reference},
-                "function": operator.value,
-                "literals": _literals(operator, values[column.name]),
-            }
-        case And(children) | Or(children):
-            function = "AND" if isinstance(predicate, And) else "OR"
-            filled = [_fill(child, version, values) for child in children]
-            return {"kind": "COMPOUND", "function": function, "children": filled}
-        case _:
-            raise AssertionError("checked when its columns were listed")
-
-
-def _literals(operator: Operator, values: Sequence[Json]) -> list[Json]:
-    low, high = values
-    match operator:
-        case Operator.IS_NULL | Operator.IS_NOT_NULL:
-            return []
-        case Operator.BETWEEN | Operator.IN | Operator.NOT_IN:
-            return [low, high]
-        case Operator.STARTS_WITH | Operator.CONTAINS:
-            return [str(low)[:_PREFIX]]
-        case Operator.ENDS_WITH:
-            return [str(low)[-_PREFIX:]]
-        case Operator.LIKE:
-            return [str(low)[:_PREFIX] + "%"]
-        case _:
-            return [low]

@@ -19,7 +19,6 @@ class Function(StrEnum):
 
     COUNT = "count"
     """Of rows, or with a column of its values that are not NULL."""
-    COUNT_DISTINCT = "count_distinct"
     MIN = "min"
     MAX = "max"
     SUM = "sum"
@@ -38,13 +37,9 @@ class AggregateRequest:
     """What is asked.
 
     Attributes:
-        selector: which version of the table.
         filter: Spark SQL text or a Paimon predicate's JSON; None is every row.
-        alias: what columns may be qualified by.
-        aggregates: what is computed of each group.
-        group_by: partition columns, and at most one column that has an index.
+        group_by: a partition column or one that has an index, whose values are counted.
         top: most groups that are answered, those of the most rows first; None for all.
-        time_zone: the time zone of the caller's session; None if it is not known.
     """
 
     selector: SnapshotSelector = field(default_factory=SnapshotSelector)

@@ -1,50 +1,121 @@
-"""How many rows have each value of a column: of all files that a manifest has of a partition, together.
+"""How many rows have each value of a column.
 
-One file's index takes 20 to 400 µs. What the files of a manifest give never changes, so it is made once and
-stays with the manifest; where a version has all of them, and every row of them counts, it is looked up.
+Of partition columns that is known without an index. Of others one file's index takes 20 to 400 µs. What all
+files give that a manifest has of a partition never changes, so it is made once and stays with the manifest;
+where a version has all of them, and every row of them counts, it is looked up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.aggregates.file_values import COUNTED, FileValues, NotKnownError
+from app.aggregates.answers import AggregateGroup, AggregateValue
+from app.aggregates.file_values import NotKnownError, open_files
+from app.aggregates.question import Question
+from app.aggregates.read_values import partition_counts
 from app.errors import CorruptIndexError
-from app.file_index.container import FileIndex
-from app.file_index.index_kinds import KINDS
 from app.planning.plan.state import PlanState
-from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import FileKind
-from app.types import DataField, Value
+from app.types import DataField, Value, to_json
 from app.types.value_arrays import group_rows
+from app.types.values import sql_key
 
-Facets: TypeAlias = Mapping[Value | None, int]
+_Counts: TypeAlias = Mapping[Value | None, int]
 """How many rows have each value (None: NULL)."""
 
 _BYTES_OF_VALUE: Final = 150
 
 
-def facets(
+@dataclass(slots=True, eq=False)
+class Facets:
+    """The rows of each value of a question's group."""
+
+    version: Version
+    question: Question
+    state: PlanState
+    column: DataField
+    warnings: list[str] = field(default_factory=list)
+    _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
+    """By what SQL holds equal: one of the values, and the number of rows."""
+
+    def take(self, files: NDArray[np.int64]) -> list[int]:
+        """Counts the rows of files whose matching rows are known; gives those whose values are not."""
+        if self._place is not None:
+            self._add(partition_counts(self.version, self.state, self._place, files))
+            return []
+        left = dict.fromkeys(files.tolist())
+        if self.version.schema.options.file_index_read:
+            for at, counts in _remembered(self.version, self.state, self.column, files):
+                self._add(counts.items())
+                for file in files[at].tolist():
+                    del left[file]
+        single = np.array(list(left), np.int64)
+        for values in open_files(self.version, self.state, single, [self.column.id], self.warnings):
+            try:
+                counts_of_file = list(values.counts(self.column, *values.matching()))
+            except NotKnownError:
+                continue
+            except CorruptIndexError as error:
+                name = self.state.files.name(values.file)
+                self.warnings.append(f"the index of {name} is not used: {error}")
+                continue
+            self._add(counts_of_file)
+            del left[values.file]
+        return list(left)
+
+    def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
+        """The values of most rows, with what open files may add; and how many values there are."""
+        if self._place is None:
+            rows = int(self.state.rows_left[opened].sum())
+            may_add = dict.fromkeys(self._sizes, rows)
+        else:
+            # A partition's value is known of open files, too.
+            may_add = {}
+            for value, rows in partition_counts(self.version, self.state, self._place, opened):
+                may_add[self._key(value)] = may_add.get(self._key(value), 0) + rows
+                self._add([(value, 0)])
+        groups = sorted(self._sizes.items(), key=lambda each: -each[1][1])
+        return [
+            AggregateGroup(
+                {self.column.name: to_json(value, self.column.type)},
+                rows,
+                [self._count(rows, may_add.get(key, 0), is_open=key in may_add and len(opened) > 0)]
+                * len(self.question.aggregates),
+            )
+            for key, (value, rows) in groups[:top]
+        ], len(groups)
+
+    @property
+    def _place(self) -> int | None:
+        return self.question.places.get(self.column.id)
+
+    def _key(self, value: Value | None) -> Any:  # noqa: ANN401 - whatever SQL compares by
+        return None if value is None else sql_key(self.column.type)(value)
+
+    def _add(self, counts: Iterable[tuple[Value | None, int]]) -> None:
+        for value, size in counts:
+            key = self._key(value)
+            first, before = self._sizes.get(key, (value, 0))
+            self._sizes[key] = first, before + size
+
+    def _count(self, rows: int, more: int, *, is_open: bool) -> AggregateValue:
+        asked, _ = self.question.aggregates[0]
+        value = None if is_open else rows
+        return AggregateValue(asked.function, None, not is_open, value, rows, rows + more, rows)
+
+
+def _remembered(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Facets]]:
-    """The facets of files, as far as these are all that a manifest has of a partition.
-
-    Args:
-        version: of the table.
-        state: which rows are left of its files.
-        column: whose values are counted.
-        files: that merge with no other, ascending.
-
-    Yields:
-        Positions in ``files`` of some of one partition, and their facets.
-    """
+) -> Iterator[tuple[NDArray[np.int64], _Counts]]:
+    """Positions in ``files`` of all that a manifest has of a partition, and their counts."""
     columns = state.files.columns
     is_whole = state.rows_left[files] == columns.row_counts[files]
     for number, part, rows in state.files.by_manifest(files):
@@ -56,37 +127,26 @@ def facets(
             if len(members) < totals[code] or not whole[members].all():
                 continue
             at = part.start + members
-            found = manifest.derived.get_or_make(
+            counts = manifest.derived.get_or_make(
                 ("facets", column.id, column.type, code),
-                partial(_facets, version, state, column, files[at]),
+                partial(_counted, version, state, column, files[at]),
                 lambda made: _BYTES_OF_VALUE * len(made or ()),
             )
-            if found is not None:
-                yield at, found
+            if counts is not None:
+                yield at, counts
 
 
-def _facets(version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]) -> Facets | None:
-    """The facets of all rows of files; None where an index does not tell them."""
-    indexes, columns = FileIndexes(version), state.files.columns
+def _counted(
+    version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
+) -> _Counts | None:
+    """The counts of all rows of files; None where an index does not tell them."""
     counts: Counter[Value | None] = Counter()
-    for schema_id in np.unique(columns.schema_ids[files]).tolist():
-        written = version.file_schema(schema_id).by_id.get(column.id)
-        of_schema = files[columns.schema_ids[files] == schema_id]
-        if written is None or not indexes.has_index(of_schema).all():
+    left = len(files)
+    for values in open_files(version, state, files, [column.id], []):
+        try:
+            for value, size in values.counts(column, None, int(state.files.columns.row_counts[values.file])):
+                counts[value] += size
+        except (NotKnownError, CorruptIndexError):
             return None
-        left = len(of_schema)
-        for file, index in indexes.open(
-            of_schema, frozenset((written.name, KINDS[kind]) for kind in COUNTED)
-        ):
-            if not isinstance(index, FileIndex):
-                return None
-            opened = FileValues(version, state, file, index)
-            try:
-                for value, _, size in opened.parts(column, None, int(columns.row_counts[file])):
-                    counts[value] += size
-            except (NotKnownError, CorruptIndexError):
-                return None
-            left -= 1
-        if left:
-            return None
-    return counts
+        left -= 1
+    return None if left else counts

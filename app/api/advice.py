@@ -72,21 +72,16 @@ async def advice(
 
 @router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfBody))
 async def what_if(
-    request: Request,
-    table: Table,
-    body: Annotated[WhatIfBody, Depends(JsonBody(WhatIfBody))],
-    runtime: Shared,
+    table: Table, body: Annotated[WhatIfBody, Depends(JsonBody(WhatIfBody))], runtime: Shared
 ) -> Response:
     """Try indexes that nobody has built: how many files would they leave out? Reads some data files."""
-    shared: SharedUsage = request.app.state.usage
     service = runtime.service
 
     def compute() -> WhatIf:
         version = service.resolve(table, body.selector())
-        shapes = () if body.filters is not None else shared.of_table(version).most_asked_shapes()
-        wanted, zone = body.to_request(shapes), service.zone(body.time_zone)
+        trial, zone = body.to_request(), service.zone(body.time_zone)
         return service.ask(
-            version, lambda version: try_indexes(version, wanted, runtime.settings.limits, zone)
+            version, lambda version: try_indexes(version, trial, runtime.settings.limits, zone)
         )
 
     return await runtime.answer(compute)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from app.aggregates.answers import Aggregate, AggregateRequest, Function
 from app.api.bodies import Alias, Body, Filter, Name, TimeZone, VersionedBody
+from app.errors import FilterError
 
 _MOST_AGGREGATES = 20
 _MOST_GROUPS = 100_000
+_FUNCTIONS: Final = [str(function) for function in Function]
 
 
 class AggregateFunctionBody(Body):
     """One function of one column."""
 
-    function: Literal["count", "count_distinct", "min", "max", "sum"]
+    function: Annotated[str, Field(json_schema_extra={"enum": _FUNCTIONS})]
     column: Name | None = Field(None, description="Absent: `count` is of rows.")
 
 
@@ -26,7 +28,6 @@ class AggregateBody(VersionedBody):
     example: ClassVar = {
         "filter": "amount > 100",
         "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
-        "group_by": ["dt"],
     }
 
     filter: Filter | None = None
@@ -34,18 +35,24 @@ class AggregateBody(VersionedBody):
     aggregates: (
         Annotated[list[AggregateFunctionBody], Field(min_length=1, max_length=_MOST_AGGREGATES)] | None
     ) = Field(None, description="Absent: the number of rows.")
-    group_by: list[Name] = Field([], description="Partition columns, and at most one column with an index.")
+    group_by: list[Name] = Field(
+        [], description="One partition column, or one with an index, whose values are counted."
+    )
     top: Annotated[int, Field(ge=1, le=_MOST_GROUPS)] = Field(
         10_000, description="Most groups of the answer: those of the most rows."
     )
     time_zone: TimeZone | None = None
 
     def to_request(self) -> AggregateRequest:
-        """The form without HTTP."""
+        """The form without HTTP.
+
+        Raises:
+            FilterError: a function is not computed here.
+        """
         aggregates = (
             (Aggregate(Function.COUNT),)
             if self.aggregates is None
-            else tuple(Aggregate(Function(each.function), each.column) for each in self.aggregates)
+            else tuple(Aggregate(_function(each.function), each.column) for each in self.aggregates)
         )
         return AggregateRequest(
             selector=self.selector(),
@@ -56,3 +63,12 @@ class AggregateBody(VersionedBody):
             top=self.top,
             time_zone=self.time_zone,
         )
+
+
+def _function(name: str) -> Function:
+    if name not in _FUNCTIONS:
+        raise FilterError(
+            f"{name!r} is not computed here, {', '.join(_FUNCTIONS)} are: ask the engine, or, of distinct "
+            "values, group_by the column: groups_total counts them"
+        )
+    return Function(name)

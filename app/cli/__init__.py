@@ -57,9 +57,13 @@ _COMMANDS: Final = {
     "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
     "what-if": _Command("what_if", "Try indexes on some data files: how many files would they leave out?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
-    "orphans": _Command("orphans", "List files of a table that no snapshot, tag or branch refers to."),
     "token": _Command("token", "Make tokens for callers: token new."),
     "openapi": _Command("openapi", "Print the OpenAPI document."),
+}
+_REMOVED: Final = {
+    "orphans": "the engine removes files that nothing refers to: in Spark CALL "
+    "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
+    "remove_orphan_files"
 }
 
 
@@ -123,6 +127,9 @@ def main() -> None:
         # A shell that completes a line gives it in a variable: bash in the first, zsh and fish in the second.
         words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
     word = next(iter(words[1:]), "--help")
+    if word in _REMOVED:
+        typer.echo(f"error: there is no command {word} any more: {_REMOVED[word]}", err=True)
+        sys.exit(2)
     # Behind an option of the whole program there may be any command.
     is_list = word in ("--help", "--version", *_COMPLETION_OPTIONS) or not word.startswith("-")
     try:

@@ -1,4 +1,4 @@
-"""``count`` and ``facets``: aggregates of a table, answered without a server and without data."""
+"""``count``: aggregates of a table, answered without a server and without data."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def count(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(
             metavar="FUNCTION:COLUMN",
-            help="count; or count, count_distinct, min, max or sum of a column, as sum:amount; repeatable. "
+            help="count; or count, min, max or sum of a column, as sum:amount; repeatable. "
             "Default: the number of rows.",
         ),
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A partition column, or one with an index; repeatable."),
+        typer.Option(metavar="COLUMN", help="Count by a partition column, or one with an index."),
     ] = None,
     top: Annotated[int, typer.Option(help="Most groups: those of the most rows.")] = 20,
     version: VersionOptions,
@@ -59,9 +59,9 @@ def count(  # noqa: PLR0913 - one parameter per option
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    service, settings, wanted = opened.service, opened.settings, body.to_request()
-    resolved, zone = service.resolve(opened.table(table), wanted.selector), service.zone(wanted.time_zone)
-    answer = service.ask(resolved, lambda version: aggregate(version, wanted, settings.limits, zone))
+    service, settings, request = opened.service, opened.settings, body.to_request()
+    resolved, zone = service.resolve(opened.table(table), request.selector), service.zone(request.time_zone)
+    answer = service.ask(resolved, lambda version: aggregate(version, request, settings.limits, zone))
     if as_json:
         print_json(answer)
     else:

@@ -26,13 +26,13 @@ def what_if(  # noqa: PLR0913 - one parameter per option
     ],
     filters: Annotated[
         list[str],
-        typer.Option("--filter", help="Spark SQL as after WHERE, with ? for literals to draw; repeatable."),
+        typer.Option("--filter", help="Spark SQL as after WHERE; repeatable."),
     ],
     files: Annotated[int, typer.Option(help="Data files tried for each filter.")] = DEFAULT_FILES,
     most_bytes: Annotated[
         int, typer.Option("--bytes", help="Of data files that are read at most, but for the first.")
     ] = DEFAULT_BYTES,
-    seed: Annotated[int, typer.Option(help="Chooses files and rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Chooses files.")] = 0,
     version: VersionOptions,
     time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
@@ -52,8 +52,8 @@ def what_if(  # noqa: PLR0913 - one parameter per option
     )
     service, settings = opened.service, opened.settings
     resolved = service.resolve(opened.table(table), body.selector())
-    wanted, zone = body.to_request(()), service.zone(body.time_zone)
-    answer = service.ask(resolved, lambda version: try_indexes(version, wanted, settings.limits, zone))
+    trial, zone = body.to_request(), service.zone(body.time_zone)
+    answer = service.ask(resolved, lambda version: try_indexes(version, trial, settings.limits, zone))
     if as_json:
         print_json(answer)
     else:
@@ -81,15 +81,14 @@ def _print(found: WhatIf) -> None:
     for index in found.indexes:
         print_line(f"{index.index} of {index.column!r}: {index.index_bytes:,} bytes for all files")
     print_table(
-        ("filter", "kept today", "tried", "index", "left out", "95 %", "bytes"),
+        ("filter", "kept today", "tried", "index", "left out", "bytes"),
         (
             (
                 each.filter,
-                f"{each.files_kept:g}",
-                f"{each.files_tried:g}",
+                each.files_kept,
+                each.files_tried,
                 "all" if effect.column is None else f"{effect.index} of {effect.column}",
-                f"{effect.files:.1f}",
-                f"{effect.files_low:.1f} to {effect.files_high:.1f}",
+                effect.files,
                 f"{effect.bytes:,}",
             )
             for each in found.filters

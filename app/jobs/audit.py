@@ -28,12 +28,7 @@ class AuditedColumn:
 
     Attributes:
         column: its name in the files, or ``column[key]``.
-        kind: of the indexes.
-        files: how many have such an index.
-        size_bytes: of all of these.
         distinct: sum of the distinct values of each file.
-        checked: how many of these were looked up.
-        wrong: files whose index is wrong.
         lost: files whose index hides a row.
         false_positive_rates: of bloom filters, measured: one for each file where it could be.
         expected_rates: of bloom filters, as their size lets expect.
@@ -68,10 +63,7 @@ class AuditProblem:
     """An index that must not be used.
 
     Attributes:
-        path: of the data file.
         column: whose index it is; None if no index of the file can be read.
-        kind: of the index; likewise.
-        detail: what is wrong.
         lost: whether it hides a row.
     """
 
@@ -84,16 +76,7 @@ class AuditProblem:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found.
-
-    Attributes:
-        snapshot_id: of the version; None for a table that was never written to.
-        files: data files in all.
-        indexed: those that have an index.
-        row_count: rows of these.
-        columns: by column and kind, in the order of their names.
-        problems: by path.
-    """
+    """What an audit found."""
 
     snapshot_id: int | None
     files: int
@@ -119,15 +102,8 @@ def audit(
     """Proves the file indexes of a table.
 
     Args:
-        spark: the session.
-        table: the table.
         partitions: only in these, by partition column.
         sample: most distinct values to look up in each index; None for all.
-        advance: told of files.
-
-    Raises:
-        JobError: a data file cannot be read, or Spark gave up.
-        PaimonIndexError: the table cannot be read.
     """
     version = table.latest()
     entries = list(chosen_entries(table, version, partitions))

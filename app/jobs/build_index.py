@@ -15,6 +15,7 @@ Nothing is done for files that have the wanted indexes, so that a job that ran m
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,12 +27,12 @@ from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.index_counts import IndexCounts, count_indexes
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
 from app.options.file_indexes import with_added
+from app.options.map_keys import split_map_key
 from app.planning.request.named_partition import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
@@ -44,29 +45,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_COLUMNS: Final = write({})
-_TELLING_BYTES: Final = 8
+_NONCE_BYTES: Final = 8
 _TOKEN_BYTES: Final = 8
 _COMMITS: Final = 10
 """How often a commit is made anew without the files that others have removed."""
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What a job did.
+class IndexCounts:
+    """What became of one index of one column, in numbers of files.
 
     Attributes:
-        snapshot_id: the new snapshot; None if there was nothing to do.
-        built: files that got an index.
-        dropped: files that lost theirs.
-        unchanged: files that had the wanted indexes.
-        skipped: files without a column that is indexed.
-        overtaken: files that another commit removed meanwhile.
-        embedded: how many of the new indexes are in manifests.
-        index_bytes: of all new indexes.
-        row_count: rows that were read.
-        options: the table options that were built.
-        indexes: what became of each index of the files that were looked into.
+        column: the name that it has now, or ``column[key]``.
+        built: had none of this kind before, or one that was built again.
+        kept: had it, and have it.
+        taken_off: had it, and have it no more.
     """
+
+    kind: str
+    column: str
+    built: int
+    kept: int
+    taken_off: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What a job did."""
 
     snapshot_id: int | None = None
     built: int = 0
@@ -96,21 +101,11 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     """Builds the file indexes of a table.
 
     Args:
-        spark: the session.
-        table: the table.
-        options: table options that say which indexes, beside the table's own.
         partitions: only in these, by partition column.
         advised: the indexes that the values of the largest file suggest, beside the table's own.
         only: these indexes alone, in place of the table's own, which are taken off.
         missing_only: only for files that have no index at all.
         rebuild: also for files that have the wanted indexes.
-        advance: told of files.
-
-    Raises:
-        RequestError: the options name no index, or a wrong one.
-        CommitConflictError: other commits came in between again and again.
-        JobError: a task failed. In every case the table is as it was.
-        PaimonIndexError: the table cannot be read.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
@@ -137,7 +132,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             tasks[number] = BuildTask(table.place, file, in_file, new_path, rebuild)
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
-    files = FilesOfRun(run, partial(_beside, table.place, tuple(paths.values())))
+    files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
     with WrittenFiles(table.writing, files) as written:
         results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance, group=run.token)
         built = {each.number: each for each in results if each.is_new}
@@ -169,7 +164,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         index_bytes=sum(each.size_bytes for each in kept),
         row_count=sum(each.row_count for each in kept),
         options={name: text for name, text in values.items() if _defines_index(name)},
-        indexes=count_indexes(
+        indexes=_count_indexes(
             version, ((chosen[each.number], tasks[each.number], each) for each in looked_into)
         ),
     )
@@ -183,7 +178,7 @@ def _index_options(version: Version, given: Mapping[str, str], *, only: bool) ->
     return with_added(stored, given)
 
 
-def _beside(place: Place, paths: Iterable[str]) -> Iterator[str]:
+def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[str]:
     """All files of the directories of some files."""
     for directory in {path.rpartition("/")[0] for path in paths}:
         for name in place.open().list_names(directory):
@@ -191,16 +186,7 @@ def _beside(place: Place, paths: Iterable[str]) -> Iterator[str]:
 
 
 def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
-    """Takes the file indexes off a table's data files; index files stay for older snapshots.
-
-    Args:
-        table: the table.
-        partitions: only in these, by partition column.
-
-    Raises:
-        CommitConflictError: other commits came in between again and again.
-        PaimonIndexError: the table cannot be read.
-    """
+    """Takes the file indexes off a table's data files; index files stay for older snapshots."""
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
@@ -282,9 +268,9 @@ def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEn
     return replace(bare, file=replace(bare.file, extra_files=(*bare.file.extra_files, side)))
 
 
-def _unlike(entry: ManifestEntry) -> ManifestEntry:
+def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
     """The same file with the same index, told from what it was before."""
-    content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_TELLING_BYTES)
+    content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_NONCE_BYTES)
     return replace(entry, file=replace(entry.file, embedded_index=content))
 
 
@@ -304,7 +290,7 @@ def commit_replacements(
         manifests = committer.table.metadata.manifests(committer.table.resolve())
         gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
         files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
-        files += [_unlike(new) if identity(new) in gone else new for _, new in left]
+        files += [_with_new_identity(new) if identity(new) in gone else new for _, new in left]
         try:
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
@@ -316,3 +302,31 @@ def commit_replacements(
             overtaken += lost
             left = [pair for pair in left if identity(pair[0]) in there]
     raise CommitConflictError("other commits came in between again and again: run the job again")
+
+
+def _count_indexes(
+    version: Version, files: Iterable[tuple[ManifestEntry, BuildTask, BuiltFile]]
+) -> tuple[IndexCounts, ...]:
+    built: Counter[tuple[str, str]] = Counter()
+    kept: Counter[tuple[str, str]] = Counter()
+    taken_off: Counter[tuple[str, str]] = Counter()
+    for entry, task, file in files:
+        wanted = task.wanted
+        new = wanted if task.rebuild else wanted - file.before
+        for counter, indexes in ((built, new), (kept, wanted - new), (taken_off, file.before - wanted)):
+            counter.update(
+                (kind, _name_now(version, entry.file.schema_id, column)) for column, kind in indexes
+            )
+    return tuple(
+        IndexCounts(*index, built[index], kept[index], taken_off[index])
+        for index in sorted(built.keys() | kept.keys() | taken_off.keys())
+    )
+
+
+def _name_now(version: Version, schema_id: int, name: str) -> str:
+    """The one that it had then, if the column is there no more."""
+    column, key = split_map_key(name)
+    old = version.file_schema(schema_id).by_name.get(column)
+    new = None if old is None else version.schema.by_id.get(old.id)
+    now = column if new is None else new.name
+    return now if key is None else f"{now}[{key}]"

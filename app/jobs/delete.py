@@ -53,13 +53,8 @@ class DeleteReport:
     """What a job did.
 
     Attributes:
-        snapshot_id: the new snapshot; None if no row was deleted.
-        files_total: data files of the table.
-        files_read: those that the plan kept.
-        files_changed: those of which rows were deleted.
         rows_matched: rows that meet the condition, those that were deleted before included.
         rows_deleted: rows that were there before.
-        index_bytes: of new files of vectors.
     """
 
     snapshot_id: int | None
@@ -78,16 +73,6 @@ def delete(
 
     Args:
         spark: the session; its time zone and settings decide what the condition means.
-        table: the table.
-        where: Spark SQL, as after WHERE.
-        advance: told of files.
-
-    Raises:
-        UnsupportedFormatError: rows of such a table are not deleted by vectors alone.
-        FilterError: the condition does not fit the table.
-        CommitConflictError: other commits came in between again and again.
-        JobError: Spark gave up. In every case the table is as it was.
-        PaimonIndexError: the table cannot be read.
     """
     committer = table.committer()
     for attempt in range(1, _ATTEMPTS + 1):
@@ -109,11 +94,7 @@ def delete(
 
 
 def check_deletable(name: str, version: Version) -> None:
-    """Checks that rows of a table can be deleted by vectors.
-
-    Raises:
-        UnsupportedFormatError: they cannot; the message says what to do instead.
-    """
+    """Checks that rows of a table can be deleted by vectors."""
     schema = version.schema
     if schema.primary_keys:
         raise UnsupportedFormatError(
@@ -131,17 +112,6 @@ def check_deletable(name: str, version: Version) -> None:
 
 @dataclass(slots=True)
 class _Deletion:
-    """Rows that are to be deleted of one version.
-
-    Attributes:
-        version: the version.
-        files_read: how many files the plan kept.
-        rows: by number of the file their positions, where there are any.
-        written: paths of new files of vectors.
-        rows_deleted: rows that were there before.
-        index_bytes: of the new files.
-    """
-
     version: Version
     files_read: int
     rows: dict[int, BitMap64]
@@ -153,7 +123,6 @@ class _Deletion:
     def find(
         cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
     ) -> _Deletion:
-        """Plans, and evaluates the condition."""
         from paimon_index.spark.questions import condition_of  # noqa: PLC0415 - comes with the extra jobs
         from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - as above
 
@@ -179,7 +148,6 @@ class _Deletion:
         return cls(version, len(files), rows, [])
 
     def changes(self, table: JobTable) -> Changes:
-        """Writes the new files of vectors, and says what they change."""
         by_bucket: dict[tuple[bytes, int], dict[str, BitMap64]] = defaultdict(dict)
         for number, positions in self.rows.items():
             entry = self.version.files().entry(number)
@@ -200,7 +168,6 @@ class _Deletion:
         return Changes(CommitKind.OVERWRITE, (), tuple(index_files))
 
     def report(self, snapshot_id: int | None) -> DeleteReport:
-        """What came of it."""
         return DeleteReport(
             snapshot_id,
             files_total=len(self.version.files()),

@@ -20,16 +20,7 @@ from app.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A data file, and the index that it has.
-
-    Attributes:
-        number: what the driver knows it by.
-        path: of the data file.
-        row_count: rows that its metadata tells.
-        types: of its columns, by the names that they had when it was written.
-        embedded: its index, if that is in the manifest.
-        side_path: the file with its index, if there is one.
-    """
+    """A data file, and the index that it has."""
 
     number: int
     path: str
@@ -39,11 +30,7 @@ class IndexedFile:
     side_path: str | None
 
     def content(self, warehouse: Warehouse) -> bytes | None:
-        """The bytes of the index; None if there is none.
-
-        Raises:
-            PaimonIndexError: they cannot be read.
-        """
+        """The bytes of the index; None if there is none."""
         if self.embedded is not None or self.side_path is None:
             return self.embedded
         return warehouse.read(self.side_path)
@@ -54,8 +41,6 @@ class BuildTask:
     """An index to be built.
 
     Attributes:
-        place: of the warehouse.
-        file: the data file.
         options: which indexes it gets, by the file's own names and types.
         new_path: where the index goes if it does not go into the manifest; no other task or job writes there.
         rebuild: whether an index that has all of these is built again.
@@ -78,12 +63,7 @@ class BuiltFile:
     """What came of it.
 
     Attributes:
-        number: of the file.
-        before: column and kind of each index that it had, as far as that can be read.
         is_new: whether an index was built; it had one of that kind otherwise.
-        embedded: the index, if it goes into the manifest.
-        size_bytes: of the index.
-        row_count: rows that were read.
     """
 
     number: int
@@ -95,11 +75,7 @@ class BuiltFile:
 
 
 def build_file(task: BuildTask) -> BuiltFile:
-    """Builds the index of one data file.
-
-    Raises:
-        PaimonIndexError: it cannot be built.
-    """
+    """Builds the index of one data file."""
     warehouse = task.place.open()
     before = _indexes_there(task.file, warehouse)
     if not task.rebuild and before == task.wanted:
@@ -124,7 +100,6 @@ def build_file(task: BuildTask) -> BuiltFile:
 
 
 def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> frozenset[tuple[str, str]] | None:
-    """Column and kind of each index of a file; None where they are broken."""
     try:
         content = file.content(warehouse)
         there = FileIndex.read(content).entries if content is not None else {}
@@ -138,8 +113,6 @@ class AuditTask:
     """An index to be proved.
 
     Attributes:
-        place: of the warehouse.
-        file: the data file.
         sample: most values to look up in each index; None for all.
     """
 
@@ -153,9 +126,7 @@ class AuditedFile:
     """What came of it.
 
     Attributes:
-        number: of the file.
         found: of each index; None where the container cannot be read.
-        problem: why it cannot.
     """
 
     number: int
@@ -164,11 +135,7 @@ class AuditedFile:
 
 
 def audit_file(task: AuditTask) -> AuditedFile:
-    """Proves the index of one data file against its rows.
-
-    Raises:
-        PaimonIndexError: the data file cannot be read.
-    """
+    """Proves the index of one data file against its rows."""
     warehouse, file = task.place.open(), task.file
     try:
         content = file.content(warehouse) or b""
@@ -195,12 +162,6 @@ def options_in_file(
 
     Columns are the same if their ids are. What the file does not have, or what had a type then that the index
     does not take, gets none.
-
-    Args:
-        options: of the table.
-        schema: that the options are about.
-        file_schema: that the file was written with.
-        written: the columns in the file, if these are not all.
     """
     found = []
     for index in options.indexes:

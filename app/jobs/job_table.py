@@ -29,12 +29,7 @@ _COPIED_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a warehouse is. Tasks are given this, and open it; credentials come from their own environment.
-
-    Attributes:
-        url: of the warehouse.
-        allow_external: as of :class:`app.storage.Warehouse`.
-    """
+    """Where a warehouse is: tasks are given this, and take credentials from their own environment."""
 
     url: str
     allow_external: tuple[str, ...] = ()
@@ -51,13 +46,7 @@ def _opened(place: Place) -> Warehouse:
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table in the driver.
-
-    Attributes:
-        place: of its warehouse.
-        service: plans.
-        ref: its name there.
-    """
+    """A table in the driver."""
 
     place: Place
     service: IndexService
@@ -76,8 +65,6 @@ class JobTable:
 
         Args:
             warehouse: URL or directory; also tasks must be able to reach it.
-            table: ``database.table``.
-            allow_external: roots of files outside of the warehouse.
             rooms: capacities of the caches. By default manifests stay whole, as jobs need them that commit.
 
         Raises:
@@ -97,20 +84,11 @@ class JobTable:
         return f"{self.ref.database}.{self.ref.table}"
 
     def latest(self) -> Version:
-        """The latest version.
-
-        Raises:
-            NotFoundError: there is no such table.
-        """
+        """The latest version."""
         return self.service.resolve(self.ref, SnapshotSelector())
 
     def committer(self) -> Committer:
-        """Commits as a user of its own.
-
-        Raises:
-            NotFoundError: there is no such table.
-            UnsupportedFormatError: commits to the table cannot be made.
-        """
+        """Commits as a user of its own."""
         committer = Committer(self.latest().table, self.writing)
         committer.check()
         return committer
@@ -123,12 +101,7 @@ class JobTable:
 
 @contextmanager
 def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
-    """A file of a warehouse as one of this machine: itself, or a copy for the time of a block.
-
-    Raises:
-        FileMissingError: there is no such file.
-        PaimonIndexError: it cannot be read.
-    """
+    """A file of a warehouse as one of this machine: itself, or a copy for the time of a block."""
     root, place = warehouse.locate(path)
     if root.uri_is_local:
         yield Path(place)

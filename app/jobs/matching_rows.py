@@ -40,14 +40,6 @@ _MOST_TASKS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _ReadTask:
-    """A file to be read.
-
-    Attributes:
-        number: what the driver knows it by.
-        path: where it is.
-        row_count: rows that its metadata tells.
-    """
-
     number: int
     path: str
     row_count: int
@@ -63,19 +55,9 @@ def matching_rows(
 ) -> dict[int, BitMap64]:
     """Positions of the rows that meet a condition, by number of the file; no file without any.
 
-    Args:
-        spark: the session.
-        table: the table.
-        version: of the table.
-        files: those to read, by number.
-        where: Spark SQL, as after WHERE.
-        advance: told of files.
-
     Raises:
-        FilterError: the condition does not fit the table.
         UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would
             read otherwise than the engine.
-        JobError: Spark gave up.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
 
@@ -117,7 +99,6 @@ def _frame(
     in_file: Mapping[int, DataField],
     tasks: list[_ReadTask],
 ) -> DataFrame:
-    """Rows of files of one schema, with their places, in the table's types."""
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - as above
 
     from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - as above
@@ -142,7 +123,6 @@ def _frame(
 
 
 def _column(column: DataField, old: DataField | None) -> Column:
-    """A column of a file as the table has it now."""
     from pyspark.sql import functions  # noqa: PLC0415 - as above
 
     from paimon_index.spark.column_types import char_length, is_readable_as  # noqa: PLC0415 - as above

@@ -55,14 +55,7 @@ class PlanTask:
     """A manifest to be planned.
 
     Attributes:
-        place: of the warehouse.
-        table: ``database.table``.
-        snapshot_id: of the version.
-        schema_id: that the filter is about.
-        manifest: which manifest.
         removing: the manifests that remove files, this one perhaps included.
-        filter: as of :class:`PlanRequest`.
-        time_zone: of the session.
     """
 
     place: Place
@@ -77,16 +70,7 @@ class PlanTask:
 
 @dataclass(frozen=True, slots=True)
 class PlannedManifest:
-    """What came of it.
-
-    Attributes:
-        files: that are kept, see :class:`PlanReport`.
-        files_total: of the manifest that are there.
-        rows_total: of these.
-        rows_selected: of those that are kept, without deleted rows.
-        skipped_by: how many files each step left out.
-        warnings: what should be known.
-    """
+    """What came of it."""
 
     files: pa.RecordBatch
     files_total: int
@@ -103,11 +87,7 @@ class PlanReport:
     Attributes:
         snapshot_id: of the version; None for a table that was never written to.
         manifests: how many were planned: those that may have entries in partitions that the filter allows.
-        files_total: files of the version.
-        rows_total: rows of these.
         rows_selected: rows of the files that are kept, without deleted ones.
-        skipped_by: how many files each step left out.
-        warnings: what should be known, each once.
         files: the files that are kept, in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,
             ``schema_id``, ``file_size``, ``row_count``, ``selected_rows``, ``residual`` (whether the filter
             has to be applied again), ``decision_reason``.
@@ -149,15 +129,6 @@ def plan(
 
     Args:
         spark: the session; its time zone is that of the filter.
-        table: the table.
-        filter: Spark SQL, Paimon predicate JSON, or None.
-        advance: told of manifests.
-
-    Raises:
-        UnsupportedFormatError: files of such a table do not stand alone.
-        FilterError: the filter does not fit the table.
-        JobError: a manifest cannot be read, or Spark gave up.
-        PaimonIndexError: the table cannot be read.
     """
     from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
 
@@ -192,11 +163,7 @@ def plan(
 
 
 def plan_manifest(task: PlanTask) -> PlannedManifest:
-    """Plans one manifest.
-
-    Raises:
-        PaimonIndexError: it cannot be read.
-    """
+    """Plans one manifest."""
     opened = _opened(task.place, task.table)
     selector = SnapshotSelector(snapshot_id=task.snapshot_id, schema_id=task.schema_id)
     whole = opened.service.resolve(opened.ref, selector)
@@ -251,7 +218,6 @@ def _batch(files: PlannedFiles) -> pa.RecordBatch:
 
 @cache
 def _opened(place: Place, table: str) -> JobTable:
-    """The table as a worker sees it, with bounded caches that its tasks share."""
     return JobTable.open(place.url, table, allow_external=place.allow_external, rooms=CacheBytes())
 
 
@@ -262,7 +228,6 @@ def _tasks(
     filter: str | Mapping[str, Json] | None,  # noqa: A002 - as everywhere in this project
     zone: str,
 ) -> list[PlanTask]:
-    """A task for each manifest of a version that the filter needs."""
     lists = version.table.metadata.manifest_lists(version.resolved)
     manifests = [file for each in lists for file in each.manifests]
     removes = np.concatenate([each.deleted > 0 for each in lists])

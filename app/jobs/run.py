@@ -40,7 +40,6 @@ class JobRun:
     """One run of a job.
 
     Attributes:
-        context: of the session.
         token: in the names of all files that the run's tasks write; the group of its jobs in Spark.
     """
 
@@ -106,7 +105,6 @@ class FilesOfRun:
     until there is nothing new.
 
     Attributes:
-        run: the run.
         listed: gives the paths of all files in the directories that the run may write to.
         named: names of files that a snapshot names, which are left out.
     """
@@ -142,7 +140,6 @@ class WrittenFiles:
     stopped, or fails for a reason that nobody has thought of, while it is made.
 
     Attributes:
-        writing: of the warehouse.
         paths: under names that only this run uses; more may come while the block lasts.
         is_committing: set by the block when it begins to make the snapshot.
     """

@@ -32,8 +32,6 @@ _GROUP: Final = "spark.jobGroup.id"
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What a task could not do."""
-
     message: str
 
 
@@ -53,11 +51,7 @@ class _Guarded(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class Lean(Generic[Item, Result]):
-    """A task that spares the next one in its process a part of the work of starting.
-
-    Attributes:
-        work: of the task.
-    """
+    """A task that spares the next one in its process a part of the work of starting."""
 
     work: Callable[[Iterable[Item]], Iterator[Result]]
 
@@ -82,18 +76,7 @@ def run_tasks(
     """Does work in tasks, one for each item unless there are many.
 
     Args:
-        spark: the session.
-        what: the work, for Spark's pages and for messages.
-        work: a function that Spark's workers can import.
         items: what it is called with; those that take longest come first.
-        advance: told of items.
-        group: of the jobs in Spark; that of the session by default.
-
-    Returns:
-        In the order of ``items`` what came of them.
-
-    Raises:
-        JobError: the work failed for one of them, or Spark gave up.
     """
     if not items:
         return []
@@ -125,15 +108,7 @@ def spark_failed(what: str, error: Exception) -> JobError:
 
 
 class Progress:
-    """Asks Spark now and then how many tasks are done, for the time of a block.
-
-    Args:
-        context: of the session.
-        what: the work, for Spark's pages.
-        items_of_task: how many items a task works on.
-        advance: told of items.
-        group: of the jobs of the block; that of the session by default.
-    """
+    """Asks Spark now and then how many tasks are done, for the time of a block."""
 
     def __init__(
         self,

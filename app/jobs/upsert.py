@@ -25,7 +25,6 @@ from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
-from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 
 if TYPE_CHECKING:
@@ -41,15 +40,8 @@ class UpsertReport:
     """What a job did.
 
     Attributes:
-        snapshot_id: the new snapshot; None if there were no rows.
-        rows_read: rows that came.
         rows_written: of these, rows that are in the new files: one for each key.
         keys_added: of these, rows of keys with a new hash; None where buckets are not dynamic.
-        buckets: that rows were written to.
-        buckets_added: of these, buckets that had neither files nor keys.
-        files: new data files.
-        data_bytes: of these.
-        index_bytes: of new hash indexes.
         waits_for_compaction: whether batch reads see the rows only after a compaction.
     """
 
@@ -77,8 +69,6 @@ def upsert(
     """Writes rows to a table.
 
     Args:
-        spark: the session.
-        table: the table.
         rows: with all columns of the table, in any order. Of rows with one key the last one wins, unless
             the table has a sequence field; the order is that of Spark's partitions and of the rows in them.
         row_kind_column: a further column, which tells by ``+I``, ``+U``, ``-U`` or ``-D`` what becomes of a
@@ -86,14 +76,6 @@ def upsert(
         parallelism: channels of assigners of dynamic buckets, unless the table says; by default as many as
             the engine has in Spark, the larger one of ``spark.default.parallelism`` and
             ``spark.sql.shuffle.partitions``.
-        advance: told of tasks.
-
-    Raises:
-        UnsupportedFormatError: such a table is not written here.
-        RequestError: the rows' columns do not fit the table.
-        CommitConflictError: other commits came in between again and again.
-        JobError: a value does not fit, or Spark gave up. In every case the table is as it was.
-        PaimonIndexError: the table cannot be read.
     """
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
@@ -103,7 +85,7 @@ def upsert(
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
         made = WriteAttempt(target, version, parallelism or _parallelism(spark))
         run = JobRun(spark.sparkContext, target.run)
-        files = FilesOfRun(run, partial(Maintenance(table.place.open()).walk, target.directory))
+        files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
         try:
             with WrittenFiles(table.writing, files) as cleaned:
                 written = made.write(spark, fitted(rows, target, row_kind_column), advance)
@@ -137,17 +119,8 @@ def rows_from_files(
     """Rows for :func:`upsert` from files.
 
     Args:
-        spark: the session.
-        table: the table.
-        paths: as Spark takes them.
         data_format: as Spark calls it. Of formats without types, such as ``csv`` and ``json``, columns are
             read in the table's types; a value that has not its type is an error.
-        options: of Spark's reader, such as ``header``.
-        row_kind_column: as of :func:`upsert`.
-
-    Raises:
-        UnsupportedFormatError: such a table is not written here.
-        RequestError: Spark does not read the files.
     """
     target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
     return read_rows(

@@ -53,7 +53,6 @@ class StatisticsMode:
     """Which statistics a column gets.
 
     Attributes:
-        nulls: whether nulls are counted.
         characters: of strings in bounds, :data:`ALL` for whole ones; None for no bounds.
     """
 
@@ -66,15 +65,10 @@ class DataFileOptions:
     """How data files are written.
 
     Attributes:
-        compression: as pyarrow calls it.
-        compression_level: of zstd.
         target_bytes: a file that has grown so large is closed.
-        prefix: of file names.
         statistics: the mode of columns without one of their own.
-        column_statistics: by column.
         counted_columns: how many columns get statistics; None for all.
         dense: whether statistics leave out columns without any.
-        sequence_fields: columns that order the versions of a key.
         descending: whether the lowest one wins.
     """
 
@@ -91,12 +85,7 @@ class DataFileOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, has_key: bool) -> Self:
-        """Reads the options of a table.
-
-        Raises:
-            RequestError: an option is wrong.
-            UnsupportedFormatError: it asks for what is not written here.
-        """
+        """Reads the options of a table."""
         reader = OptionReader(options, given=True)
         written = options.get("file.compression", "zstd").strip().lower()
         if written not in _COMPRESSIONS:
@@ -130,15 +119,7 @@ class DataFileOptions:
 
 
 def statistics_mode(name: str, text: str) -> StatisticsMode:
-    """A mode as options write it.
-
-    Args:
-        name: of the option.
-        text: its value.
-
-    Raises:
-        UnsupportedFormatError: there is no such mode.
-    """
+    """A mode as options write it."""
     written = text.strip().lower()
     if written in ("none", "counts", "full"):
         return StatisticsMode(nulls=written != "none", characters=ALL if written == "full" else None)

@@ -39,13 +39,6 @@ class VectorOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> VectorOptions:
-        """Reads the options of a table.
-
-        Args:
-            options: all options by name; the others are passed over.
-
-        Raises:
-            RequestError: an option is wrong; the message names it and says what it may be.
-        """
+        """Reads the options of a table."""
         reader = OptionReader(options, given=True)
         return cls(reader.boolean(_BITMAP64, default=False), reader.size(_TARGET_SIZE, DEFAULT_TARGET_BYTES))

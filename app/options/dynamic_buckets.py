@@ -37,9 +37,6 @@ class AssignerOptions:
     """What an assigner is told when it starts.
 
     Attributes:
-        channels: parallelism of the writer.
-        assigners: assigners per partition.
-        assign_id: the number of this one.
         target_rows: ``dynamic-bucket.target-row-num``.
         max_buckets: ``dynamic-bucket.max-buckets``, or :data:`UNBOUNDED`.
     """
@@ -77,9 +74,6 @@ class DynamicBucketOptions:
 
     Attributes:
         target_rows: keys in a bucket before it counts as full; at least 1 if the options were given.
-        max_buckets: most buckets of a partition, or :data:`UNBOUNDED`.
-        initial_buckets: assigners per partition, if set.
-        assigner_parallelism: channels, if set.
     """
 
     target_rows: int = DEFAULT_TARGET_ROWS
@@ -89,14 +83,7 @@ class DynamicBucketOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
-        """Reads the options that are given for writing to a table.
-
-        Args:
-            options: all options by name; the others are passed over.
-
-        Raises:
-            RequestError: an option is wrong; the message names it and says what it may be.
-        """
+        """Reads the options that are given for writing to a table."""
         reader = OptionReader(options, given=True)
         return cls(
             *_for_reading(reader),
@@ -106,11 +93,7 @@ class DynamicBucketOptions:
 
     @classmethod
     def stored(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
-        """What a table's stored options say of its buckets; what only writers need is passed over.
-
-        Raises:
-            CorruptMetadataError: an option is no number.
-        """
+        """What a table's stored options say of its buckets; what only writers need is passed over."""
         return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
@@ -131,7 +114,6 @@ class DynamicBucketOptions:
 
 
 def _for_reading(reader: OptionReader) -> tuple[int, int]:
-    """Target rows and most buckets."""
     target_rows = reader.integer(_TARGET_ROWS, most=INT64_MAX)
     max_buckets = reader.integer(_MAX_BUCKETS, most=INT32_MAX, special=UNBOUNDED)
     return (

@@ -62,15 +62,7 @@ def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
 def given_indexes(
     options: Mapping[str, str], known: Mapping[str, Sequence[str]]
 ) -> tuple[DeclaredIndex, ...]:
-    """Every index that options given for writing declare, in their order.
-
-    Args:
-        options: all options by name; those that are not about file indexes are passed over.
-        known: the names of the options of each kind that can be written.
-
-    Raises:
-        RequestError: an option is wrong, or would have no effect; the message names it.
-    """
+    """Every index that options given for writing declare, in their order."""
     listed: list[tuple[str, str]] = []
     for kind, option, names in _lists(options):
         _check_kind(option, kind, known)
@@ -98,16 +90,11 @@ def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
 
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Bytes of the largest container that goes into the manifest.
-
-    Raises:
-        RequestError: the option is no size.
-    """
+    """Bytes of the largest container that goes into the manifest."""
     return OptionReader(options, given=True).size(_THRESHOLD, DEFAULT_THRESHOLD_BYTES)
 
 
 def _lists(options: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Each kind, the option that lists its columns, and these."""
     for option, value in options.items():
         if option.startswith(PREFIX) and option.endswith(_COLUMNS):
             # Java's split drops empty parts at the end.

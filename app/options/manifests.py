@@ -31,7 +31,6 @@ class ManifestOptions:
     """How manifests are written.
 
     Attributes:
-        compression: of blocks, as the option names it.
         target_bytes: a manifest that has grown so large is closed.
         merge_min_count: so many small manifests at the end of a list are merged.
         full_merge_bytes: once manifests that are small, or remove files, take so many bytes together, all
@@ -45,17 +44,7 @@ class ManifestOptions:
 
     @classmethod
     def of(cls, table: str, options: Mapping[str, str]) -> Self:
-        """The options of a table.
-
-        Args:
-            table: its name.
-            options: all of them.
-
-        Raises:
-            UnsupportedFormatError: its metadata is of a format that is not written.
-            RequestError: a size is none.
-            CorruptMetadataError: a number is none.
-        """
+        """The options of a table."""
         manifest_format = options.get("manifest.format", "avro").strip().lower()
         if manifest_format != "avro":
             raise UnsupportedFormatError(

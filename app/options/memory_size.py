@@ -23,15 +23,7 @@ _UNITS = {
 
 
 def memory_size(name: str, text: str) -> int:
-    """Bytes of a size; without a unit it counts bytes.
-
-    Args:
-        name: of the option.
-        text: its value.
-
-    Raises:
-        RequestError: the text is no size.
-    """
+    """Bytes of a size; without a unit it counts bytes."""
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in _UNITS:
         raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")

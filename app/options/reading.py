@@ -24,7 +24,6 @@ class OptionReader:
     """Options of a table by name.
 
     Args:
-        values: all options as written.
         given: whether they are given for writing; otherwise they are a table's stored ones.
     """
 
@@ -35,12 +34,7 @@ class OptionReader:
         self._given = given
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """``true`` or ``false``.
-
-        Raises:
-            RequestError: a given option is neither.
-            CorruptMetadataError: a stored option is neither.
-        """
+        """``true`` or ``false``."""
         match self._values.get(name, str(default)).strip().lower():
             case "true":
                 return True
@@ -53,14 +47,8 @@ class OptionReader:
         """A whole number; None if the option is not set.
 
         Args:
-            name: of the option.
-            most: the largest number of its type.
             special: a negative number that a given option may be too. Otherwise it is at least 1; a stored
                 one may be every number of its type.
-
-        Raises:
-            RequestError: a given option is no such number.
-            CorruptMetadataError: a stored option is no such number.
         """
         written = self._values.get(name)
         if written is None:
@@ -76,11 +64,7 @@ class OptionReader:
         return number
 
     def size(self, name: str, default: int) -> int:
-        """Bytes of memory.
-
-        Raises:
-            RequestError: it is no size.
-        """
+        """Bytes of memory."""
         return memory_size(name, self._values.get(name, str(default)))
 
     def _error(self, name: str, expected: str, written: str) -> PaimonIndexError:
@@ -89,22 +73,14 @@ class OptionReader:
 
 
 def whole_number(name: str, text: str) -> int:
-    """A whole number of 32 bits.
-
-    Raises:
-        RequestError: the text is none.
-    """
+    """A whole number of 32 bits."""
     if not _WHOLE.fullmatch(text) or not -INT32_MAX <= int(text) <= INT32_MAX:
         raise RequestError(f"{name} must be a whole number of 32 bits, found {text!r:.100}")
     return int(text)
 
 
 def fraction(name: str, text: str) -> float:
-    """A number.
-
-    Raises:
-        RequestError: the text is none.
-    """
+    """A number."""
     try:
         return float(text)
     except ValueError as error:

@@ -60,9 +60,6 @@ class TableOptions:
     """The options of one schema.
 
     Properties raise ``CorruptMetadataError`` if what stands there does not have its form.
-
-    Attributes:
-        values: all options as written.
     """
 
     values: Mapping[str, str]
@@ -86,11 +83,7 @@ class TableOptions:
 
     @property
     def merge_engine(self) -> MergeEngine:
-        """The merge engine of a primary key table.
-
-        Raises:
-            UnsupportedFormatError: it is none that this release knows.
-        """
+        """The merge engine of a primary key table."""
         written = self.values.get("merge-engine", MergeEngine.DEDUPLICATE)
         try:
             return MergeEngine(written.strip().lower())
@@ -214,15 +207,7 @@ _HARMLESS: Final = {
 
 
 def check_options(options: Mapping[str, str], table: str) -> None:
-    """States that batch reads of a table see the rows of the version that they name.
-
-    Args:
-        options: all of the table.
-        table: its name, for messages.
-
-    Raises:
-        UnsupportedFormatError: an option has them see others.
-    """
+    """States that batch reads of a table see the rows of the version that they name."""
     for name in sorted(REFUSED.keys() & options.keys()):
         value = options[name]
         if value.strip().lower() not in _HARMLESS.get(name, _OFF):

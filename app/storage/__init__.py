@@ -11,7 +11,6 @@ from app.storage.deadline import (
 )
 from app.storage.disk_tier import DiskCacheState, DiskTier
 from app.storage.listings import Listings, check_listable
-from app.storage.maintenance import Contents, Maintenance, StoredFile
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.warehouse import Warehouse
@@ -20,14 +19,11 @@ __all__ = [
     "ByteCache",
     "CacheState",
     "Cancellation",
-    "Contents",
     "DiskCacheState",
     "DiskTier",
     "Listings",
-    "Maintenance",
     "Readers",
     "RetryPolicy",
-    "StoredFile",
     "Warehouse",
     "cancellable",
     "check_deadline",

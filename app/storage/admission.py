@@ -63,16 +63,7 @@ class Asks:
 
 
 class AdmittingCache(Generic[Item]):
-    """Objects by key, up to a weight; not safe for several threads at once.
-
-    Args:
-        capacity: weight of all objects together.
-
-    Attributes:
-        capacity: the same.
-        evictions: objects dropped from the main part, for others that are asked for more.
-        rejected: objects that did not get into the main part and were dropped.
-    """
+    """Objects by key, up to a weight; not safe for several threads at once."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -182,7 +173,5 @@ class AdmittingCache(Generic[Item]):
 
 
 class _Segment(cachetools.LRUCache["Hashable", Weighed[Item]]):
-    """Weighs its objects by what they say; its owner sees to it that they fit."""
-
     def __init__(self, capacity: int) -> None:
         super().__init__(maxsize=capacity, getsizeof=lambda weighed: weighed.weight)

@@ -56,7 +56,6 @@ class Block(NamedTuple):
 
     Attributes:
         arrays: by name, of shape (n,); of a file, arrays that nobody can write to.
-        facts: what is kept beside them, as JSON.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -68,12 +67,6 @@ class ArrayFile:
 
     Args:
         mapped: the whole file, which stays mapped as long as an array of it is held.
-        start: where its blocks begin.
-        header: what stands before them.
-        file: see below.
-
-    Attributes:
-        file: what it takes to verify its blocks again.
     """
 
     def __init__(self, mapped: MappedBytes, start: int, header: Mapping[str, Any], file: MappedFile) -> None:
@@ -114,11 +107,7 @@ class ArrayFile:
         return length
 
     def block(self, name: str) -> Block:
-        """A block of the file.
-
-        Raises:
-            DamagedArraysError: its bytes are not those that were written.
-        """
+        """A block of the file."""
         offset, size, checksum, contents = self._blocks[name]
         first = self._start + offset
         is_whole = self.file.is_whole()
@@ -135,12 +124,7 @@ class ArrayFile:
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A descriptor of a file of this user, and what the system says of it.
-
-    Raises:
-        FileNotFoundError: there is none, or it belongs to somebody else.
-        OSError: it cannot be opened, or is no regular file.
-    """
+    """A descriptor of a file of this user, and what the system says of it."""
     # A link may lead anywhere.
     with regular_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():
@@ -154,9 +138,6 @@ def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | me
     Args:
         key: what tells the file from others, in ASCII.
         blocks: by name; their arrays are of booleans, bytes, or numbers of a width that the format has.
-
-    Raises:
-        ValueError: an array is of another type.
     """
     parts: list[bytes | memoryview] = []
     listed: dict[str, tuple[int, int, int, str]] = {}

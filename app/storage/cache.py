@@ -52,11 +52,9 @@ class ByteCache(Generic[Item]):
     time; others that ask for it meanwhile wait for that result. A failed load is kept for nobody but those
     who were waiting. Which objects a full cache keeps: :mod:`app.storage.admission`.
 
-    A load that asks for other keys must not claim what it expects: it would hold room that those may be
-    waiting for.
+    A load that asks for other keys passes ``expected_bytes=0``, or it can wait for itself.
 
     Args:
-        name: what :meth:`statistics` calls it.
         capacity_bytes: weight of all objects together; 0 keeps nothing, and still loads once for many.
         weigh: bytes of memory that an object takes.
         room: shared with other caches, of which this one has a share; its capacity is that of the room then.
@@ -119,16 +117,10 @@ class ByteCache(Generic[Item]):
         """The object of ``key``, from the cache or from ``load``.
 
         Args:
-            key: what the object is known by.
             load: called once for all that ask meanwhile.
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
                 for it.
             account: where that is claimed; that of the warehouse which ``load`` reads from.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out, or its caller went away, in waiting for room or
-                for another thread.
-            Exception: whatever ``load`` raised, here or in the thread that was loading.
         """
         found = self.get_or_load_many(
             (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, account=account
@@ -146,15 +138,8 @@ class ByteCache(Generic[Item]):
         """The objects of all ``keys``; those that are missing are loaded together.
 
         Args:
-            keys: what the objects are known by.
             load_missing: gives the objects of the keys that it is given, in their order. It is called again
                 for further keys where not all fit into the account at once.
-            expected_bytes: as of :meth:`get_or_load`, of each key.
-            account: as of :meth:`get_or_load`.
-
-        Raises:
-            DeadlineExceededError: as of :meth:`get_or_load`.
-            Exception: whatever a load raised; what was loaded before is kept.
         """
         found: dict[Key, Item] = {}
         most = 0 if account is None else account.limit
@@ -300,8 +285,6 @@ def _collect(others: Mapping[Key, _Flight[Item]], found: dict[Key, Item]) -> lis
 
 
 class _Batch(Generic[Key, Item]):
-    """Keys that are loaded together."""
-
     def __init__(self) -> None:
         self.keys: list[Key] = []
         self.expected = 0

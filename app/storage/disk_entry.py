@@ -30,9 +30,6 @@ class Piece:
 
     Attributes:
         warehouse: what tells the warehouse from all others.
-        path: the file, as metadata names it.
-        size: of the file in bytes, if metadata tells.
-        offset: of the first byte.
         length: in bytes, or None for the whole file.
     """
 

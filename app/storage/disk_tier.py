@@ -109,7 +109,6 @@ class DiskTier:
         """The file of arrays that was put under a key, if it is there.
 
         Args:
-            key: as of :meth:`put_parts`.
             group: names what is used together, and verified again then.
         """
         found = None
@@ -126,7 +125,6 @@ class DiskTier:
 
         Args:
             key: what tells it from all others, which stands in it.
-            parts: its bytes.
         """
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
@@ -149,12 +147,7 @@ class DiskTier:
             self._drop(self._path(key))
 
     def lost_files(self, group: str, look: Look) -> int:
-        """How many mapped files of a group were found not to be what was written, which are removed then.
-
-        Args:
-            group: what is used.
-            look: how closely they are looked at now.
-        """
+        """How many mapped files of a group were found not to be what was written, which are removed then."""
         found, count = self._mapped.look(group, look)
         for file in found:
             _log.warning(
@@ -310,8 +303,6 @@ class DiskTier:
 
 
 class _Entry(NamedTuple):
-    """An entry's file; the one that was not used for longest is the least."""
-
     used: float
     size: int
     path: str
@@ -322,7 +313,6 @@ def _create(path: str, flags: int) -> int:
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
-    """So many bytes of a file, fewer where it was cut."""
     parts = []
     while size > 0 and (part := os.read(descriptor, size)):
         parts.append(part)
@@ -354,11 +344,7 @@ def _remove_abandoned(file: os.DirEntry[str]) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    """Makes a directory that nobody else may enter.
-
-    Raises:
-        OSError: it cannot be made, or belongs to somebody else, who could have put anything there.
-    """
+    """Makes a directory that nobody else may enter."""
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
     found = directory.lstat()

@@ -15,14 +15,7 @@ from app.storage.disk_tier import DiskTier
 
 @dataclass(frozen=True, slots=True)
 class KeptArrays:
-    """A place for one thing that is made of one file.
-
-    Attributes:
-        tier: where it lies.
-        piece: the file.
-        form: what is made of it.
-        group: names what is used together with it.
-    """
+    """A place for one thing that is made of one file."""
 
     tier: DiskTier
     piece: Piece

@@ -88,13 +88,8 @@ class Shrinkable(Protocol):
 class Ledger:
     """The memory of one process.
 
-    Args:
-        resident: gives its resident memory.
-
     Attributes:
         limit: bytes; 0 for none.
-        refusals: claims and loads that were refused.
-        shrinks: how often caches were made smaller.
     """
 
     def __init__(self, resident: Callable[[], int] = resident_bytes) -> None:
@@ -155,10 +150,6 @@ class Ledger:
 
     def require(self, size: int, what: str) -> None:
         """Does nothing where the process has memory for ``size`` bytes more.
-
-        Args:
-            size: bytes; 0 where it is not known, and not much.
-            what: names what needs them, in the error.
 
         Raises:
             LimitExceededError: the process can never have so much.
@@ -230,13 +221,7 @@ class Ledger:
 
 
 class Account:
-    """Memory that may be used for one purpose; made by :meth:`Ledger.account`.
-
-    Attributes:
-        name: the purpose.
-        limit: bytes of all claims together, but for what the eldest takes beyond it.
-        claimed: bytes at the moment.
-    """
+    """Memory that may be used for one purpose; made by :meth:`Ledger.account`."""
 
     def __init__(self, ledger: Ledger, name: str, limit: int, *, waits: bool) -> None:
         self.name = name
@@ -260,7 +245,6 @@ class Account:
 
         Raises:
             MemoryShortError: there was no room in time, or the process would leave its limit.
-            DeadlineExceededError: the request's time was used up before, or its caller went away.
         """
         claim = Claim(self)
         with self._changed:
@@ -316,22 +300,14 @@ class Account:
 
 
 class Claim:
-    """What one piece of work has claimed from an account; of one thread alone.
-
-    Attributes:
-        size: bytes so far.
-    """
+    """What one piece of work has claimed from an account; of one thread alone."""
 
     def __init__(self, account: Account) -> None:
         self.size = 0
         self._account = account
 
     def grow_to(self, total: int) -> None:
-        """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end.
-
-        Raises:
-            PaimonIndexError: as of :meth:`Account.claim`.
-        """
+        """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end."""
         if total > self.size:
             self._account.grow(self, total - self.size)
 
@@ -342,12 +318,6 @@ class CacheRoom:
     Each cache has a share. It may hold more as long as all of them together fit. Once they do not, those that
     hold more than their share give way, the one first that is furthest beyond it; so a cache that holds no
     more than its share never gives way to others.
-
-    Args:
-        shares: bytes of each cache, by its name.
-
-    Attributes:
-        capacity: bytes of all shares.
     """
 
     def __init__(self, shares: Mapping[str, int]) -> None:

@@ -42,12 +42,7 @@ _LIBRARIES: Final = {
 
 
 def store_options(protocol: str, stall_seconds: float) -> dict[str, Any]:
-    """What a store's filesystem is made with; nothing for what is no store.
-
-    Args:
-        protocol: ``gcs``; what fsspec knows.
-        stall_seconds: how long the store may be silent in a call.
-    """
+    """What a store's filesystem is made with; nothing for what is no store."""
     if protocol in HADOOP:
         # From a name node on standby to the active one; by itself the library tries for minutes.
         return {"dfs.client.failover.max.attempts": "1"}
@@ -66,13 +61,7 @@ def store_options(protocol: str, stall_seconds: float) -> dict[str, Any]:
 
 
 def set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float) -> None:
-    """Sets what no option of a library sets.
-
-    Args:
-        filesystem: was made with :func:`store_options`.
-        protocol: as of these.
-        stall_seconds: likewise.
-    """
+    """Sets what no option of a library sets."""
     match _LIBRARIES.get(protocol):
         case "gcs":
             request = unwrap(type(filesystem)._request)  # noqa: SLF001 - below what repeats it
@@ -112,7 +101,6 @@ def open_filesystem(
         location: a URL in its normal form, whose scheme is one that fsspec knows. Libraries are given what
             they take of the rest, such as host and user.
         options: of the library, before those that are set here and those of the URL.
-        stall_seconds: how long a store may be silent in a call.
 
     Raises:
         ValueError: there is no library for the protocol, or it does not take the options.
@@ -140,11 +128,7 @@ def open_filesystem(
 
 
 def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
-    """Holds the account of the settings, which the library prefers, to that of ``container@account.domain``.
-
-    Raises:
-        ValueError: they differ, so that the files would be those of another account.
-    """
+    """Refuses settings, which the library prefers, of another account than ``container@account.domain``."""
     _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
     named, known = host.partition(".")[0].lower(), filesystem.service_client.account_name
     if at and known not in (None, named):
@@ -170,11 +154,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 def read_hadoop(filesystem: AbstractFileSystem, path: str, start: int, end: int) -> bytes:
-    """Bytes of a file of Hadoop's; fewer where the file ends before, which would end the library's own call.
-
-    Raises:
-        OSError: what the library says.
-    """
+    """Bytes of a file of Hadoop's; fewer where it ends before, which would end the library's own call."""
     with filesystem.client.read(path) as file:
         end = min(end, len(file))
         content: bytes = file.read_range(start, end - start) if start < end else b""
@@ -188,14 +168,7 @@ def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **
     Others cannot be ended: they keep the thread that asks.
 
     Args:
-        filesystem: of :func:`open_filesystem`.
         method: the name of its blocking form: ``cat_file``.
-        path: of the file or directory.
-        options: further arguments of the method.
-
-    Raises:
-        DeadlineExceededError: the request's time was used up, or its caller went away.
-        Exception: what the library raises.
     """
     coroutine = getattr(filesystem, f"_{method}", None)
     if not filesystem.async_impl or not iscoroutinefunction(coroutine):

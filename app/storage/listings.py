@@ -40,9 +40,6 @@ def check_listable(warehouse: Warehouse) -> None:
 class Listings:
     """Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
 
-    Args:
-        warehouses: by name.
-
     Attributes:
         listable: by name, whether the last listing went well; those that were not listed yet are missing.
     """

@@ -39,7 +39,6 @@ class Root:
 
     Attributes:
         uri: the normal form of the URI that paths below it start with, ending in a slash.
-        filesystem: the library's filesystem that holds it.
         directory: its path inside of ``filesystem``, without a slash at the end.
     """
 
@@ -92,7 +91,6 @@ class Root:
 
         Raises:
             PathNotAllowedError: a symbolic link on the way leads out of the root, or to itself.
-            FileMissingError: no object has so long a name.
         """
         path = f"{self.directory}/{relative}" if relative else self.directory or "/"
         if self.is_too_long(path):
@@ -120,7 +118,6 @@ class Root:
             raise PathNotAllowedError(f"{relative!r} is a link that leads to itself", path=relative)
 
     def _has_link(self, relative: str) -> bool:
-        """Whether a part of the way below this root is a symbolic link."""
         place = self.directory
         for segment in relative.split("/"):
             place = f"{place}/{segment}"
@@ -129,11 +126,7 @@ class Root:
         return False
 
     def read(self, path: str, start: int, end: int) -> bytes:
-        """Bytes of a file that :meth:`resolve` gave the path of; fewer where the file ends before.
-
-        Raises:
-            Exception: what the library raises.
-        """
+        """Bytes of a file that :meth:`resolve` gave the path of; fewer where the file ends before."""
         if self.uri_is_local:
             return _read_local(path, start, end)
         if self.is_hadoop:
@@ -150,15 +143,7 @@ class Root:
     def read_many(
         self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
     ) -> list[Attempt[bytes] | None]:
-        """What became of reading many ranges side by side; None where :meth:`read` has to be asked.
-
-        Args:
-            wanted: arguments of :meth:`read`.
-            calls: bounds those under way.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
-        """
+        """What became of reading many ranges side by side; None where :meth:`read` has to be asked."""
         if not isinstance(self.filesystem, ObjectStore):
             return [None] * len(wanted)
         made = self.filesystem.read_many(wanted, calls)
@@ -168,23 +153,11 @@ class Root:
         ]
 
     def ask(self, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - whatever it is
-        """What a method of the filesystem answers for a path that :meth:`resolve` gave.
-
-        Raises:
-            Exception: as of :func:`app.storage.libraries.ask`.
-        """
+        """What a method of the filesystem answers for a path that :meth:`resolve` gave."""
         return ask(self.filesystem, method, path, **options)
 
     def read_into(self, path: str, buffer: memoryview) -> int:
-        """Fills a buffer from the start of a local file; how many bytes there were, at most its length.
-
-        Args:
-            path: that :meth:`resolve` gave.
-            buffer: what is filled.
-
-        Raises:
-            OSError: what the operating system says.
-        """
+        """Fills a buffer from the start of a local file; how many bytes there were, at most its length."""
         at = 0
         with opened(path) as (descriptor, _):
             while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], at)):
@@ -211,9 +184,6 @@ class Neighbours:
     """Locates many files of few directories: each directory is checked once.
 
     It is made for one request and forgotten with it, since directories may be replaced by links.
-
-    Args:
-        locate: the root of any one path, and its path inside of that root's filesystem.
     """
 
     def __init__(self, locate: Callable[[str], tuple[Root, str]]) -> None:
@@ -221,23 +191,14 @@ class Neighbours:
         self._directories: dict[str, tuple[Root, str] | None] = {}
 
     def locate(self, path: str) -> tuple[Root, str]:
-        """What ``locate`` says of a file.
-
-        Raises:
-            PathNotAllowedError: as ``locate``.
-        """
+        """What ``locate`` says of a file."""
         found = self._beside(path)
         if found is None or (found[0].uri_is_local and os.path.islink(found[1])):  # noqa: PTH114 - text
             return self._locate(path)
         return found
 
     def read(self, path: str, start: int, end: int) -> bytes:
-        """Bytes of a file, as :meth:`Root.read`.
-
-        Raises:
-            PathNotAllowedError: as ``locate``.
-            Exception: what the library raises.
-        """
+        """Bytes of a file, as :meth:`Root.read`."""
         found = self._beside(path)
         if found is not None and found[0].uri_is_local:
             try:
@@ -279,7 +240,6 @@ def _is_loop(path: str) -> bool:
 
 
 def _key_bytes(path: str) -> int:
-    """Bytes of an object's name, which follows the bucket's."""
     return len(path.partition("/")[2].encode(errors="surrogatepass"))
 
 

@@ -51,7 +51,6 @@ class VerifiedBlock(NamedTuple):
 
     Attributes:
         start: offset of its first byte in the file.
-        size: bytes.
         checksum: xxh3_64.
     """
 
@@ -61,17 +60,7 @@ class VerifiedBlock(NamedTuple):
 
 
 class MappedFile:
-    """A file that stays mapped for as long as somebody holds an array of it; this object holds none.
-
-    Args:
-        path: of the file.
-        mapped: its bytes.
-        status: what the system says of it.
-
-    Attributes:
-        key: of its entry.
-        blocks: those that were asked for, by name.
-    """
+    """A file that stays mapped for as long as somebody holds an array of it; this object holds none."""
 
     def __init__(self, key: bytes, path: str, mapped: MappedBytes, status: os.stat_result) -> None:
         self.key = key
@@ -119,8 +108,6 @@ class MappedFile:
 
 @dataclass(slots=True)
 class _Group:
-    """Files that are used together, and how far they are verified again."""
-
     files: list[MappedFile] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     round: Iterator[tuple[int, MappedFile | None]] = field(default_factory=lambda: iter(()))

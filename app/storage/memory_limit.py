@@ -34,23 +34,14 @@ _ASSUMED_BYTES: Final = 4 << 30
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """A bound on the memory of this process and of those beside it in its group.
-
-    Attributes:
-        bytes: the bound.
-        source: the file that says so, or other words for where it comes from.
-    """
+    """A bound on the memory of this process and of those beside it in its group."""
 
     bytes: int
     source: str
 
     @classmethod
     def detect(cls, system: Path = _SYSTEM) -> MemoryLimit:
-        """The smallest of all bounds.
-
-        Args:
-            system: the root directory, below which ``proc`` and the groups are.
-        """
+        """The smallest of all bounds."""
         machine = cls(_machine_bytes(system), "the machine's memory")
         return min((machine, *_own_limit(system), *_group_limits(system)), key=lambda limit: limit.bytes)
 
@@ -106,7 +97,6 @@ def _mounts(system: Path, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixP
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file; none where it cannot be read."""
     try:
         return path.read_text().splitlines()
     except (OSError, UnicodeDecodeError):

@@ -70,8 +70,6 @@ class ObjectStore:
 
     Args:
         options: of obstore's ``S3Store``, before what the environment says.
-        stall_seconds: how long the store may be silent in a call.
-        loop: runs the calls.
 
     Raises:
         OSError: the file of certificates cannot be read.
@@ -103,11 +101,7 @@ class ObjectStore:
         A thread that waits for each of them would cost more than the calls do.
 
         Args:
-            wanted: path, start and end of each.
             calls: bounds those under way; awaited in the event loop only.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
 
         async def attempt(path: str, start: int, end: int) -> Attempt[bytes]:
@@ -129,12 +123,10 @@ class ObjectStore:
             under_way.cancel()
 
     async def _cat_file(self, path: str, start: int, end: int) -> bytes:
-        """Bytes of an object, fewer where it ends before ``end``."""
         store, key = self._place(path)
         return bytes(await _asked(store.get_range_async(key, start=start, end=end)))
 
     async def _ls(self, path: str, *, detail: bool) -> list[Any]:
-        """What lies right below a directory; nothing where there is none."""
         store, key = self._place(path)
         found = await _asked(store.list_with_delimiter_async(key))
         above = path.partition("/")[0] + "/"
@@ -153,7 +145,6 @@ class ObjectStore:
         return listed if detail else [each["name"] for each in listed]
 
     async def _info(self, path: str) -> dict[str, Any]:
-        """The size of an object, 0 for a directory."""
         store, key = self._place(path)
         try:
             return {"size": (await _asked(store.head_async(key)))["size"]}
@@ -163,7 +154,6 @@ class ObjectStore:
             return {"size": 0}
 
     async def _exists(self, bucket: str) -> bool:
-        """Whether there is such a bucket."""
         try:
             await _asked(anext(aiter(self._place(bucket)[0].list(chunk_size=1)), None))
         except FileNotFoundError:
@@ -171,11 +161,6 @@ class ObjectStore:
         return True
 
     async def _pipe_file(self, path: str, value: bytes, mode: str = "overwrite") -> None:
-        """Writes an object; with the mode ``create`` only if there is none.
-
-        Raises:
-            FileExistsError: there is one.
-        """
         store, key = self._place(path, for_writing=True)
         put_mode: Any = mode
         await _asked(store.put_async(key, value, mode=put_mode, use_multipart=False))
@@ -222,7 +207,6 @@ class ObjectStore:
 
 
 def _first_of(names: Sequence[str]) -> str:
-    """The first of some environment variables that is set."""
     return next(filter(None, map(os.environ.get, names)), "")
 
 
@@ -244,16 +228,7 @@ def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
 
 
 async def _asked(answer: Awaitable[Result]) -> Result:
-    """What a store answers.
-
-    Raises:
-        FileNotFoundError: there is no such object or bucket.
-        FileExistsError: there is one.
-        PermissionError: the store refused.
-        NoCredentialsError: there is nothing to sign with.
-        StoreAnswerError: the store answered something else.
-        OSError: it was silent, or broke off.
-    """
+    """What a store answers."""
     from obstore import exceptions  # noqa: PLC0415 - it comes with the extra `s3`
 
     try:

@@ -59,7 +59,6 @@ class MergedRange:
     """One range that is read for several that were asked for.
 
     Attributes:
-        whole: what is read.
         parts: the ranges that were asked for, by their offsets.
     """
 
@@ -76,13 +75,8 @@ class RangeReader:
     """Reads ranges of a warehouse's files.
 
     Attributes:
-        locate: the root of a path, and its path inside of that root's filesystem.
-        retry: how failing calls are repeated.
-        readers: read side by side.
         disk: keeps ranges of files that never change, if there is one.
         identity: what tells the warehouse from all others that share the disk.
-        max_bytes: no range is longer.
-        is_local: whether all files lie on this machine.
     """
 
     locate: Callable[[str], tuple[Root, str]]
@@ -99,11 +93,7 @@ class RangeReader:
         """In the order of ``ranges`` their bytes, or why there are none.
 
         Args:
-            ranges: each of any file.
             immutable: whether these files never change, so that the disk may keep the ranges.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         missing = set()
@@ -127,7 +117,6 @@ class RangeReader:
     def _read(
         self, neighbours: Neighbours, ranges: Iterable[FileRange]
     ) -> dict[FileRange, bytes | PaimonIndexError]:
-        """Reads ranges, none of which is empty, side by side."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
 
         def read_batch(attempts: Mapping[FileRange, Attempt[bytes]], batch: Sequence[MergedRange]) -> None:
@@ -163,12 +152,6 @@ class RangeReader:
         """As :meth:`read`, in order: the next ones are read while those before are looked at.
 
         Ranges that several requests read alike at the same time are read once.
-
-        Args:
-            ranges: taken as they are needed.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
         waiting = iter(ranges)
         under_way: deque[tuple[_Portion, Future[_Found]]] = deque()
@@ -312,7 +295,6 @@ def portions(ranges: Iterable[MergedRange], most_bytes: int) -> Iterator[list[Me
     """What is asked of an object store in one go, all side by side.
 
     Args:
-        ranges: what is to be read.
         most_bytes: that may be under way; a longer range is a portion of its own.
     """
     portion: list[MergedRange] = []

@@ -38,11 +38,6 @@ class Readers:
         loads: bytes that loads of caches may claim together.
         decoding: the account of what is decoded, which all warehouses share.
         store_calls: small reads of an object store that are under way at the same time, over all requests.
-
-    Attributes:
-        bytes_in_flight: see above.
-        loads: the account of loads of caches.
-        calls: as many calls of a store as may still begin.
     """
 
     def __init__(
@@ -73,15 +68,11 @@ class Readers:
         """``load`` of each item, in their order.
 
         Args:
-            load: called from several threads.
-            items: what it is called with.
             size_of: bytes that the load of an item has in flight; it begins when there is room for them.
             alone_seconds: helpers come once loads take longer than this on average. What takes next to no
                 time is done before threads have handed over to each other.
 
         Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
-            MemoryShortError: there is no memory for a large item now.
             Exception: one that a load raised; loads that have not begun then never do.
         """
         waiting = deque(enumerate(items))
@@ -129,12 +120,7 @@ class Readers:
 
     @contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """So many bytes of what loads may claim together; in the block none of :meth:`map` claims any.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
-            MemoryShortError: there is no memory for so much now.
-        """
+        """So many bytes of what loads may claim together; in the block none of :meth:`map` claims any."""
         if not size:
             # Or it would wait in line behind those who wait for what the block around it holds.
             yield

@@ -76,12 +76,7 @@ _REFUSALS: Final = (errno.EINVAL, errno.ENAMETOOLONG)
 
 
 class StoreAnswerError(OSError):
-    """What a store answered in place of what it was asked for.
-
-    Attributes:
-        code: of the error, if the store said one: ``SlowDown``.
-        status: of HTTP.
-    """
+    """What a store answered in place of what it was asked for."""
 
     def __init__(self, code: str | None, status: int) -> None:
         super().__init__(f"the store answered {code or ''} {status}")
@@ -143,7 +138,6 @@ def _is_guessed(error: BaseException) -> bool:
 
 
 def _is_broken_off(error: BaseException) -> bool:
-    """Whether a library says that there was no connection, or no whole answer."""
     return not _BROKEN_OFF.isdisjoint(_names_of(error))
 
 
@@ -169,7 +163,6 @@ def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
 
 
 def _code_of(error: BaseException) -> str | None:
-    """The error code as Azure's library tells it, a text or an enumeration of texts."""
     code = getattr(error, "error_code", None)
     text = getattr(code, "value", code)
     return text if isinstance(text, str) else None
@@ -196,13 +189,7 @@ _EARNED: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[Result]):
-    """What became of a call that was made already.
-
-    Attributes:
-        seconds: how long it took.
-        result: what it gave; None if it failed.
-        error: why it failed, if it did.
-    """
+    """What became of a call that was made already."""
 
     seconds: float
     result: Result | None = None
@@ -215,9 +202,6 @@ class RetryBudget:
     As in the retry budgets of gRPC and the AWS SDKs: repeating a call takes from the budget, a repeated call
     that succeeds gives back what it took, and one that succeeds at once gives a little. While most calls
     fail, the budget is spent soon and every call is made once; while few fail, it is never spent.
-
-    Args:
-        most: what it holds at the start and at most.
     """
 
     def __init__(self, most: float = REPEATED_CALLS) -> None:
@@ -252,7 +236,6 @@ class RetryPolicy:
     """How often and how patiently a storage call is repeated.
 
     Attributes:
-        attempts: calls in all, the first one included.
         first_wait_seconds: upper bound of the first wait; it doubles with every attempt, and the wait is
             drawn evenly between zero and the bound, so that many callers do not come back at once.
         max_wait_seconds: no bound grows beyond this.
@@ -275,9 +258,6 @@ class RetryPolicy:
         """The result of ``operation``, which does to ``path`` what ``kind`` says.
 
         Args:
-            path: of a file or directory.
-            operation: the call.
-            kind: what is told of it.
             first: the first attempt, where it was made together with others; its error counts as one here.
 
         Raises:
@@ -292,7 +272,7 @@ class RetryPolicy:
                 with waiting():
                     result = _observed(kind, path, operation)
             else:
-                result = _told(kind, path, first)
+                result = _report_first_attempt(kind, path, first)
         except PaimonIndexError:
             raise
         except Exception as error:
@@ -350,12 +330,6 @@ class RetryPolicy:
 
 
 class _SpentBudget(tenacity.stop.stop_base):
-    """Stops when a budget has no repeated call left; otherwise takes one.
-
-    Attributes:
-        is_spent: whether it did stop.
-    """
-
     def __init__(self, budget: RetryBudget) -> None:
         self.is_spent = False
         self._budget = budget
@@ -368,7 +342,6 @@ class _SpentBudget(tenacity.stop.stop_base):
 def _observed(
     kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool = False
 ) -> Result:
-    """One call, of which the observer is told."""
     began = time.perf_counter()
     try:
         result = operation()
@@ -395,8 +368,7 @@ def _observed(
     return result
 
 
-def _told(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
-    """What a call gave that was made already; the observer is told."""
+def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
     observer().storage_called(StorageCall(kind, path, made.seconds, _size(made.result), made.error))
     if made.error is not None:
         raise made.error

@@ -25,11 +25,7 @@ _thread = _Thread()
 
 
 class Slots:
-    """Bounds how many threads compute at one time.
-
-    Args:
-        count: how many; one per core unless given.
-    """
+    """Bounds how many threads compute at one time."""
 
     def __init__(self, count: int | None = None) -> None:
         self._lock = threading.Lock()
@@ -87,7 +83,7 @@ class Slots:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """The block waits for storage or for another thread: meanwhile the slot of this thread is another's.
+    """Releases this thread's slot while the block waits for storage or for another thread.
 
     Whoever enters it holds no lock that those who compute may wait for.
     """

@@ -34,12 +34,13 @@ class Warehouse:
     """Reads files below one root, and below the external roots that the operator allows.
 
     Every ``path`` is relative to the root (``sales.db/orders/snapshot/LATEST``) or an absolute URI as
-    metadata holds it for external files. Methods block; they may be called from many threads.
+    metadata holds it for external files. Methods block; they may be called from many threads, and may raise
+    PathNotAllowedError (the path leaves these roots), FileMissingError, StorageError (storage failed, after
+    retries) and DeadlineExceededError.
 
     What never changes once it is written may be kept in a :class:`~app.storage.disk_tier.DiskTier`.
 
     Args:
-        name: what callers know it by.
         url: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,
             ``memory://warehouse``.
         public_url: what others call ``url``, where that is another one.
@@ -48,18 +49,7 @@ class Warehouse:
             trees that were moved after they were written.
         options: passed to the storage library for ``url`` and external roots (endpoint, credentials).
         max_file_bytes: no file larger than this is read whole, and no range longer.
-        retry: how failing calls are repeated.
-        readers: read files side by side.
-        disk: keeps immutable files and ranges of them, if there is one.
         stall_seconds: how long an object store may be silent in a call before it is given up, and repeated.
-        engine_writes_only: whether nobody but the Java engine writes there, says its operator.
-
-    Attributes:
-        name: see above.
-        engine_writes_only: see above.
-        public_url: see above; ends in a slash.
-        retry: see above.
-        readers: see above.
     """
 
     def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit
@@ -118,14 +108,10 @@ class Warehouse:
         """The whole file.
 
         Args:
-            path: the file.
             size: its bytes, if metadata tells; of a longer file one byte more is read.
 
         Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
             LimitExceededError: the file is larger than ``max_file_bytes``.
-            FileMissingError: there is no such file.
-            StorageError: storage failed, after retries.
         """
         # One byte more than allowed tells a file that is too large without another question.
         most = self._max_file_bytes if size is None else max(0, min(size, self._max_file_bytes))
@@ -136,11 +122,7 @@ class Warehouse:
         return content
 
     def read_start(self, path: str, count: int) -> bytes:
-        """The first ``count`` bytes of a file, fewer where it ends before.
-
-        Raises:
-            PaimonIndexError: as :meth:`read`, but never for its size.
-        """
+        """The first ``count`` bytes of a file, fewer where it ends before."""
         root, place = self.locate(path)
         return self.retry.call(path, lambda: root.read(place, 0, count))
 
@@ -150,11 +132,7 @@ class Warehouse:
         Only for files under names that no other file ever has, before or after.
 
         Args:
-            path: the file.
             size: its bytes, as metadata says; what is not as long is answered, but not kept.
-
-        Raises:
-            PaimonIndexError: as :meth:`read`.
         """
         if self._disk is None:
             return self.read(path, size)
@@ -174,12 +152,7 @@ class Warehouse:
         Large local files share buffers.
 
         Args:
-            path: the file.
-            size: its bytes, if metadata tells.
             is_kept: whether the disk tier keeps the file; it need not, where it keeps what is made of it.
-
-        Raises:
-            PaimonIndexError: as :meth:`read`.
         """
         root, place = self.locate(path)
         disk = self._disk if is_kept else None
@@ -222,13 +195,7 @@ class Warehouse:
         """Where the disk tier keeps what is made of a file that never changes; None without a tier.
 
         Args:
-            path: the file.
-            size: its bytes, if metadata tells.
-            form: what is made of it.
             directory: what is made of its files is used together, see :meth:`lost_arrays`.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
         """
         if self._disk is None:
             return None
@@ -237,12 +204,7 @@ class Warehouse:
         return KeptArrays(self._disk, piece, form, self._group(directory))
 
     def lost_arrays(self, directory: str, look: Look) -> int:
-        """How much of what the disk tier keeps of a directory was found damaged while it was in use.
-
-        Args:
-            directory: as of :meth:`arrays_of`.
-            look: how closely it is looked at now.
-        """
+        """How much of what the disk tier keeps of a directory was found damaged while it was in use."""
         return 0 if self._disk is None else self._disk.lost_files(self._group(directory), look)
 
     def give_up_disk(self) -> None:
@@ -259,15 +221,11 @@ class Warehouse:
         """Many ranges at once, read side by side; those of one file that lie close together in one go.
 
         Args:
-            ranges: path, offset and length of each.
             immutable: as of :meth:`read_immutable`, so that the disk tier may keep the ranges.
 
         Returns:
             In the order of ``ranges`` the bytes, fewer where a file ends before; or why there are none:
             as :meth:`read`, or the range is none, or longer than ``max_file_bytes``.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
         return self._ranges.read([FileRange(*one) for one in ranges], immutable=immutable)
 
@@ -275,12 +233,6 @@ class Warehouse:
         """As :meth:`read_ranges`, in order: the next ones are read while those before are looked at.
 
         Ranges that several requests read alike at the same time are read once. The disk tier keeps none.
-
-        Args:
-            ranges: path, offset and length of each, taken as they are needed.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
         return self._ranges.read_ahead(FileRange(*one) for one in ranges)
 
@@ -288,10 +240,6 @@ class Warehouse:
         """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.
 
         A directory that is not there has no names, as in an object store.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            StorageError: storage failed, after retries.
         """
         try:
             root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
@@ -306,23 +254,14 @@ class Warehouse:
         return sorted({name for above, _, name in names if above == parent})
 
     def has_root(self) -> bool:
-        """Whether the directory of the warehouse is there; of an object store, its bucket.
-
-        Raises:
-            StorageError: storage failed, after retries.
-        """
+        """Whether the directory of the warehouse is there; of an object store, its bucket."""
         place = self._root.resolve("")
         if not self._root.uri_is_local:
             place = place.strip("/").partition("/")[0]
         return bool(self.retry.call("", lambda: self._root.ask("exists", place), kind=StorageOperation.LIST))
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            StorageError: storage failed, after retries.
-        """
+        """Whether there is such a file or directory."""
         try:
             self.size(path)
         except FileMissingError:
@@ -330,13 +269,7 @@ class Warehouse:
         return True
 
     def size(self, path: str) -> int:
-        """Bytes of the file, 0 for a directory.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            FileMissingError: there is no such file.
-            StorageError: storage failed, after retries.
-        """
+        """Bytes of the file, 0 for a directory."""
         root, place = self.locate(path)
         information = self.retry.call(path, lambda: root.ask("info", place), kind=StorageOperation.STAT)
         return int(information.get("size") or 0)
@@ -371,12 +304,7 @@ class Warehouse:
         )
 
     def locate(self, path: str) -> tuple[Root, str]:
-        """The root that holds ``path``, and its path inside of that root's filesystem.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            FileMissingError: no object has so long a name.
-        """
+        """The root that holds ``path``, and its path inside of that root's filesystem."""
         if not is_absolute_uri(path):
             return self._root, self._root.resolve(check_segments(path))
         uri = normal_uri(path)

@@ -30,8 +30,7 @@ _TAKEN: Final = "HTTP 412"
 class Writing:
     """Writes below the root of a warehouse, and below its external roots.
 
-    Args:
-        warehouse: reads the same files; its checks of paths and its retries hold here as well.
+    Every call may raise PathNotAllowedError (the path leaves these) and StorageError (after retries).
     """
 
     def __init__(self, warehouse: Warehouse) -> None:
@@ -47,7 +46,6 @@ class Writing:
             Whether the file is there with this content; if not, another file has its name.
 
         Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
             SettingsError: the library of this store cannot create a file only if there is none.
             StorageError: storage failed, after retries. The file may be there, or may still come to be.
         """
@@ -61,25 +59,40 @@ class Writing:
         """Writes a file whether or not there is one of that name; readers find the old one or the new one.
 
         Only for hints, which nobody relies on.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            StorageError: storage failed, after retries.
         """
         root, place = self.warehouse.locate(path)
         put = _replace_locally if root.uri_is_local else _replace_object
         self.warehouse.retry.call(path, lambda: put(root, place, content), kind=StorageOperation.WRITE)
 
     def delete(self, path: str) -> None:
-        """Deletes a file; one that is not there is deleted already.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            StorageError: storage failed, after retries.
-        """
+        """Deletes a file; one that is not there is deleted already."""
         root, place = self.warehouse.locate(path)
         with contextlib.suppress(FileMissingError):
             self.warehouse.retry.call(path, lambda: root.ask("rm_file", place), kind=StorageOperation.DELETE)
+
+    def files_below(self, directory: str) -> list[str]:
+        """Paths of every file below a directory, at any depth; links are files."""
+        paths: list[str] = []
+        waiting = [directory]
+        while waiting:
+            parent = waiting.pop()
+            for name, is_directory in self._list(parent):
+                (waiting if is_directory else paths).append(f"{parent}/{name}")
+        return paths
+
+    def _list(self, directory: str) -> list[tuple[str, bool]]:
+        """What lies right below a directory: names, and whether each is a directory's."""
+        root, place = self.warehouse.locate(directory)
+        try:
+            entries: list[dict[str, Any]] = self.warehouse.retry.call(
+                directory, lambda: list(root.ask("ls", place, detail=True)), kind=StorageOperation.LIST
+            )
+        except FileMissingError:
+            return []
+        paths = [(str(entry["name"]).strip("/"), entry["type"] == "directory") for entry in entries]
+        # An object store may list the directory's own marker object as well.
+        parent = f"{place.strip('/')}/"
+        return [(path.removeprefix(parent), is_one) for path, is_one in paths if path.startswith(parent)]
 
     def _holds(self, path: str, content: bytes) -> bool:
         try:

@@ -2,9 +2,10 @@
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
+All of them raise CorruptMetadataError for bytes that are not what they should be, and UnsupportedFormatError
+for another version, format, codec or compression.
 """
 
-from app.table.orphans import Orphan, OrphanKind, Orphans, OrphanSearch
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
@@ -14,10 +15,6 @@ from app.table.table import Catalog, Table
 __all__ = [
     "BucketMode",
     "Catalog",
-    "Orphan",
-    "OrphanKind",
-    "OrphanSearch",
-    "Orphans",
     "ResolvedSnapshot",
     "Snapshot",
     "Table",

@@ -56,7 +56,6 @@ def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Deco
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drops what decoders held when they failed, which would live for as long as somebody has the error."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
@@ -79,8 +78,6 @@ def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
 
     Raises:
         CorruptMetadataError: it is larger than ``most_bytes``, of which no more is read.
-        FileMissingError: there is none.
-        StorageError: it cannot be read.
     """
     content = storage.read_start(path, most_bytes + 1)
     if len(content) > most_bytes:
@@ -109,11 +106,7 @@ class JsonObject:
 
     @classmethod
     def read(cls, data: bytes, what: str) -> Self:
-        """Reads a document; ``what`` names it in messages.
-
-        Raises:
-            CorruptMetadataError: the bytes are not one JSON object.
-        """
+        """Reads a document; ``what`` names it in messages."""
         try:
             members = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError) as error:
@@ -122,11 +115,7 @@ class JsonObject:
 
     @classmethod
     def of(cls, members: object, what: str) -> Self:
-        """An object that stands inside of a document.
-
-        Raises:
-            CorruptMetadataError: it is something else.
-        """
+        """An object that stands inside of a document."""
         if not isinstance(members, dict):
             raise CorruptMetadataError(f"expected {what} to be a JSON object, found {members!r:.50}")
         return cls(members, what)

@@ -12,7 +12,7 @@ from app.storage import ByteCache
 from app.storage.kept_arrays import KeptArrays
 from app.storage.memory import give_memory_back
 from app.table.decoding import decode, report_undecodable
-from app.table.manifests.disk_form import made_once, open_manifest, store_manifest
+from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
@@ -39,13 +39,7 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 
 @dataclass(frozen=True, slots=True)
 class _DiskForm(Generic[Parsed]):
-    """How files of one kind lie decoded on a disk.
-
-    Attributes:
-        name: of the form.
-        store: writes what was decoded.
-        open: gives what was written, if it is there; its second argument decodes the original.
-    """
+    """How files of one kind lie decoded on a disk."""
 
     name: str
     store: Callable[[KeptArrays, Parsed], None]
@@ -54,13 +48,7 @@ class _DiskForm(Generic[Parsed]):
 
 @dataclass(frozen=True, slots=True)
 class _Decoding(Generic[Parsed]):
-    """What is made of the bytes of a file.
-
-    Attributes:
-        parse: makes it.
-        part: tells it from what else is made of the same file.
-        disk_form: how it lies on a disk; None if it does not.
-    """
+    """What is made of the bytes of a file."""
 
     parse: Callable[[Buffer], Parsed]
     part: str = ""
@@ -80,11 +68,6 @@ class TableMetadata:
 
     Every method may raise, besides what it says, SnapshotExpiredError (a file is not there any more) and
     CorruptMetadataError (it is damaged, or has not as many bytes as are recorded).
-
-    Args:
-        reader: storage and caches.
-        directory: of the table, relative to the warehouse, without a slash at the end.
-        what: its name in messages.
     """
 
     def __init__(self, reader: TableReader, directory: str, what: str) -> None:
@@ -129,7 +112,6 @@ class TableMetadata:
         """Decoded manifests of a version, in their order.
 
         Args:
-            resolved: the version.
             files: which of :meth:`manifest_files`; None for all.
             whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
             cached: whether the cache is asked for them, and gets them.
@@ -162,33 +144,21 @@ class TableMetadata:
         decoding = _WHOLE if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
         self._reader.manifests.put(self._key(file, decoding), manifest)
 
-    def made_of(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
+    def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of a manifest alone, from the disk if it was made before.
 
         Args:
-            file: the manifest.
             what: tells it from all else that is made of the manifest.
-            make: makes it.
         """
-        return made_once(self.place_of_manifest(file, what), make)
+        return cached_on_disk(self.place_of_manifest(file, what), make)
 
     def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
-        """Where the disk keeps what was made of a manifest alone; None without a disk.
-
-        Args:
-            file: the manifest.
-            what: tells it from all else that is made of the manifest.
-        """
+        """Where the disk keeps what was made of a manifest alone; None without a disk."""
         name, size = file
         return self._storage.arrays_of(self._path(name), size, what, self._directory)
 
     def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
-        """Where the disk keeps what was made of versions of the table, one for all; None without a disk.
-
-        Args:
-            resolved: a version; those of another branch have another place.
-            what: tells it from all else that is made of versions.
-        """
+        """Where the disk keeps what was made of versions of the table, one for all; None without a disk."""
         return self._storage.arrays_of(resolved.directory, None, what, self._directory)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
@@ -200,7 +170,6 @@ class TableMetadata:
         ).entries
 
     def _key(self, file: MetadataFile, decoding: _Decoding[Any]) -> Hashable:
-        """What tells a decoded file from all others in a cache."""
         name, size = file
         return self._storage.name, self._directory, name, size, decoding.part
 
@@ -218,14 +187,7 @@ class TableMetadata:
         decoding: _Decoding[Parsed],
         place: KeptArrays | None = None,
     ) -> Parsed:
-        """A file that is written once under a name of its own, decoded.
-
-        Args:
-            cache: None for no cache.
-            file: which.
-            decoding: what is made of it.
-            place: where the disk keeps that, if it was found out before.
-        """
+        """A file that is written once under a name of its own, decoded."""
         if cache is None:
             return self._load(file, decoding, place)
         key = self._key(file, decoding)

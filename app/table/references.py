@@ -68,11 +68,8 @@ class ListingPart(Generic[Key, Found]):
         """The part that begins behind a key.
 
         Args:
-            keys: all that there are, ascending.
             after: the last key of the part before; None for the first part.
-            count: most entries of this one.
             read: gives an entry, or None for one that is gone; called from several threads.
-            readers: read side by side.
         """
         start = 0 if after is None else bisect_right(keys, after)
         chosen = keys[start : start + min(count, MOST_READS)]
@@ -112,13 +109,7 @@ def tag_path(directory: str, name: str) -> str:
 
 
 class References:
-    """The versions that one directory of metadata names.
-
-    Args:
-        storage: the warehouse.
-        directory: of a table or of one of its branches, without a slash at the end.
-        what: names the table or branch in messages.
-    """
+    """The versions that one directory of metadata names."""
 
     def __init__(self, storage: SmallFiles, directory: str, what: str) -> None:
         self._storage = storage
@@ -126,11 +117,7 @@ class References:
         self._what = what
 
     def schema_ids(self) -> list[int]:
-        """Numbers of the schemas, ascending.
-
-        Raises:
-            NotFoundError: there is none, and so no such table or branch.
-        """
+        """Numbers of the schemas, ascending."""
         ids = self._numbered("schema", "schema-")
         if not ids:
             raise NotFoundError(f"there is no {self._what}")
@@ -155,12 +142,7 @@ class References:
         return schema_path(self._directory, schema_id)
 
     def read_schema(self, schema_id: int) -> bytes:
-        """The content of a schema's file.
-
-        Raises:
-            NotFoundError: there is none.
-            CorruptMetadataError: it is too large to be one.
-        """
+        """The content of a schema's file."""
         try:
             return read_small(self._storage, self.schema_path(schema_id), SCHEMA_BYTES)
         except FileMissingError as error:
@@ -203,11 +185,7 @@ class References:
             ) from error
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """One snapshot.
-
-        Raises:
-            NotFoundError: it is not there, or not any more; the message tells which ones are.
-        """
+        """One snapshot. NotFoundError: it is not there, or not any more; the message tells which ones are."""
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError as error:
@@ -216,26 +194,14 @@ class References:
     def existing_snapshots(
         self, readers: Readers, after: int | None, count: int
     ) -> ListingPart[int, Snapshot]:
-        """A part of the snapshots, oldest first, without those that expire while they are read.
-
-        Args:
-            readers: read side by side.
-            after: the number that the part begins behind; None for the first part.
-            count: most snapshots of it.
-        """
+        """A part of the snapshots, oldest first, without those that expire while they are read."""
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
         """The newest snapshot that was committed at ``millis`` or before; tags do not count.
 
-        Args:
-            millis: see above.
-            readers: read side by side.
-            count: how many snapshots are read at one time.
-
         Raises:
             NotFoundError: every snapshot is younger, or there is none.
-            SnapshotExpiredError: a snapshot went away while it was read.
         """
         ids = self.snapshot_ids()
         found: Snapshot | None = None
@@ -263,11 +229,7 @@ class References:
         )
 
     def tag(self, name: str) -> Snapshot:
-        """The snapshot that a tag holds.
-
-        Raises:
-            NotFoundError: there is no such tag.
-        """
+        """The snapshot that a tag holds."""
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
             raise NotFoundError(f"{self._what} has no tag {name!r}")
         try:
@@ -278,13 +240,7 @@ class References:
             raise NotFoundError(f"{self._what} has no tag {name!r}{known}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
-        """A part of the tags by name, as a listing sees them: those with a slash in their name are not seen.
-
-        Args:
-            readers: read side by side.
-            after: the name that the part begins behind; None for the first part.
-            count: most tags of it.
-        """
+        """A part of the tags by name, without those with a slash in it, which no listing shows."""
 
         def read(name: str) -> Snapshot | None:
             try:
@@ -353,7 +309,6 @@ class References:
         return snapshot
 
     def _existing_snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot; None if it is gone."""
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError:

@@ -30,7 +30,6 @@ class Seen:
 
     Attributes:
         snapshot_id: number of the snapshot; None where there was none.
-        schema_id: number of the schema that filters referred to.
     """
 
     snapshot_id: int | None
@@ -45,15 +44,7 @@ class Seen:
 def expected_files(
     directory: str, seen: Seen | None, snapshot_id: int | None, tag: str | None, schema_id: int | None
 ) -> Iterator[tuple[str, int]]:
-    """The files that a version is probably made of, each with the most bytes that it may have.
-
-    Args:
-        directory: of the table or branch.
-        seen: what was found last; None if nobody has asked yet.
-        snapshot_id: of a version that is asked for by its number.
-        tag: of a version that is asked for by its tag.
-        schema_id: the schema that is asked for, if one is.
-    """
+    """The files that a version is probably made of, each with the most bytes that it may have."""
     if snapshot_id is not None:
         yield snapshot_path(directory, snapshot_id), SNAPSHOT_BYTES
     elif tag is not None:
@@ -76,7 +67,6 @@ class ReadAhead:
     Once, since a file that is asked for again may have come or gone in between.
 
     Args:
-        storage: the warehouse.
         found: contents by path; None where there is no file, or why it could not be read.
     """
 
@@ -89,12 +79,7 @@ class ReadAhead:
         """Storage that has read these files.
 
         Args:
-            storage: the warehouse.
-            readers: read side by side.
             files: path of each, and the most bytes that it may have; one more is read.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
         """
         wanted = dict(files)
 
@@ -138,14 +123,7 @@ _SIDE_BY_SIDE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The version that a caller wants: at most one of the first three, and without them the latest.
-
-    Attributes:
-        snapshot_id: a snapshot by its number.
-        tag: a snapshot by the name of its tag.
-        timestamp_millis: the newest snapshot that was committed then or before.
-        schema_id: filters are about this schema.
-    """
+    """The version that a caller wants: at most one of the first three, and without them the latest."""
 
     snapshot_id: int | None = None
     tag: str | None = None
@@ -166,9 +144,6 @@ class ResolvedSnapshot:
         snapshot: None for a table or branch that has never been written to.
         schema: the newest schema of the table or branch; that of the snapshot where an older version was
             asked for.
-        branch: None for the main branch.
-        tag: the tag that was asked for, None otherwise.
-        directory: of the metadata: the table's, or the branch's.
         identity: changes with anything that could change an answer: a snapshot number means something else
             after a rollback, or when the table was dropped and made anew; so does a schema number.
         seen_at: when storage was asked for it, on the monotonic clock; versions are equal without it.
@@ -209,14 +184,7 @@ class ResolvedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of a table or of one of its branches.
-
-    Attributes:
-        reader: storage and caches.
-        directory: of the metadata: the table's, or the branch's.
-        branch: None for the main branch.
-        what: names the table or branch in messages.
-    """
+    """The versions of a table or of one of its branches."""
 
     reader: TableReader
     directory: str
@@ -320,12 +288,7 @@ class Versions:
 
 
 def read_schema(reader: TableReader, references: References, schema_id: int) -> TableSchema:
-    """The schema of this number.
-
-    Raises:
-        NotFoundError: there is none.
-        CorruptMetadataError: the file holds another, or none.
-    """
+    """The schema of this number."""
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
 
     def load() -> TableSchema:

@@ -59,11 +59,7 @@ class Snapshot:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Reads a snapshot or tag file.
-
-        Raises:
-            CorruptMetadataError: the bytes are no snapshot.
-        """
+        """Reads a snapshot or tag file."""
         document = JsonObject.read(data, "a snapshot")
         return cls(
             id=document.integer("id"),

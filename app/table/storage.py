@@ -15,12 +15,7 @@ class SmallFiles(Protocol):
     """Files that are small if they are what they should be, and names in directories."""
 
     def read_start(self, path: str, count: int) -> bytes:
-        """The first ``count`` bytes of a file, fewer where it ends before.
-
-        Raises:
-            FileMissingError: there is none.
-            StorageError: it cannot be read.
-        """
+        """The first ``count`` bytes of a file, fewer where it ends before."""
 
     def list_names(self, directory: str) -> list[str]:
         """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
@@ -46,13 +41,7 @@ class Storage(SmallFiles, Protocol):
         Only for files under names that no other file ever has, before or after.
 
         Args:
-            path: the file.
-            size: its bytes, if metadata tells.
             is_kept: whether a copy may be kept.
-
-        Raises:
-            FileMissingError: there is none.
-            StorageError: it cannot be read.
         """
 
     @property
@@ -68,14 +57,7 @@ class Storage(SmallFiles, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """What every table of a warehouse reads with.
-
-    Attributes:
-        storage: the warehouse.
-        metadata: caches schemas and manifest lists.
-        manifests: caches manifests and index manifests.
-        readers: threads that read manifests side by side.
-    """
+    """What every table of a warehouse reads with."""
 
     storage: Storage
     metadata: ByteCache[Any]

@@ -86,17 +86,7 @@ _MOST_NAMED = 12
 
 
 class Table:
-    """Reads one table. What a snapshot consists of is cached; which snapshots there are is asked every time.
-
-    Args:
-        reader: storage and caches.
-        database: its name, without ``.db``.
-        name: the table's.
-        directory: relative to the warehouse, without a slash at the end.
-
-    Attributes:
-        contents: reads what its versions consist of.
-    """
+    """Reads one table: the content of snapshots is cached, which snapshots there are is asked each time."""
 
     def __init__(self, reader: TableReader, database: str, name: str, directory: str) -> None:
         self.database = database
@@ -119,17 +109,13 @@ class Table:
         """The version that a caller means; without arguments the latest.
 
         Args:
-            snapshot_id: a snapshot by its number.
-            tag: a snapshot by the name of its tag.
             timestamp_millis: the newest snapshot that was committed then or before.
-            branch: of this branch rather than the main one.
             schema_id: filters are about this schema, as they were on an earlier page of the same answer.
             max_staleness_ms: instead of the latest, one that was the latest so many milliseconds ago is good
                 enough; that takes no look at storage.
 
         Raises:
             NotFoundError: there is no such table, branch, snapshot, tag or schema.
-            SnapshotExpiredError: the snapshot went away while it was read.
             RequestError: more than one of the first three.
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
@@ -142,66 +128,32 @@ class Table:
         self._versions(resolved.branch).forget_newest(resolved)
 
     def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
-        """A part of the snapshots that are there, oldest first.
-
-        Args:
-            branch: of this branch rather than the main one.
-            after: the number that the part begins behind; None for the first part.
-            count: most snapshots of it.
-
-        Raises:
-            NotFoundError: there is no such table or branch.
-        """
+        """A part of the snapshots that are there, oldest first."""
         with self._existing(branch) as references:
             return references.existing_snapshots(self._reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
-        """A part of the tags by name.
-
-        Args:
-            branch: of this branch rather than the main one.
-            after: the name that the part begins behind; None for the first part.
-            count: most tags of it.
-
-        Raises:
-            NotFoundError: there is no such table or branch.
-        """
+        """A part of the tags by name."""
         with self._existing(branch) as references:
             return references.tags(self._reader.readers, after, count)
 
     def branches(self) -> list[str]:
-        """Names of the branches, without the main one.
-
-        Raises:
-            NotFoundError: there is no such table.
-        """
+        """Names of the branches, without the main one."""
         with self._existing(None) as references:
             return references.branches()
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
-        """Numbers of the schemas, ascending.
-
-        Raises:
-            NotFoundError: there is no such table or branch.
-        """
+        """Numbers of the schemas, ascending."""
         _, references = self._references(branch)
         return references.schema_ids()
 
     def schema_of(self, schema_id: int, branch: str | None = None) -> TableSchema:
-        """The schema of this number.
-
-        Raises:
-            NotFoundError: there is no such table, branch or schema.
-        """
+        """The schema of this number."""
         _, references = self._references(branch)
         return read_schema(self._reader, references, schema_id)
 
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
-        """The schema that a file of a snapshot was written with.
-
-        Raises:
-            SnapshotExpiredError: the schema is gone.
-        """
+        """The schema that a file of a snapshot was written with."""
         if schema_id == resolved.schema.id:
             return resolved.schema
         _, references = self._references(resolved.branch)
@@ -249,18 +201,13 @@ class Table:
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
-        """The references of a table, of which the end of the block knows that it is there.
-
-        Raises:
-            NotFoundError: there is no such table or branch.
-        """
+        """The references of a table, of which the end of the block knows that it is there."""
         _, references = self._references(branch)
         schema_ids = self._reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
 
     def _references(self, branch: str | None) -> tuple[str, References]:
-        """The directory of the metadata of the main branch or another, and the versions it names."""
         directory, what = self._place(branch)
         return directory, References(self._storage, directory, what)
 
@@ -269,7 +216,6 @@ class Table:
         return Versions(self._reader, directory, branch, what)
 
     def _place(self, branch: str | None) -> tuple[str, str]:
-        """The directory of the metadata of the main branch or another, and its name in messages."""
         if branch is None or branch == MAIN_BRANCH:
             return self.directory, self._what
         what = f"branch {branch!r} of {self._what}"
@@ -287,11 +233,7 @@ DATABASE_SUFFIX = ".db"
 
 
 class Catalog:
-    """Finds tables by name.
-
-    Args:
-        reader: the warehouse, and the caches of what is read from it.
-    """
+    """Finds tables by name."""
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
@@ -302,11 +244,7 @@ class Catalog:
         return [name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)]
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, sorted: the directories that have a schema.
-
-        Raises:
-            NotFoundError: there is no such database.
-        """
+        """Names of a database's tables, sorted: the directories that have a schema."""
         directory = self._directory(database)
         storage = self._reader.storage
         names = storage.list_names(directory)
@@ -340,7 +278,6 @@ class Catalog:
                 raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{known}")
 
     def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:
-        """Those of some directories of a database that are tables."""
         storage = self._reader.storage
 
         def has_schema(name: str) -> bool:
@@ -358,8 +295,6 @@ class Catalog:
         """A table, which need not exist: nothing is read before something is asked of it.
 
         Args:
-            database: its name, without ``.db``.
-            name: the table's.
             directory: where it lies, if not where its name puts it.
 
         Raises:

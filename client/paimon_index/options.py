@@ -113,14 +113,17 @@ class AdviceOptions(VersionOptions, total=False):
 
 
 class AggregateFunction(TypedDict, total=False):
-    """A function, such as ``sum``, of a column; ``count`` without one is of rows."""
+    """A function, such as ``sum``, of a column; ``count`` without one is of rows.
+
+    The service refuses ``count_distinct``, which Spark computes of the rows.
+    """
 
     function: Required[Literal["count", "count_distinct", "min", "max", "sum"]]
     column: str | None
 
 
 class AggregateOptions(VersionOptions, total=False):
-    """Which aggregates of which rows, by which partition columns and at most one indexed column."""
+    """Which aggregates of which rows; ``group_by`` names one column whose values are counted."""
 
     filter: Filter | None
     alias: str | None
@@ -142,12 +145,12 @@ class ChangesOptions(VersionOptions, total=False):
 
 
 class WhatIfOptions(VersionOptions, total=False):
-    """What indexes are tried on: filters, in which ``?`` stands for literals to draw, or the usual ones.
+    """What indexes are tried on.
 
     ``files`` are tried for each filter, at most ``bytes`` of data files are read, and ``seed`` chooses them.
     """
 
-    filters: Sequence[Filter] | None
+    filters: Required[Sequence[Filter]]
     files: int
     bytes: int
     seed: int

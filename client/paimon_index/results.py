@@ -390,13 +390,11 @@ class ProposedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Files that an index leaves out, between the ends of an interval; without a column, of all indexes."""
+    """Files of those tried that an index leaves out; without a column, all indexes together."""
 
     column: str | None
     index: str | None
-    files: float
-    files_low: float
-    files_high: float
+    files: int
     bytes: int
 
 
@@ -405,9 +403,9 @@ class FilterEffect:
     """What indexes would do for one filter, beside the plan of today."""
 
     filter: str
-    files_kept: float
+    files_kept: int
     bytes_kept: int
-    files_tried: float
+    files_tried: int
     effects: tuple[Effect, ...]
 
 

@@ -97,6 +97,6 @@ def test_what_if_says_what_the_engines_indexes_do(
     for written, effect in zip(filters, found.filters, strict=True):
         asked = PlanRequest(filter=written, selection=SelectionForm.NONE, time_zone="UTC")
         kept = service.plan(golden_ref(name), asked).summary.files_kept
-        assert effect.files_kept - effect.effects[-1].files == pytest.approx(kept), written
+        assert effect.files_kept - effect.effects[-1].files == kept, written
         left_out += effect.effects[-1].files > 0
     assert left_out > len(filters) / 10

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes, wilson
+from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes
 from app.building.data_files import DataFormat
 from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
@@ -56,7 +54,7 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
     for at, written in enumerate(FILTERS[kind]):
         plan = built.made.plan(built.service, written, time_zone="UTC")
         effect = alone(found, at)
-        assert effect.files_low == effect.files == effect.files_high == plan.summary.files_skipped
+        assert effect.files == plan.summary.files_skipped
         assert effect.bytes == plan.summary.bytes_total - plan.summary.bytes_kept
         assert found.filters[at].files_kept == 20
 
@@ -122,28 +120,24 @@ def test_several_indexes_alone_and_together(tmp_path: Path) -> None:
     assert by_index[None] >= max(by_index["city"], by_index["amount"])
 
 
-def test_an_estimate_lies_near_the_truth_and_says_how_near(tmp_path: Path) -> None:
+def test_what_is_told_is_of_the_files_that_were_tried(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
     index = DeclaredIndex("city", "bitmap", {})
-    truth = alone(tried(table, index, filters=["city = 'city 9'"], files=1_000)).files
 
-    effects = [
-        alone(tried(table, index, filters=["city = 'city 9'"], files=10, seed=seed)) for seed in range(10)
-    ]
+    [effect] = tried(table, index, filters=["city = 'what?'"], files=10, seed=3).filters
 
-    assert all(each.files_low <= truth <= each.files_high for each in effects)
-    assert all(each.files_low < each.files_high for each in effects)
-    assert {each.files for each in effects} != {truth}
+    assert (effect.files_kept, effect.files_tried, effect.effects[0].files) == (20, 10, 10)
+    assert 0 < effect.effects[0].bytes < effect.bytes_kept
 
 
-def test_literals_are_drawn_from_the_table(tmp_path: Path) -> None:
-    table = indexed_table(tmp_path, FILES, {})
-    index = DeclaredIndex("id", "range-bitmap", {})
+def test_what_the_plan_warns_of_is_told(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city"})
+    path = table.made.directory / "bucket-0" / "data-4.parquet.index"
+    path.write_bytes(b"\xff" * path.stat().st_size)
 
-    [effect] = tried(table, index, filters=["`id` = ?"], files=1_000).filters
+    found = tried(table, DeclaredIndex("amount", "bsi", {}), filters=["city = 'city 9'"], files=1)
 
-    # Every id is in one file of twenty.
-    assert (effect.files_kept, effect.effects[0].files) == (20, 19)
+    assert any("data-4.parquet.index" in warning for warning in found.warnings)
 
 
 def test_a_question_mark_of_a_name_or_text_is_no_placeholder(tmp_path: Path) -> None:
@@ -161,8 +155,6 @@ def test_bytes_are_bounded(tmp_path: Path) -> None:
     assert 0 < found.files_read < 20
     assert found.bytes_read <= 10_000
     assert len(found.warnings) == 1
-    effect = alone(found)
-    assert effect.files_low < effect.files_high
 
 
 def test_a_damaged_data_file_is_not_tried(tmp_path: Path) -> None:
@@ -182,23 +174,6 @@ def test_what_cannot_be_tried_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no column 'town'"):
         tried(table, DeclaredIndex("town", "bitmap", {}), filters=["id = 1"])
     with pytest.raises(FilterError, match="no column 'town'"):
-        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["town = ?"])
-    for shape in ("NOT (city = ?)", "date(city) = ?"):
-        with pytest.raises(RequestError, match="joins tests of columns"):
-            tried(table, DeclaredIndex("city", "bitmap", {}), filters=[shape])
-
-
-@given(total=st.integers(1, 10_000), data=st.data())
-def test_an_interval_holds_the_share(total: int, data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, total))
-    hits = data.draw(st.integers(0, count))
-
-    low, share, high = wilson(hits, count, total)
-
-    assert 0 <= low <= share <= high <= 1
-    assert (low == high) == (count == total)
-
-
-def test_nothing_tried_says_nothing() -> None:
-    assert wilson(0, 0, 7) == (0.0, 0.0, 1.0)
-    assert wilson(0, 0, 0) == (0.0, 0.0, 0.0)
+        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["town = 1"])
+    with pytest.raises(FilterError, match="values of your data in place of each"):
+        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = ?"])

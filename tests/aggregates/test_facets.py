@@ -85,7 +85,7 @@ def test_they_are_those_of_the_rows_however_often_they_are_asked(tmp_path: Path)
         ("n IS NULL OR day = 2", lambda row: row["n"] is None or row["day"] == 2),
         (None, lambda _: True),
     ):
-        for group_by in (("n",), ("x",), ("day", "n"), ("day", "x")):
+        for group_by in (("n",), ("x",), ("day",)):
             answer = ask(version, group_by, written)
 
             assert answer.exact

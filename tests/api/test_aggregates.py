@@ -33,12 +33,7 @@ def test_counts_agree_with_plans(serve: Serve) -> None:
 
 def test_facets_add_up(serve: Serve) -> None:
     with serve() as client:
-        found = aggregate(
-            client,
-            group_by=["owner"],
-            aggregates=[{"function": "count"}, {"function": "sum", "column": "fee"}],
-            top=3,
-        )
+        found = aggregate(client, group_by=["owner"], top=3)
         every = aggregate(client, group_by=["owner"])
         total = aggregate(client, aggregates=[{"function": "sum", "column": "fee"}])
         rows = aggregate(client)["groups"][0]["rows"]
@@ -55,10 +50,10 @@ def test_groups_by_partition(serve: Serve) -> None:
     with serve() as client:
         described = client.get(PARTITIONED).json()
         keys = described["partition_keys"]
-        found = aggregate(client, PARTITIONED, group_by=keys)
+        found = aggregate(client, PARTITIONED, group_by=keys[:1])
         rows = client.post(f"{PARTITIONED}/plan", json={}).json()["summary"]["rows_total"]
 
-    assert {tuple(group["key"]) for group in found["groups"]} == {tuple(keys)}
+    assert {tuple(group["key"]) for group in found["groups"]} == {tuple(keys[:1])}
     assert sum(group["rows"] for group in found["groups"]) == rows
 
 
@@ -80,9 +75,11 @@ def test_what_has_no_meaning_is_refused(serve: Serve) -> None:
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"aggregates": [{"function": "sum", "column": "owner"}]}, 400, "exact sum"),
         ({"aggregates": [{"function": "min"}]}, 400, "takes a column"),
-        ({"aggregates": [{"function": "median", "column": "fee"}]}, 400, "count_distinct"),
+        ({"aggregates": [{"function": "median", "column": "fee"}]}, 422, "count, min, max, sum are"),
+        ({"aggregates": [{"function": "count_distinct", "column": "fee"}]}, 422, "groups_total counts them"),
+        ({"group_by": ["owner"], "aggregates": [{"function": "min", "column": "fee"}]}, 422, "one column"),
         ({"aggregates": []}, 400, "aggregates"),
-        ({"group_by": ["owner", "grade"]}, 400, "at most one other column"),
+        ({"group_by": ["owner", "grade"]}, 422, "ask for one group by a filter"),
         ({"group_by": ["nobody"]}, 422, "nobody"),
         ({"filter": "nobody = 1"}, 422, "nobody"),
     ]

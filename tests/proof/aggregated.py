@@ -1,4 +1,4 @@
-"""Aggregates of random tables, by partitions and other columns: those of the rows, or bounds that hold them.
+"""Aggregates of random tables, and counts by one column: those of the rows, or bounds that hold them.
 
 Values are as Spark reads them: CHAR padded, timestamps cut to microseconds, however they were written.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Group: TypeAlias = tuple[Any, ...]
 """What the values of a group compare by."""
 
-_FUNCTIONS: Final = (Function.COUNT, Function.COUNT_DISTINCT, Function.MIN, Function.MAX)
+_FUNCTIONS: Final = (Function.COUNT, Function.MIN, Function.MAX)
 _NANOS_PER_MICRO: Final = 1000
 
 
@@ -44,11 +44,9 @@ def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Ke
         return
     columns = table.present
     at = rng.choice([rng.randrange(len(columns)), *table.partitioned_by])
-    places = [each for each in table.partitioned_by if rng.random() < 0.5]
-    others = [each for each in range(len(columns)) if each not in table.partitioned_by]
-    places += rng.sample(others, min(len(others), rng.random() < 0.3))
+    places = [rng.randrange(len(columns))] if rng.random() < 0.5 else []
     name = columns[at].field.name
-    asked = [Aggregate(Function.COUNT), *(Aggregate(each, name) for each in _FUNCTIONS)]
+    asked = [Aggregate(Function.COUNT), *(Aggregate(each, name) for each in _FUNCTIONS if not places)]
     grouped = [columns[each].field for each in places]
     request = AggregateRequest(
         filter=subject.request(condition).filter,
@@ -69,7 +67,7 @@ def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Ke
         values = truth.get(key, [])
         if group.rows > len(values):
             raise WrongPlanError(f"{group.rows} rows of {key}, expected {len(values)}")
-        for found, expected in zip(group.values, _expected(values), strict=True):
+        for found, expected in zip(group.values, _expected(values)[: len(asked)], strict=True):
             _check(found, expected, columns[at].field.type)
 
 
@@ -88,7 +86,7 @@ def _check_groups(
 def _expected(values: list[Any]) -> list[Any]:
     present = sorted(value for value in values if value is not None)
     ends = (present[0], present[-1]) if present else (None, None)
-    return [len(values), len(present), len(set(present)), *ends]
+    return [len(values), len(present), *ends]
 
 
 def _check(found: AggregateValue, expected: Any, data_type: DataType) -> None:

@@ -224,7 +224,7 @@ def indexed(written: Written) -> Iterator[Written]:
 
 _INDEXED_ROWS: Final = "SELECT id, CAST(id % 5 AS INT), concat('of ', id % 3), CAST(id AS DECIMAL(9, 2))"
 _FACETS: Final = (
-    Asked([("count", None), ("sum", "fee"), ("min", "name"), ("count_distinct", "id")], ("n",)),
+    Asked([("count", None)], ("n",)),
     Asked([("count", None), ("max", "id"), ("sum", "n")], (), "name = 'of 1'"),
 )
 
@@ -248,14 +248,15 @@ def test_only_files_that_are_open_are_read(indexed: Written) -> None:
         "'file-index.bsi.columns')"
     )
     session.sql(f"INSERT INTO reading.indexed {_INDEXED_ROWS} FROM range(40, 120)")
-    sums = Asked([("count", None), ("sum", "fee"), ("min", "name"), ("max", "id")], ("n",))
+    sums = Asked([("count", None), ("sum", "fee"), ("min", "name"), ("max", "id")])
+    groups = Asked([("count", None)], ("n",))
     distinct = Asked([("count", None), ("count_distinct", "n")])
-    expected = session.typed(*(each.query("reading.indexed") for each in (sums, distinct)))
+    expected = session.typed(*(each.query("reading.indexed") for each in (sums, groups, distinct)))
     whole = session.aggregate(indexed.url, "main.reading.indexed", distinct.arguments)
     for file in there:
         file.unlink()
 
-    found = session.aggregate(indexed.url, "main.reading.indexed", sums.arguments)
+    found = session.aggregate(indexed.url, "main.reading.indexed", sums.arguments, groups.arguments)
 
     assert [*found, *whole] == expected
     with pytest.raises(SparkError, match="FILE_NOT_EXIST"):
@@ -293,6 +294,7 @@ def test_sums_overflow_as_in_the_query(written: Written, is_ansi: str) -> None:
 def test_what_the_service_refuses_is_computed_of_all_rows(indexed: Written) -> None:
     asked = [
         Asked([("count", None)], ("n", "name")),
+        Asked([("count", None), ("sum", "fee"), ("count_distinct", "id")], ("n",)),
         Asked([("count", "id")] * (MOST + 1)),
         Asked([("sum", "N"), ("min", "ID")], ("NAME",), "upper(name) <> 'OF 1'"),
     ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
-from app.storage import Maintenance, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
 from tests.s3_server import serve, store_of
 
 KEYS = {
@@ -79,24 +78,6 @@ def test_a_listing_is_never_stale(warehouse: Warehouse, options: dict[str, Any])
     store_of("bucket", options).put("warehouse/db.db/growing/snapshot-1", b"1")
     assert warehouse.list_names("db.db/growing") == ["snapshot-1"]
     assert warehouse.exists("db.db/growing/snapshot-1")
-
-
-def test_upkeep(warehouse: Warehouse, options: dict[str, Any]) -> None:
-    for key, content in {"kept": b"12", "gone": b"3", "below/deep": b""}.items():
-        store_of("bucket", options).put(f"warehouse/db.db/kept/{key}", content)
-    maintenance = Maintenance(warehouse)
-
-    found = maintenance.contents("db.db/kept")
-    maintenance.delete("db.db/kept/gone")
-
-    assert [(file.name, file.size) for file in found.files] == [("gone", 1), ("kept", 2)]
-    assert found.directories == ("db.db/kept/below",)
-    assert abs(found.files[0].modified - dt.datetime.now(dt.UTC)) < dt.timedelta(minutes=5)
-    assert maintenance.walk("db.db/kept") == [
-        "db.db/kept/kept",
-        "db.db/kept/below/deep",
-    ]
-    assert maintenance.contents("db.db/none").files == ()
 
 
 def test_a_missing_key(warehouse: Warehouse) -> None:

@@ -62,6 +62,35 @@ def test_hints_are_replaced_and_files_deleted(kind: str, tmp_path: Path) -> None
         assert warehouse.list_names("db.db/t/snapshot") == []
 
 
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_files_below_a_directory_are_listed_at_every_depth(kind: str, tmp_path: Path) -> None:
+    with opened(kind, tmp_path) as warehouse:
+        writing = Writing(warehouse)
+        paths = ["db.db/t/a", "db.db/t/below/b", "db.db/t/below/deep/c"]
+        for path in paths:
+            writing.create(path, b"1")
+
+        assert sorted(writing.files_below("db.db/t")) == paths
+        assert writing.files_below("db.db/none") == []
+        assert writing.files_below("db.db/t/a") == []
+
+
+def test_links_are_listed_and_deleted_not_followed(tmp_path: Path) -> None:
+    writing = Writing(Warehouse("main", str(tmp_path)))
+    writing.create("t/below/c", b"1")
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "t")
+
+    assert sorted(writing.files_below("t")) == ["t/below/c", "t/link"]
+    writing.delete("t/link")
+
+    assert writing.files_below("t") == ["t/below/c"]
+
+
+def test_nothing_outside_of_the_warehouse_is_listed(tmp_path: Path) -> None:
+    with pytest.raises(PathNotAllowedError):
+        Writing(Warehouse("main", str(tmp_path / "inside"))).files_below("../outside")
+
+
 def test_nothing_is_written_outside_of_the_warehouse(tmp_path: Path) -> None:
     writing = Writing(Warehouse("main", str(tmp_path / "inside")))
     for path in ("../outside", f"file://{tmp_path}/outside"):

@@ -33,24 +33,14 @@ _ARITY_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class HashFile:
-    """A hash index file of a snapshot.
-
-    Attributes:
-        bucket: whose keys it lists.
-        path: where it is.
-        meta: what the index manifest says of it.
-    """
+    """A hash index file of a snapshot."""
 
     bucket: int
     path: str
     meta: IndexFileMeta
 
     def read(self, place: Place) -> bytes:
-        """The file.
-
-        Raises:
-            PaimonIndexError: it cannot be read.
-        """
+        """The file."""
         return bytes(place.open().read(self.path))
 
 
@@ -59,8 +49,6 @@ class BucketAssignment:
     """Gives rows their buckets; a class, since Spark's workers find it by its name.
 
     Attributes:
-        target: the table.
-        assigners: what each is told, by channel.
         files: the hash indexes of each partition, by serialized row, in the order of the index manifest.
     """
 
@@ -113,7 +101,6 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
     """The assigners of a table, by channel.
 
     Args:
-        target: a table with dynamic buckets.
         parallelism: how many channels there are, unless the table says; never more than it may have buckets.
     """
     options = DynamicBucketOptions.parse(target.schema.options.values)

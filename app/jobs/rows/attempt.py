@@ -34,13 +34,7 @@ _OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
 
 @dataclass(slots=True)
 class WriteAttempt:
-    """Rows written on top of one version.
-
-    Attributes:
-        target: the table.
-        version: the version.
-        parallelism: channels of assigners, unless the table says.
-    """
+    """Rows written on top of one version."""
 
     target: Target
     version: Version
@@ -48,11 +42,7 @@ class WriteAttempt:
     _known_states: dict[tuple[bytes, int], BucketState] | None = None
 
     def write(self, spark: SparkSession, rows: DataFrame, advance: Advance) -> list[WrittenBucket]:
-        """Writes the files of all buckets.
-
-        Raises:
-            JobError: a value does not fit, or Spark gave up.
-        """
+        """Writes the files of all buckets."""
         what = f"upsert {self.target.name}"
         try:
             with Progress(spark.sparkContext, what, 1, advance, self.target.run):
@@ -107,7 +97,6 @@ class WriteAttempt:
         return placed.mapInArrow(Lean(writing), RESULTS)
 
     def _order(self) -> list[Column]:
-        """Of the rows in a bucket."""
         from pyspark.sql import functions  # noqa: PLC0415 - comes with the extra jobs
 
         schema, options = self.target.schema, self.target.file_options
@@ -142,7 +131,6 @@ class WriteAttempt:
         }
 
     def _total_buckets(self) -> dict[bytes, int]:
-        """How many buckets each partition has, where that is fixed."""
         if self.target.schema.bucket_mode is not BucketMode.HASH_FIXED:
             return {}
         manifests = self.version.manifests()

@@ -60,11 +60,7 @@ _SIMPLE: Final = {
 
 
 def file_schema(schema: TableSchema) -> pa.Schema:
-    """The schema of new data files.
-
-    Args:
-        schema: of the table; its columns have types that can be written.
-    """
+    """The schema of new data files."""
     columns = (*schema.system_columns, *schema.fields)
     return pa.schema([_field(column.name, column.type, column.id) for column in columns])
 
@@ -73,8 +69,6 @@ def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataTyp
     """The Arrow type of a column or of a part of it.
 
     Args:
-        data_type: Paimon's.
-        field_id: of the column or field that it is the type of, or stands in.
         depth: of what stands right inside of it.
     """
     root = data_type.root
@@ -129,11 +123,6 @@ class Layout:
     """What all new files of a table have in common.
 
     Attributes:
-        target: the table.
-        schema: of the files.
-        options: how they are written.
-        indexes: which file indexes they get.
-        columns: of the table.
         keys: the trimmed primary key; nothing in append tables.
     """
 
@@ -161,15 +150,7 @@ class Layout:
 
 @dataclass(slots=True)
 class DataFileWriter:
-    """Writes a data file; it is there once :meth:`close` has returned.
-
-    Attributes:
-        layout: of the table's files.
-        path: of the file.
-        first_sequence: number of its first row.
-        row_count: rows so far.
-        deletions: of these, rows that retract their key.
-    """
+    """Writes a data file; it is there once :meth:`close` has returned."""
 
     layout: Layout
     path: str
@@ -242,9 +223,6 @@ class DataFileWriter:
 
         Returns:
             What its manifest entry says, and the paths of what was written.
-
-        Raises:
-            PaimonIndexError: it cannot be written.
         """
         self._flush()
         if self._writer is not None:

@@ -44,17 +44,6 @@ def read_rows(
     Files that tell no types, such as CSV and JSON, are read in the table's; a value that is none of its type
     ends the job. Columns of CSV are found by the header, which all files must have alike, or without one
     by their place.
-
-    Args:
-        spark: the session.
-        target: the table.
-        paths: as Spark takes them.
-        data_format: as Spark calls it.
-        options: of Spark's reader for that format.
-        kind_column: as of :func:`fitted`.
-
-    Raises:
-        RequestError: Spark does not read the files.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with the extra jobs
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - as above
@@ -101,14 +90,10 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
 
     Args:
         rows: with all columns of the table, in any order, and no others.
-        target: the table.
         kind_column: a further column of strings, ``+I``, ``-U``, ``+U`` or ``-D``.
 
     Returns:
         The columns, :data:`ORDER`, and :data:`KIND` if rows tell it.
-
-    Raises:
-        RequestError: a column is missing or unknown, or its values do not fit its type.
     """
     from pyspark.sql import functions  # noqa: PLC0415 - as above
     from pyspark.sql.types import StringType  # noqa: PLC0415 - as above

@@ -55,13 +55,7 @@ _ONLY_BUCKET: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Checks rows and routes them; a class, since Spark's workers find it by its name.
-
-    Attributes:
-        target: the table.
-        channels: of assigners.
-        assigners: of each partition.
-    """
+    """Checks rows and routes them; a class, since Spark's workers find it by its name."""
 
     target: Target
     channels: int = 1
@@ -103,11 +97,6 @@ class Preparation:
         return pa.RecordBatch.from_arrays(list(found.values()), list(found))
 
     def _checked(self, array: pa.Array, column: DataField) -> pa.Array:
-        """The values of a column as they are stored.
-
-        Raises:
-            RequestError: one of them does not fit.
-        """
         is_key = column.name in self.target.schema.primary_keys
         if array.null_count and (is_key or not column.type.nullable):
             what = "a column of the primary key" if is_key else "NOT NULL"

@@ -31,11 +31,7 @@ class ColumnStatistics:
     """Statistics of one column.
 
     Attributes:
-        column: the column.
-        mode: what is told of it.
-        nulls: rows without a value, so far.
         bounds: one-element arrays whose smallest and largest values are those of the column.
-        is_bounded: whether bounds are known.
     """
 
     column: DataField
@@ -87,12 +83,7 @@ class ColumnStatistics:
 
 
 def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[ColumnStatistics]:
-    """Statistics of columns without any rows yet; of those columns only that get some.
-
-    Args:
-        columns: of the files, in their order.
-        options: of the table.
-    """
+    """Statistics of columns without any rows yet; of those columns only that get some."""
     modes = [options.mode(column.name, at) for at, column in enumerate(columns)]
     return [
         ColumnStatistics(column, mode)
@@ -102,12 +93,7 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
-    """Statistics with a slot for each of some columns; those without statistics are unknown.
-
-    Args:
-        collected: of columns.
-        columns: that have slots.
-    """
+    """Statistics with a slot for each of some columns; those without statistics are unknown."""
     known = {each.column.id: each for each in collected}
     found = [known.get(column.id) for column in columns]
     types = [column.type for column in columns]

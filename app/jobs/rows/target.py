@@ -45,16 +45,7 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table that rows are written to.
-
-    Attributes:
-        place: of its warehouse.
-        name: of the table, for messages.
-        directory: of the table.
-        schema_document: its newest schema, as it is stored.
-        has_kinds: whether rows tell what becomes of them.
-        run: part of the name of every file that this run writes.
-    """
+    """A table that rows are written to."""
 
     place: Place
     name: str

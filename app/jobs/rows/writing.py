@@ -46,7 +46,6 @@ class BucketState:
 
     Attributes:
         sequence: the highest number of its rows, -1 if it has none.
-        hash_file: its hash index, if it has one.
     """
 
     sequence: int = -1
@@ -59,11 +58,6 @@ class WrittenBucket:
 
     Attributes:
         partition: serialized row.
-        bucket: its number.
-        rows_read: rows that came for it.
-        files: the new data files.
-        paths: of everything that was written.
-        hash_index: its new hash index, if it has new keys.
         keys_added: how many more hashes of keys that lists.
     """
 
@@ -81,8 +75,6 @@ class BucketWriting:
     """Writes the buckets of a task; a class, since Spark's workers find it by its name.
 
     Attributes:
-        target: the table.
-        states: of buckets that have files or keys, by partition and number.
         total_buckets: of partitions that have files, where their number is fixed.
     """
 
@@ -131,16 +123,6 @@ class BucketWriting:
 
 @dataclass(slots=True)
 class _Bucket:
-    """A bucket that is being written.
-
-    Attributes:
-        layout: of its files.
-        written: so far.
-        names: of new files, without end.
-        sequence: number of the next row.
-        hashes: of its keys, where they decide about buckets.
-    """
-
     layout: Layout
     written: WrittenBucket
     names: Iterator[str]
@@ -153,7 +135,6 @@ class _Bucket:
         return (self.written.partition, self.written.bucket) == (partition, bucket)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Takes further rows of the bucket."""
         self.written.rows_read += rows.num_rows
         target = self.layout.target
         if not self.layout.keys:
@@ -176,7 +157,6 @@ class _Bucket:
             self._write(joined.filter(pa.array(np.append(~repeats, False))))
 
     def close(self) -> WrittenBucket:
-        """Puts the files into their places."""
         if self._last is not None and not self.layout.target.keeps_first:
             self._write(self._last)
         self._close_file()
@@ -240,7 +220,6 @@ class _Bucket:
 
 
 def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
-    """The rows of each bucket, which stand together."""
     if not batch.num_rows:
         return
     partitions, buckets = batch.column(PARTITION), np.asarray(batch.column(BUCKET))

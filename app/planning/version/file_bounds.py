@@ -131,4 +131,4 @@ class FileBounds:
         if len(manifest) < _WORTH_KEEPING:
             return make()
         file = version.manifest_files()[number]
-        return version.table.metadata.made_of(file, f"bounds 2 {' '.join(map(str, key))}", make)
+        return version.table.metadata.derived_from_manifest(file, f"bounds 2 {' '.join(map(str, key))}", make)

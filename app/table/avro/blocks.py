@@ -43,14 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some records.
-
-    Attributes:
-        offset: where the block starts in its file.
-        count: how many records it claims to have.
-        expanded: the records, without compression.
-        stored_bytes: how long the block is in its file.
-    """
+    """Some records."""
 
     offset: int
     count: int
@@ -71,16 +64,7 @@ _END = b"\x00"
 
 
 def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
-    """All records of some blocks, in order.
-
-    Args:
-        blocks: one or more.
-        schema: of a record, found harmless by :mod:`app.table.avro.schema`.
-
-    Raises:
-        CorruptMetadataError: a block does not consist of as many such records as it claims; its offset is
-            that of the block.
-    """
+    """All records of some blocks, in order."""
     try:
         return _decode(blocks, schema)
     except CorruptMetadataError as error:
@@ -119,18 +103,13 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
 
 
 def _moved(records: pa.StructArray) -> pa.StructArray:
-    """The records in one buffer of their size.
-
-    The reader makes every column with room for a thousand records or more, which the columns keep alive and
-    do not tell: a manifest of one file would hold 100 times what it says.
-    """
+    """The records in one buffer of their size."""
     # One column of records, since records that are a batch themselves cannot be null.
     batch = pa.record_batch([records], ["records"])
     return pa.ipc.read_record_batch(batch.serialize(), batch.schema).column(0)
 
 
 def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
-    """An Avro file of one block, whose records are the blocks."""
     text = _SCHEMA % schema
     size = sum(
         len(encode_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks

@@ -98,12 +98,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column.
 
     Args:
-        data: the whole file.
         expected: the fields that every record must have; nullable ones may be absent.
-
-    Raises:
-        CorruptMetadataError: the bytes are not such a file.
-        UnsupportedFormatError: the file is compressed by an unknown codec.
     """
     allowance = ExpansionLimit(len(data))
     file = _open(data, expected, allowance)
@@ -114,8 +109,6 @@ class EncodedFile(NamedTuple):
     """A file whose records are encoded still.
 
     Attributes:
-        schema_text: the schema as it stands in the file.
-        schema: the same to decode a record with, found harmless.
         blocks: the expanded blocks; what is damaged in them is found as they are read.
     """
 
@@ -207,11 +200,7 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Expan
 
 
 def check_magic(cursor: VarintCursor) -> None:
-    """Reads the magic.
-
-    Raises:
-        CorruptMetadataError: it is another one.
-    """
+    """Reads the magic."""
     found = bytes(cursor.take(len(MAGIC), "an Avro file"))
     if found != MAGIC:
         raise CorruptMetadataError(
@@ -220,11 +209,7 @@ def check_magic(cursor: VarintCursor) -> None:
 
 
 def read_header(cursor: VarintCursor) -> dict[str, bytes]:
-    """The metadata of a file whose magic has been read.
-
-    Raises:
-        CorruptMetadataError: the file ends within them, or there are very many.
-    """
+    """The metadata of a file whose magic has been read."""
     header: dict[str, bytes] = {}
     while count := cursor.long():
         if count < 0:

@@ -45,13 +45,7 @@ class _PackedBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroFile:
-    """A file whose blocks have been found, but not decoded.
-
-    Attributes:
-        data: the file.
-        schema: of its records.
-        row_count: number of records.
-    """
+    """A file whose blocks have been found, but not decoded."""
 
     data: mmap
     schema: pa.Schema
@@ -62,13 +56,7 @@ class AvroFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Finds the blocks of a file.
-
-        Raises:
-            CorruptMetadataError: it is no Avro file of records.
-            UnsupportedFormatError: its schema is one that Paimon does not write.
-            OSError: the file cannot be read.
-        """
+        """Finds the blocks of a file."""
         with opened(path) as (descriptor, _):
             data = mmap(descriptor, 0, access=ACCESS_READ)
         cursor = VarintCursor(memoryview(data))
@@ -87,12 +75,7 @@ class AvroFile:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All records, in their order.
-
-        Raises:
-            CorruptMetadataError: a block is damaged.
-            UnsupportedFormatError: the codec is unknown.
-        """
+        """All records, in their order."""
         together: list[Block] = []
         held_bytes = 0
         for packed in self._blocks:
@@ -132,7 +115,6 @@ def _find_blocks(cursor: VarintCursor, sync: bytes) -> Iterator[_PackedBlock]:
 
 
 def _checked(text: bytes) -> bytes:
-    """The schema, if it is one of records and may be decoded by."""
     written = read_schema(text)
     match written:
         case {"type": "record"} | ["null", {"type": "record"}] | [{"type": "record"}, "null"]:

@@ -28,15 +28,7 @@ _PRIMITIVES = {
 
 
 def decode_plainly(blocks: Sequence[tuple[int, Buffer]], schema: bytes) -> pa.StructArray:
-    """The records of some blocks, in order.
-
-    Args:
-        blocks: how many records each of them claims to have, and its bytes without compression.
-        schema: of a record, found harmless by :mod:`app.table.avro.schema`.
-
-    Raises:
-        CorruptMetadataError: a block does not consist of as many such records as it claims.
-    """
+    """The records of some blocks, in order."""
     written = orjson.loads(schema)
     parsed = fastavro.parse_schema(written)
     records: list[Any] = []

@@ -43,12 +43,7 @@ class UnionRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSchema:
-    """What the records of a file are decoded with.
-
-    Attributes:
-        text: the schema as JSON, with :data:`BRANCH` fields.
-        unions: the records that have one.
-    """
+    """What the records of a file are decoded with."""
 
     text: bytes
     unions: tuple[UnionRecord, ...]
@@ -76,11 +71,7 @@ _MAX_GROWTH = 32
 
 
 def read_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
-    """The schema that a file names, not judged yet.
-
-    Raises:
-        CorruptMetadataError: the text is no JSON, or too long.
-    """
+    """The schema that a file names, not judged yet."""
     if len(text) > _MAX_TEXT_BYTES:
         raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
     try:
@@ -91,11 +82,7 @@ def read_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
 
 @lru_cache(maxsize=64)
 def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
-    """The schema to decode records with, once theirs is found harmless and as expected.
-
-    Raises:
-        CorruptMetadataError: the text is no schema, is dangerous, or lacks what is expected.
-    """
+    """The schema to decode records with, once theirs is found harmless and as expected."""
     written = read_schema(text)
     fitter = _Fitter()
     fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
@@ -183,11 +170,7 @@ class _Fitter:
         self.unions: list[UnionRecord] = []
 
     def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
-        """The schema with a :data:`BRANCH` in front of required records that are unions with null.
-
-        Raises:
-            CorruptMetadataError: it is another type, or lacks a field.
-        """
+        """The schema with a :data:`BRANCH` in front of required records that are unions with null."""
         match expected, written:
             case Nullable(inner), list():
                 return [each if each == "null" else self.fit(each, inner, path) for each in written]

@@ -31,7 +31,6 @@ class WholeRecords(NamedTuple):
 
     Attributes:
         fields: those that are expected, then those that only the writer knows.
-        records: in order.
     """
 
     fields: RecordOf
@@ -47,17 +46,13 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
 
 
 def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
-    """Whether the records of a file have fields that are not expected; arguments and errors as above."""
+    """Whether the records of a file have fields that are not expected."""
     file = open_encoded(data, expected)
     return _is_unknown(_extended_record(orjson.loads(file.schema_text), expected))
 
 
 def united(one: RecordOf, other: RecordOf) -> RecordOf:
-    """The fields of records of either kind.
-
-    Raises:
-        UnsupportedFormatError: a field has two types.
-    """
+    """The fields of records of either kind."""
     first, second = one.fields, other.fields
     return RecordOf(
         {
@@ -146,15 +141,7 @@ def _is_unknown(expected: Expected) -> bool:
 
 
 def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
-    """The records of a block, each with the place in the expanded block at which it ends.
-
-    Args:
-        block: the block.
-        schema: of its records, JSON that was found harmless.
-
-    Raises:
-        CorruptMetadataError: the block does not hold the records that it claims.
-    """
+    """The records of a block, each with the place in the expanded block at which it ends."""
     stream, end = io.BytesIO(block.expanded), 0
     for _ in range(block.count):
         try:

@@ -53,13 +53,8 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
 
     Args:
         records: each with a value for every field that cannot be null.
-        fields: of a record, in order.
         compression: as the option ``manifest.compression`` names it: ``zstd``, ``deflate``, ``snappy`` or
             ``null``.
-
-    Raises:
-        RequestError: a value does not fit its field.
-        UnsupportedFormatError: the compression is another one.
     """
     file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
     try:
@@ -72,15 +67,7 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
 
 
 class GrowingFile:
-    """A file that encoded records are added to.
-
-    Args:
-        schema_text: JSON, the schema of the records.
-        compression: as of :func:`write_avro`.
-
-    Raises:
-        UnsupportedFormatError: the compression is another one.
-    """
+    """A file that encoded records are added to."""
 
     def __init__(self, schema_text: bytes, compression: str) -> None:
         codec = _CODECS.get(compression)
@@ -128,7 +115,6 @@ def avro_schema(fields: RecordOf) -> dict[str, Any]:
 
 
 def _describe(expected: Expected, name: str) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
-    """A type as Avro writes it; ``name`` is that of the record, if it is one."""
     match expected:
         case str() if expected in _LOGICAL:
             return {"type": _LOGICAL[expected], "logicalType": expected}
@@ -155,7 +141,6 @@ def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
 
 
 def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]:
-    """Values of one field of all records, each encoded."""
     match expected:
         case "string":
             return [_sized(value.encode()) for value in values]
@@ -203,9 +188,7 @@ class CopiedFrom(NamedTuple):
     """A file and what is copied of it.
 
     Attributes:
-        data: the whole file.
         rows: int64, ascending: which of its records.
-        record_count: how many records it has.
     """
 
     data: Buffer
@@ -221,14 +204,7 @@ def copy_records(
     A new file is begun once one has grown to a size, and where the schema of the records changes.
 
     Args:
-        files: what is copied, in order.
         expected: the fields that every record must have; nullable ones may be absent.
-        compression: of the new files, as the option ``manifest.compression`` names it.
-        target_bytes: the size at which a file is closed.
-
-    Raises:
-        CorruptMetadataError: a file is damaged, or has not as many records as are expected.
-        UnsupportedFormatError: a file is compressed by an unknown codec, or the compression is another one.
     """
     grown: GrowingFile | None = None
     for file in files:
@@ -260,7 +236,6 @@ def copy_records(
 
 
 def _some_of(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
-    """Some records of a block, as they are encoded."""
     ends = [end for _, end in decode_block(block, schema)]
     view, starts = memoryview(block.expanded), [0, *ends[:-1]]
     return b"".join(view[starts[row] : ends[row]] for row in np.flatnonzero(copied).tolist())

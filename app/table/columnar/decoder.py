@@ -47,13 +47,7 @@ _NEEDED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
 class DecodedStream(NamedTuple):
-    """What came of a file.
-
-    Attributes:
-        stream: its columns, as an Arrow stream.
-        fault: why there are none.
-        may_be_short: more memory may be all that is missing.
-    """
+    """What came of a file."""
 
     stream: bytes = b""
     fault: str = ""
@@ -61,11 +55,7 @@ class DecodedStream(NamedTuple):
 
 
 class Decoder:
-    """Has files decoded.
-
-    Attributes:
-        seconds: the most that a file may take.
-    """
+    """Has files decoded."""
 
     def __init__(self) -> None:
         self.seconds = _SECONDS
@@ -83,7 +73,6 @@ class Decoder:
 
         Args:
             kind: ``ORC`` or ``Parquet``.
-            data: the whole file.
             columns: names, with dots before those inside of others.
             memory_bytes: the most that decoding may take.
 
@@ -127,8 +116,6 @@ class Decoder:
 
 
 class _Process:
-    """A process that runs the program, and the way to it."""
-
     def __init__(self) -> None:
         self._socket, other = socket.socketpair()
         self._channel = self._socket.makefile("rwb")
@@ -157,7 +144,6 @@ class _Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
         return self.popen.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
@@ -181,7 +167,6 @@ class _Process:
         return DecodedStream(stream)
 
     def end(self) -> int:
-        """Ends it, if it has not ended yet, and tells its status."""
         self.popen.kill()
         status = self.popen.wait()
         self._close()

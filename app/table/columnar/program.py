@@ -79,7 +79,6 @@ def _decode(kind: str, data: bytes, columns: Sequence[str]) -> pa.Table:
 
 
 def _present(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-    """Names of the columns that are there; the reader of ORC takes no other."""
     present = []
     for path in columns:
         inside: pa.Schema | pa.StructType = schema
@@ -147,7 +146,6 @@ def _limit(size: int) -> None:
 
 
 def _data_bytes(statm: int | None) -> int:
-    """Memory of its own, which the limit counts; 0 where the system does not tell."""
     if statm is None:
         return 0
     return int(os.pread(statm, _STATM_BYTES, 0).split()[5]) * os.sysconf("SC_PAGE_SIZE")

@@ -35,18 +35,7 @@ _USUAL_EXPANSION: Final = 16
 
 
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column.
-
-    Args:
-        kind: one of :data:`KINDS`.
-        data: the whole file.
-        expected: the fields that every record must have; nullable ones may be absent.
-
-    Raises:
-        CorruptMetadataError: the bytes are not such a file, or it takes more memory than any of its size, or
-            too long.
-        MemoryShortError: there is no memory for it now.
-    """
+    """All records of a file, column by column."""
     columns = [path for path in column_paths(expected) if (kind, path) != _LEFT_OUT]
     allowance = ExpansionLimit(len(data))
     stream = _decode(kind, data, columns, allowance)
@@ -63,7 +52,6 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
 
 
 def _decode(kind: str, data: Buffer, columns: Sequence[str], allowance: ExpansionLimit) -> bytes:
-    """The columns as an Arrow stream."""
     most = allowed_bytes(len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), most)
     allowance.hold(usual)
@@ -101,11 +89,7 @@ def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
 
 @contextmanager
 def decoding(kind: str) -> Iterator[None]:
-    """Has whatever a library raises be an error of ours.
-
-    Raises:
-        CorruptMetadataError: the library could not decode the file of this kind.
-    """
+    """Has whatever a library raises be an error of ours."""
     try:
         yield
     except PaimonIndexError:
@@ -115,12 +99,7 @@ def decoding(kind: str) -> Iterator[None]:
 
 
 def fit_records(found: pa.StructArray, expected: RecordOf) -> pa.StructArray:
-    """The expected columns of records that were read, as Avro would give them.
-
-    Raises:
-        CorruptMetadataError: a column is missing, has another type, or is null where it may not be; or a
-            string is not UTF-8.
-    """
+    """The expected columns of records that were read, as Avro would give them."""
     try:
         found.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -51,22 +51,13 @@ class Expectations:
 
     Attributes:
         sequences: the highest sequence number of each bucket that gets rows; -1 where there were none.
-        hash_indexes: names of the hash indexes of each partition that gets keys.
     """
 
     sequences: Mapping[Bucket, int] = field(default_factory=dict)
     hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
     def check(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> None:
-        """Checks a snapshot.
-
-        Args:
-            manifests: of the snapshot.
-            index_entries: its index files.
-
-        Raises:
-            CommitConflictError: another commit has changed what counts.
-        """
+        """Checks a snapshot."""
         if self.sequences:
             now = highest_sequences(manifests)
             for (partition, bucket), expected in self.sequences.items():
@@ -128,9 +119,7 @@ class Changes:
     """What a commit adds and removes.
 
     Attributes:
-        kind: what it does.
         files: data files; a file whose metadata changes is removed and added.
-        index_files: deletion vector files and hash indexes.
         expected: what else the changes were worked out from.
     """
 
@@ -155,16 +144,7 @@ class Changes:
     def check(
         self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry], mode: BucketMode
     ) -> None:
-        """Checks that the changes fit a snapshot.
-
-        Args:
-            manifests: of the snapshot.
-            index_entries: its index files.
-            mode: of the table.
-
-        Raises:
-            CommitConflictError: they do not; the message says why.
-        """
+        """Checks that the changes fit a snapshot."""
         vectors = [
             (entry, each.data_file)
             for entry in self.index_files
@@ -188,12 +168,7 @@ class Changes:
                 )
 
     def are_in(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> bool:
-        """Whether a snapshot has the changes, told by what they add, whose names nobody else gives.
-
-        Args:
-            manifests: of the snapshot.
-            index_entries: its index files.
-        """
+        """Whether a snapshot has the changes, told by what they add, whose names nobody else gives."""
         added = self.files_of(FileKind.ADD)
         if added:
             names = {entry.file.file_name for entry in added}

@@ -91,38 +91,23 @@ class OverwrittenError(LostRaceError):
 
 @dataclass(frozen=True, slots=True)
 class Committer:
-    """Commits to the main branch of a table.
-
-    Attributes:
-        table: the table.
-        writing: of its warehouse.
-        user: who commits, as snapshots tell it; one for each run.
-    """
+    """Commits to the main branch of a table."""
 
     table: Table
     writing: Writing
     user: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def check(self) -> None:
-        """Checks that commits to the table can be made, so that no work is done in vain.
-
-        Raises:
-            UnsupportedFormatError: its metadata is of a form that is not written.
-        """
+        """Checks that commits to the table can be made, so that no work is done in vain."""
         manifest_options(self.table.name, self.table.resolve().schema)
 
     def commit(self, changes: Changes) -> int:
         """Makes a snapshot with changes.
 
-        Returns:
-            The number of the snapshot.
-
         Raises:
             CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
             UncertainCommitError: storage failed while the snapshot was made, or the snapshot was overwritten
                 and cannot be made again; what was written stays.
-            StorageError: storage failed before that.
-            PaimonIndexError: the table cannot be read, or is of a form that is not written.
         """
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
@@ -152,15 +137,7 @@ class Committer:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt to make a snapshot.
-
-    Attributes:
-        overwritten: numbers of snapshots of earlier attempts that were there and then overwritten; this one
-            adds its own.
-        merges: whether manifests are merged. An attempt after one that lost a race does not take that time;
-            the next commit merges them.
-        written: paths of what was written so far.
-    """
+    """One attempt to make a snapshot."""
 
     committer: Committer
     changes: Changes
@@ -231,7 +208,6 @@ class _Attempt:
         return None
 
     def _listed(self, resolved: ResolvedSnapshot) -> ListedManifests:
-        """All manifests of the latest snapshot."""
         snapshot = resolved.snapshot
         if snapshot is None:
             return ListedManifests()
@@ -248,7 +224,6 @@ class _Attempt:
         options: ManifestOptions,
         schema: TableSchema,
     ) -> ListedManifests:
-        """The manifests of the latest snapshot, some of them merged."""
         if not self.merges:
             return before
         sizes = [each["_FILE_SIZE"] for each in before.records]
@@ -267,7 +242,6 @@ class _Attempt:
     def _read_manifests(
         self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], Content]
     ) -> list[Content]:
-        """What a function makes of each of some manifests."""
         records = before.records
         return self._warehouse.readers.map(
             lambda number: read(self._read(records[number]["_FILE_NAME"])),
@@ -276,7 +250,6 @@ class _Attempt:
         )
 
     def _read(self, name: str) -> bytes:
-        """A file beside the manifests."""
         path = f"{self.committer.table.directory}/manifest/{name}"
         try:
             return self._warehouse.read(path)
@@ -284,7 +257,6 @@ class _Attempt:
             raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
 
     def _document(self, resolved: ResolvedSnapshot) -> dict[str, Any]:
-        """The snapshot without what stands in files of its own."""
         previous = self._previous(resolved)
         row_count = self.changes.row_count
         document = {name: value for name, value in previous.items() if name not in _OF_ONE_COMMIT}
@@ -331,11 +303,7 @@ class _Attempt:
         self._check_stored(snapshot_id, path, content)
 
     def _check_stored(self, snapshot_id: int, path: str, content: bytes) -> None:
-        """Gives the hint, and checks that the snapshot has stayed what it was.
-
-        Raises:
-            OverwrittenError: it has not.
-        """
+        """Gives the hint, and checks that the snapshot has stayed what it was."""
         writing = self.committer.writing
         try:
             writing.replace(f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode())
@@ -357,11 +325,9 @@ class _Attempt:
     def _write_manifest(
         self, content: bytes, manifest: Manifest | Outline, schema: TableSchema
     ) -> dict[str, Any]:
-        """The record that lists a new manifest."""
         return listed(*self._write("manifest", content), manifest, schema)
 
     def _write(self, kind: str, content: bytes) -> tuple[str, int]:
-        """Name and bytes of a new file beside the manifests."""
         number = self._counts[kind] = self._counts.get(kind, -1) + 1
         name = f"{kind}-{self._names}-{number}"
         path = f"{self.committer.table.directory}/manifest/{name}"

@@ -46,16 +46,7 @@ _ENTRY_BYTES: Final = 200
 
 
 def manifest_options(table: str, schema: TableSchema) -> ManifestOptions:
-    """How the manifests of a table are written.
-
-    Args:
-        table: its name.
-        schema: its newest.
-
-    Raises:
-        UnsupportedFormatError: its metadata is of a form that is not written.
-        PaimonIndexError: an option is not what it should be.
-    """
+    """How the manifests of a table are written."""
     options = ManifestOptions.of(table, schema.options.values)
     # An unknown compression is found out before any work is done.
     ListedManifests().write(options.compression)
@@ -64,40 +55,23 @@ def manifest_options(table: str, schema: TableSchema) -> ManifestOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListedManifests:
-    """The whole records of manifest lists, to be listed again.
-
-    Attributes:
-        records: by field.
-        fields: of the records.
-    """
+    """The whole records of manifest lists, to be listed again."""
 
     records: tuple[dict[str, Any], ...] = ()
     fields: RecordOf = field(default=RECORD_OF_LIST, repr=False)
 
     @classmethod
     def read(cls, data: Buffer) -> ListedManifests:
-        """Reads a manifest list that was found sound before.
-
-        Raises:
-            CorruptMetadataError: the bytes are no manifest list.
-        """
+        """Reads a manifest list that was found sound before."""
         whole = read_whole(data, RECORD_OF_LIST)
         return cls(tuple(whole.records), whole.fields)
 
     def followed_by(self, other: ListedManifests) -> ListedManifests:
-        """The records of both.
-
-        Raises:
-            UnsupportedFormatError: a field that is not known here has two types.
-        """
+        """The records of both."""
         return ListedManifests((*self.records, *other.records), united(self.fields, other.fields))
 
     def write(self, compression: str) -> bytes:
-        """The manifest list.
-
-        Raises:
-            UnsupportedFormatError: there is no such compression.
-        """
+        """The manifest list."""
         return write_avro(self.records, self.fields, compression)
 
 
@@ -130,24 +104,12 @@ class Outline:
 
 
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
-    """A manifest, entries in their order.
-
-    Raises:
-        RequestError: a value does not fit its field.
-        UnsupportedFormatError: there is no such compression.
-    """
+    """A manifest, entries in their order."""
     return write_avro(map(entry_record, entries), MANIFEST, compression)
 
 
 def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSchema) -> dict[str, Any]:
-    """The record that lists a manifest.
-
-    Args:
-        name: of its file.
-        size: of it, in bytes.
-        manifest: what is in it, one entry at least.
-        schema: the table's newest.
-    """
+    """The record that lists a manifest."""
     added = int(np.count_nonzero(manifest.kinds == FileKind.ADD))
     buckets, levels, first_row_ids = manifest.buckets, manifest.levels, manifest.first_row_ids
     is_tracked = bool(first_row_ids.known.all())

@@ -34,12 +34,7 @@ _log = logging.getLogger("paimon_index.commits")
 
 
 class MergedManifest(NamedTuple):
-    """A manifest that is made of others.
-
-    Attributes:
-        content: its file.
-        manifest: the same, read.
-    """
+    """A manifest that is made of others."""
 
     content: bytes
     manifest: Manifest
@@ -66,17 +61,8 @@ def merge_manifests(
 ) -> list[int | MergedManifest]:
     """The manifests of a table, those that should be merged in the place of those that they are made of.
 
-    Args:
-        sizes: bytes of each manifest.
-        manifests: all of a version, in order.
-        options: of the table.
-        read: gives the files of some manifests, by their numbers.
-
     Returns:
         Manifests in order: the number of one that stays, or a new one.
-
-    Raises:
-        PaimonIndexError: as of ``read``.
     """
     untouched: list[int | MergedManifest] = [*range(len(manifests))]
     made: dict[int, list[MergedManifest]] = {}

@@ -32,7 +32,6 @@ class RewrittenEntries:
 
     Attributes:
         records: those that are there of files that the commit removes, where they have more than is known.
-        fields: of all entries.
     """
 
     records: Mapping[_File, Record] = field(default_factory=dict)
@@ -45,17 +44,7 @@ class RewrittenEntries:
         manifests: Sequence[Manifest],
         read: Callable[[Sequence[int], Callable[[bytes], WholeRecords]], Sequence[WholeRecords]],
     ) -> RewrittenEntries:
-        """What is there of the files of a commit.
-
-        Args:
-            entries: of the commit.
-            manifests: of the snapshot before it.
-            read: reads the files of some manifests, by their numbers, each by a function.
-
-        Raises:
-            UnsupportedFormatError: a field that is not known here has two types.
-            PaimonIndexError: as of ``read``.
-        """
+        """What is there of the files of a commit."""
         places = live_places(manifests, [entry for entry in entries if entry.kind is FileKind.DELETE])
         files = read(list(places), _unknown_records)
         records = {
@@ -67,12 +56,7 @@ class RewrittenEntries:
         return cls(records, reduce(united, (whole.fields for whole in files), MANIFEST))
 
     def write(self, entries: Iterable[ManifestEntry], compression: str) -> bytes:
-        """A manifest, entries in their order.
-
-        Raises:
-            RequestError: a value does not fit its field.
-            UnsupportedFormatError: there is no such compression.
-        """
+        """A manifest, entries in their order."""
         whole = (_over(self.records.get(_file(entry), {}), entry_record(entry)) for entry in entries)
         return write_avro(whole, self.fields, compression)
 
@@ -89,7 +73,6 @@ def _file(entry: ManifestEntry) -> _File:
 
 
 def _over(written: Record, known: Record) -> Record:
-    """A record as it is written, with what is known of it in the place of what is there."""
     return written | {
         name: _over(written[name], value)
         if isinstance(value, dict) and isinstance(written.get(name), dict)

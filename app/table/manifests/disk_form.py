@@ -33,13 +33,8 @@ _OF_ARRAYS: Final = {
 }
 
 
-def made_once(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
-    """What was kept in a place, or else what ``make`` makes, which is kept there then.
-
-    Args:
-        place: where; None if nothing is kept.
-        make: makes it anew, always the same.
-    """
+def cached_on_disk(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
+    """What was kept in a place, or else what ``make`` makes, which is kept there then."""
     if place is None:
         return make()
     found = load_value(place)
@@ -83,7 +78,6 @@ def put_together(block: Block) -> Any:  # noqa: ANN401 - any value
 
 
 def _take_apart(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Json:
-    """Adds the arrays of a value, whose names begin with ``name``, and tells how to put it together."""
     match value:
         case np.ndarray():
             arrays[name] = value
@@ -158,7 +152,6 @@ def open_manifest(place: KeptArrays, read: Callable[[], Manifest]) -> Manifest |
     """A manifest that was kept, if it is there.
 
     Args:
-        place: where.
         read: reads and decodes the original; called where a column is damaged.
     """
     found = place.get()
@@ -166,8 +159,6 @@ def open_manifest(place: KeptArrays, read: Callable[[], Manifest]) -> Manifest |
 
 
 class _MappedManifest(Manifest):
-    """A manifest of arrays that are mapped."""
-
     __slots__ = ("_file", "_place", "_read")
 
     _file: ArrayFile

@@ -88,12 +88,7 @@ _MEMORY_PER_RANGE = 300
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """That a bucket has an index file, or has it no longer.
-
-    Attributes:
-        partition: the serialized row, its number of fields included.
-        file: named by the fields from ``_INDEX_TYPE`` on.
-    """
+    """That a bucket has an index file, or has it no longer."""
 
     kind: FileKind
     partition: bytes
@@ -114,12 +109,7 @@ class IndexManifest:
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads an index manifest.
-
-        Raises:
-            CorruptMetadataError: the bytes are no index manifest.
-            UnsupportedFormatError: it is of another version or format.
-        """
+        """Reads an index manifest."""
         records = read_columns(data, _FIELDS)
         check_version(records, _VERSION, "index manifests")
         kinds = records.integers("_KIND", np.int32).tolist()
@@ -152,15 +142,7 @@ class IndexManifest:
         return cls(tuple(map(IndexEntry, *columns)))
 
     def write(self, compression: str = "zstd") -> bytes:
-        """The index manifest, entries in their order, as the engine writes it under ``manifest.format=avro``.
-
-        Args:
-            compression: the table's option ``manifest.compression``.
-
-        Raises:
-            RequestError: a number is larger than its field.
-            UnsupportedFormatError: the compression is none of ``zstd``, ``deflate``, ``snappy``, ``null``.
-        """
+        """The file as the engine writes it under ``manifest.format=avro``, entries in their order."""
         return write_avro(map(_record, self.entries), _FIELDS, compression)
 
 
@@ -247,8 +229,6 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
 
     Args:
         previous: that of the latest snapshot; one without entries if it has none.
-        changes: additions and removals.
-        mode: of the table.
 
     Returns:
         What is left of the previous entries, in their order, then the additions in theirs.
@@ -256,7 +236,6 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
     Raises:
         CommitConflictError: the changes were made for other entries than the previous ones: a table without
             buckets lacks a file that they remove, or has one of their files or vectors already.
-        CorruptMetadataError: the previous entries are not all additions.
     """
     for entry in previous.entries:
         if entry.kind is not FileKind.ADD:
@@ -288,14 +267,6 @@ def write_combined(
 
     Args:
         previous: the file of the latest snapshot; None if it has none.
-        changes: as above.
-        mode: as above.
-        compression: as of :meth:`IndexManifest.write`.
-
-    Raises:
-        CommitConflictError: as above.
-        CorruptMetadataError: as above, or the file is damaged.
-        UnsupportedFormatError: as of :meth:`IndexManifest.read` and :meth:`IndexManifest.write`.
     """
     if previous is None:
         return combine(IndexManifest(()), changes, mode).write(compression)
@@ -306,7 +277,6 @@ def write_combined(
 
 
 def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
-    """Whether the entry has deletion vectors of a table without buckets."""
     return entry.file.index_type == DELETION_VECTORS and mode is BucketMode.BUCKET_UNAWARE
 
 

@@ -81,14 +81,7 @@ def rows_left(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
 
 
 class _Compared(NamedTuple):
-    """ADDs held against DELETEs.
-
-    Attributes:
-        live: per manifest the rows of ADDs that count.
-        removals: the rows of DELETEs, by number of the manifest.
-        suspected: identities of the ADDs whose files share their name with some DELETE.
-        removing: identities of the DELETEs.
-    """
+    """ADDs held against DELETEs."""
 
     live: list[NDArray[np.int64]]
     removals: dict[int, NDArray[np.int64]]

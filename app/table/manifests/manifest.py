@@ -53,13 +53,7 @@ class Derived:
         self._weighed = 0
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
-        """What ``make`` made when somebody first asked for ``key``.
-
-        Args:
-            key: what it is known by.
-            make: called where nobody asked before.
-            weigh: bytes of memory that it takes beside what it was made of.
-        """
+        """What ``make`` made when somebody first asked for ``key``."""
         found = self._made.get(key)
         if found is None:
             made = make()
@@ -89,18 +83,13 @@ class Manifest:
     """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields.
 
     Attributes:
-        decoded_bytes: memory of the decoded records, which byte strings lie in.
         kinds: int8, values of :class:`FileKind`.
-        partitions: the different partitions.
         partition_codes: int32: which of them.
         buckets: int32.
         total_buckets: int32.
         file_names: UTF-8.
         file_sizes: int64, bytes.
         row_counts: int64.
-        min_keys: serialized rows.
-        max_keys: serialized rows.
-        key_statistics: of the key columns.
         value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
         min_sequence_numbers: int64.
         max_sequence_numbers: int64.
@@ -109,16 +98,13 @@ class Manifest:
         extra_file_starts: int64, shape (n + 1,): where the names of each file begin in ``extra_files``.
         extra_files: UTF-8, names of all files one behind the other.
         creation_times: milliseconds.
-        delete_row_counts: rows that retract a key.
         embedded_indexes: null where there is none. In a manifest without them (:meth:`without_embedded`) the
             bytes are missing, their lengths are not.
         file_sources: int8, values of :class:`FileSource`, -1 where unknown.
         value_statistics_columns: none where it is every column.
         external_paths: UTF-8, null where the file lies in its bucket directory.
-        first_row_ids: ids of first rows.
         write_columns: none where it is every column.
         embedded_digests: stand for ``embedded_indexes`` where the bytes of these are missing, else None.
-        derived: what was computed of the columns.
     """
 
     decoded_bytes: int
@@ -153,12 +139,7 @@ class Manifest:
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads a manifest.
-
-        Raises:
-            CorruptMetadataError: the bytes are no manifest.
-            UnsupportedFormatError: it is of another version or format.
-        """
+        """Reads a manifest."""
         entries, embedded_indexes = read_columns(data, RECORD).take_out(*EMBEDDED)
         files = entries.records("_FILE")
         _check(entries, files)
@@ -198,7 +179,7 @@ class Manifest:
 
     @classmethod
     def read_without_embedded(cls, data: Buffer) -> Self:
-        """Reads a manifest, and keeps of its embedded indexes only what tells them apart; errors as above."""
+        """Reads a manifest, and keeps of its embedded indexes only what tells them apart."""
         return cls.read(data).without_embedded()
 
     def without_embedded(self) -> Self:
@@ -297,12 +278,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddedIndexes:
-    """The file indexes embedded in a manifest, without the rest of it.
-
-    Attributes:
-        column: as :attr:`Manifest.embedded_indexes`.
-        derived: what was computed of them.
-    """
+    """The file indexes embedded in a manifest, without the rest of it."""
 
     column: BytesColumn
     derived: Derived = field(default_factory=Derived)
@@ -341,7 +317,6 @@ def _text(names: BytesColumn, row: int) -> str:
 
 
 def _texts(names: BytesColumn) -> Iterator[str]:
-    """The same of all strings."""
     return ((name or b"").decode() for name in names)
 
 

@@ -88,11 +88,9 @@ class ManifestEntry:
     """A data file that was added or removed.
 
     Attributes:
-        kind: which of both.
         partition: serialized row of the partition columns; one object per partition and manifest.
         bucket: number of the bucket, -2 while its rows wait for one.
         total_buckets: of the partition at that time, -1 without buckets.
-        file: the file.
     """
 
     kind: FileKind

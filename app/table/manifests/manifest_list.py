@@ -61,7 +61,6 @@ class ManifestList:
     """The manifests of one list, in order.
 
     Attributes:
-        manifests: as they are named.
         added: int64, shape (n,): entries that add a file.
         deleted: int64, shape (n,): entries that remove a file.
         partition_bounds: of the partition columns, over entries of both kinds.
@@ -80,12 +79,7 @@ class ManifestList:
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads a manifest list.
-
-        Raises:
-            CorruptMetadataError: the bytes are no manifest list.
-            UnsupportedFormatError: it is of another version or format.
-        """
+        """Reads a manifest list."""
         records = read_columns(data, RECORD)
         check_version(records, _VERSION, "manifest lists")
         sizes = _counts(records, "_FILE_SIZE")

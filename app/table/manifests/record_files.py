@@ -32,22 +32,13 @@ _MAGIC_BYTES: Final = 4
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column.
-
-    Args:
-        data: the whole file.
-        expected: the fields that every record must have; nullable ones may be absent.
-
-    Raises:
-        CorruptMetadataError: the bytes are not such a file.
-        UnsupportedFormatError: the file is compressed by an unknown codec.
-    """
+    """All records of a file, column by column."""
     kind = _columnar_kind(data)
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
-    """All records of a file with all of their fields; arguments and errors as above.
+    """All records of a file with all of their fields.
 
     Of ORC and Parquet the expected fields are all: the releases that write other ones write Avro alone.
     """
@@ -75,11 +66,7 @@ def is_orc(data: Buffer) -> bool:
 
 
 def check_version(records: RecordColumns, version: int, what: str) -> None:
-    """Refuses records of a version that is not known.
-
-    Raises:
-        UnsupportedFormatError: a record's ``_VERSION`` is another one.
-    """
+    """Refuses records of a version that is not known."""
     found = records.integers("_VERSION", np.int32)
     for row in np.flatnonzero(found != version)[:1]:
         raise UnsupportedFormatError(f"{what} of version {found[row]} cannot be read")

@@ -56,7 +56,7 @@ class StatisticsColumns:
 
     Attributes:
         min_values: serialized rows of lower bounds, shape (n,); null where nothing is said.
-        max_values: serialized rows of upper bounds, shape (n,); likewise.
+        max_values: serialized rows of upper bounds, shape (n,); null where nothing is said.
         null_counts: int64: nulls of each column of the first file, then of the second, ...; -1 where not
             counted.
         null_count_starts: int64, shape (n + 1,): where those of each file begin and the file's before it

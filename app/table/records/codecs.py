@@ -93,8 +93,6 @@ def expand(codec: str, block: Buffer, limit: int, hold: Callable[[int], None] = 
     """The block without its compression.
 
     Args:
-        codec: Avro's name of it.
-        block: as it stands in the file.
         limit: most bytes that may come out.
         hold: is asked for the bytes that this takes, before it takes them.
 

@@ -62,7 +62,6 @@ class NameLists:
 
     Attributes:
         codes: int32, shape (n,): which of ``lists``, -1 for none.
-        lists: the different ones.
     """
 
     codes: NDArray[np.int32]
@@ -134,11 +133,7 @@ class RecordColumns:
         return RecordColumns([piece.field(name) for piece in self.pieces])
 
     def take_out(self, *path: str) -> tuple[RecordColumns, BytesColumn]:
-        """The records without a column of nullable byte strings, and the column; they share no memory.
-
-        Args:
-            path: names of the fields that lead to it.
-        """
+        """The records without a column of nullable byte strings, and the column; they share no memory."""
         pieces, columns = zip(*(_take_out(piece, path) for piece in self.pieces), strict=True)
         return RecordColumns(pieces), BytesColumn.concat(columns)
 

@@ -50,11 +50,7 @@ def allowed_bytes(size: int, always: int = _ALWAYS_ALLOWED_BYTES) -> int:
 
 
 class ExpansionLimit:
-    """What is left of the memory that a file may take.
-
-    Args:
-        size: bytes of the file.
-    """
+    """What is left of the memory that a file may take."""
 
     def __init__(self, size: int) -> None:
         self.left = allowed_bytes(size)
@@ -62,27 +58,13 @@ class ExpansionLimit:
         self._ask = _ask.get()
 
     def take(self, claimed: int, what: str, offset: int | None = None) -> None:
-        """Uses up some bytes.
-
-        Args:
-            claimed: how many.
-            what: takes them, for the message.
-            offset: where the file claims them.
-
-        Raises:
-            CorruptMetadataError: it is less than nothing, or more than there is left.
-            MemoryShortError: the process does not have them now.
-        """
+        """Uses up some bytes."""
         self.require(claimed, what, offset)
         self.left -= claimed
         self._taken += claimed
 
     def require(self, claimed: int, what: str, offset: int | None = None) -> None:
-        """Makes sure that there are some bytes, for as long as they are needed.
-
-        Raises:
-            PaimonIndexError: as of :meth:`take`.
-        """
+        """Makes sure that there are some bytes, for as long as they are needed."""
         if not 0 <= claimed <= self.left:
             raise CorruptMetadataError(
                 f"{what} would take {claimed} bytes of memory; a file this small has {self.left} left",
@@ -91,9 +73,5 @@ class ExpansionLimit:
         self.hold(claimed)
 
     def hold(self, size: int) -> None:
-        """Asks for bytes that are needed for a moment only, whatever the file may take.
-
-        Raises:
-            MemoryShortError: the process does not have them now.
-        """
+        """Asks for bytes that are needed for a moment only, whatever the file may take."""
         self._ask(self._taken + size)

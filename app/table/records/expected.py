@@ -30,11 +30,7 @@ class RecordOf:
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
-    """A simple type of which nothing is expected: that of a field which only the writer of a file knows.
-
-    Attributes:
-        schema: as the writer described it, JSON.
-    """
+    """A simple type of which nothing is expected: that of a field which only the writer of a file knows."""
 
     schema: bytes
 

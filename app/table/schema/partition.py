@@ -44,16 +44,12 @@ _PLAIN_FROM = -3
 
 
 def partition_values(partition: bytes, schema: TableSchema) -> tuple[Value | None, ...]:
-    """The values of the partition columns, in their order.
-
-    Raises:
-        CorruptMetadataError: the row does not have these columns.
-    """
+    """The values of the partition columns, in their order."""
     return read_row(partition, [column.type for column in schema.partition_fields])
 
 
 def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
-    """The values of a partition row as typed JSON by column name; arguments and errors as above."""
+    """The values of a partition row as typed JSON by column name."""
     values = zip(schema.partition_fields, partition_values(row, schema), strict=True)
     return {field.name: to_json(value, field.type) for field, value in values}
 
@@ -62,7 +58,6 @@ def partition_path(partition: bytes, schema: TableSchema) -> str:
     """The directory of a partition, ``a=1/b=x``; empty for tables without partitions.
 
     Raises:
-        CorruptMetadataError: the row does not have the partition columns.
         UnsupportedFormatError: a column's type has no text that could be told from its value.
     """
     columns = zip(schema.partition_fields, partition_values(partition, schema), strict=True)
@@ -180,33 +175,21 @@ def _java_float(number: float, data_type: DataType) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partitions:
-    """Values of partition rows. Threads may share it: what two read at the same time is equal.
-
-    Attributes:
-        schema: tells the partition columns.
-    """
+    """Values of partition rows. Threads may share it: what two read at the same time is equal."""
 
     schema: TableSchema
     _values: dict[bytes, tuple[Value | None, ...]] = field(default_factory=dict)
     _json: dict[bytes, Mapping[str, Json]] = field(default_factory=dict)
 
     def values(self, row: bytes) -> tuple[Value | None, ...]:
-        """The values of a partition row, in the order of the partition columns.
-
-        Raises:
-            CorruptMetadataError: the row is damaged.
-        """
+        """The values of a partition row, in the order of the partition columns."""
         found = self._values.get(row)
         if found is None:
             found = self._values[row] = partition_values(row, self.schema)
         return found
 
     def json(self, row: bytes) -> Mapping[str, Json]:
-        """The values of a partition row as typed JSON by column name.
-
-        Raises:
-            CorruptMetadataError: the row is damaged.
-        """
+        """The values of a partition row as typed JSON by column name."""
         found = self._json.get(row)
         if found is None:
             found = self._json[row] = partition_json(row, self.schema)
@@ -215,9 +198,5 @@ class Partitions:
     def where(
         self, rows: Sequence[bytes], holds: Callable[[tuple[Value | None, ...]], bool]
     ) -> NDArray[np.bool_]:
-        """Of which partition rows something holds, shape (rows,).
-
-        Raises:
-            CorruptMetadataError: a row is damaged.
-        """
+        """Of which partition rows something holds, shape (rows,)."""
         return np.fromiter((holds(self.values(row)) for row in rows), np.bool_, len(rows))

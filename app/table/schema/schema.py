@@ -63,17 +63,9 @@ class TableSchema:
     """One schema of a table.
 
     Attributes:
-        id: its number.
-        fields: the columns in order.
-        partition_keys: names of the partition columns.
         primary_keys: names of the primary key columns; empty for append tables.
         options: with the defaults of the schema's version filled in.
-        comment: of the table.
         time_millis: when it was committed; 0 if that is not recorded.
-        digest: of the file's bytes.
-        by_id: the columns by their ids.
-        by_name: the columns by their names.
-        nbytes: about how much memory the object takes.
     """
 
     id: int
@@ -99,11 +91,7 @@ class TableSchema:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Reads a schema file.
-
-        Raises:
-            CorruptMetadataError: the bytes are no schema.
-        """
+        """Reads a schema file."""
         document = JsonObject.read(data, "a schema")
         version = document.integer("version", _VERSION_07)
         options = document.text_map("options")

@@ -40,15 +40,10 @@ def key_ranks(
 
     Args:
         parts: manifests, and which of their files; none is held longer than until the next one comes.
-        schema_of: the schema with a given id.
-        schema: the schema that the plan is made with.
 
     Returns:
         Ranks of smallest keys and ranks of largest keys, int64, for the files of all parts one after the
         other; equal keys have equal ranks.
-
-    Raises:
-        CorruptMetadataError: a key does not have the columns that it should have.
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []
@@ -73,7 +68,6 @@ def key_ranks(
 
 
 def _casts(written: Sequence[DataField], key: Sequence[DataField]) -> list[Cast] | None:
-    """What turns the columns of a key that was written into those of today's key."""
     if [each.id for each in written] != [each.id for each in key]:
         return None
     casts = [bounds_cast(old.type, new.type) for old, new in zip(written, key, strict=True)]
@@ -104,7 +98,6 @@ def _cut(values: Values, data_type: DataType) -> Values:
 
 
 def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray[np.int64]:
-    """Dense ranks of the rows of all parts, compared column by column."""
     ranks = np.zeros(keys, np.int64)
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])

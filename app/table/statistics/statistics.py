@@ -52,7 +52,6 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
 
     Args:
         stated: the statistics, in the type of the plan, shape (n,).
-        data_type: that type.
         file_names: names of the data files, whose endings tell their formats, shape (n,).
     """
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
@@ -75,7 +74,6 @@ def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[n
 
     Args:
         data_type: of the column, in the files as now.
-        file_names: names of the data files, whose endings tell their formats, shape (n,).
     """
     is_timestamp = data_type.root in TIMESTAMP_ROOTS
     if data_type.root not in _BOUNDS_ARE_VALUES or (is_timestamp and data_type.precision > _MICRO_DIGITS):
@@ -127,13 +125,8 @@ class StatisticsRows:
         """Some rows.
 
         Args:
-            stored: of the whole manifest.
             rows: which of them, the same for one ``which``.
             which: tells them from other rows of the manifest; last comes how many fields they have.
-            name_of: what a row is called in messages.
-
-        Raises:
-            CorruptMetadataError: rows do not have these fields.
         """
         found = self._found.get(which)
         if found is None:
@@ -156,17 +149,10 @@ def value_bounds(
     A column that came into the table after a file was written is known to be all null in it.
 
     Args:
-        manifest: the manifest.
         rows: which of its files, shape (n,).
-        column: a column of the schema that the plan is made with.
-        schema_of: the schema with a given id.
-        stored_rows: what was read for other columns of the same rows.
 
     Returns:
         Bounds in the type of ``column``, shape (n,).
-
-    Raises:
-        CorruptMetadataError: the stored statistics do not have the columns they should have.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
     near = stored_rows or StatisticsRows()
@@ -191,13 +177,7 @@ def key_bounds(
     schema_of: SchemaOf,
     stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
-    """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key.
-
-    Arguments as above.
-
-    Raises:
-        CorruptMetadataError: the stored statistics do not have the key's columns.
-    """
+    """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key."""
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
@@ -213,14 +193,7 @@ def partition_bounds(
     """What a manifest list says of a partition column in some of its manifests, each entry being a row.
 
     Args:
-        manifests: the list.
         rows: which of its manifests, shape (n,).
-        data_type: of the column.
-        slot: which of the partition columns it is.
-        columns: how many partition columns there are.
-
-    Raises:
-        CorruptMetadataError: the bounds do not have the partition columns.
     """
     stored, entries = manifests.partition_bounds, (manifests.added + manifests.deleted)[rows]
 

@@ -79,7 +79,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
         table: ``warehouse.database.table``, the warehouse as the service calls it.
         aggregates: functions and their columns, as the client takes them: ``count``, which needs no column,
             ``count_distinct``, ``min``, ``max`` and ``sum``. The number of rows by default.
-        group_by: names of columns; indexes tell groups by partition columns and one more.
+        group_by: names of columns; indexes tell counts by one column.
         where: a condition, as after WHERE.
         snapshot_id: of the version; the latest by default.
         tag: of the version, instead of its snapshot.
@@ -197,15 +197,12 @@ def _adds_up(
 
 def _has_partial_results(asked: AggregateFunction, schema: Schema) -> bool:
     """Whether the aggregate of all rows follows from those of their parts."""
-    match asked["function"]:
-        case "count_distinct":
-            return False  # a value may be in both
-        case "sum":
-            # A sum that overflows is NULL without spark.sql.ansi.enabled, as that of no values is.
-            [field] = _fields(schema, _names([asked], ()))
-            simple = SimpleType.parse(str(field.type))
-            return simple.root != "DECIMAL" or simple.size <= _DIGITS_THAT_SUMS_HOLD
-    return True
+    if asked["function"] != "sum":
+        return True
+    # A sum that overflows is NULL without spark.sql.ansi.enabled, as that of no values is.
+    [field] = _fields(schema, _names([asked], ()))
+    simple = SimpleType.parse(str(field.type))
+    return simple.root != "DECIMAL" or simple.size <= _DIGITS_THAT_SUMS_HOLD
 
 
 def _fields(schema: Schema, names: Sequence[str]) -> list[SchemaColumn]:

@@ -16,7 +16,7 @@ from app.predicates.column_bounds import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.kept_arrays import KeptArrays
-from app.table.manifests.disk_form import made_once, open_manifest, store_manifest
+from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
 from tests import golden_tables
@@ -140,7 +140,7 @@ def test_bounds_are_made_once(tmp_path: Path, values: Values) -> None:
         made.append(1)
         return bounds
 
-    found = [made_once(place(tmp_path), make) for _ in range(3)]
+    found = [cached_on_disk(place(tmp_path), make) for _ in range(3)]
 
     assert [plain(each) for each in found] == [plain(bounds)] * 3
     assert len(made) == 1
@@ -153,6 +153,6 @@ def test_integers_beyond_64_bits_are_made_each_time(tmp_path: Path) -> None:
         made.append(1)
         return np.array([1 << 70], object)
 
-    assert [made_once(place(tmp_path), make).tolist() for _ in range(2)] == [[1 << 70]] * 2
+    assert [cached_on_disk(place(tmp_path), make).tolist() for _ in range(2)] == [[1 << 70]] * 2
     assert len(made) == 2
-    assert made_once(None, make).tolist() == [1 << 70]
+    assert cached_on_disk(None, make).tolist() == [1 << 70]

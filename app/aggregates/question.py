@@ -1,0 +1,101 @@
+"""A question for aggregates with its columns found and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.aggregates.answers import Aggregate, AggregateRequest, Function
+from app.errors import FilterError, RequestError
+from app.planning.version.version import Version
+from app.predicates.binding.names import Names
+from app.types import DataField, DataType, TypeRoot, parse_type
+from app.types.data_types import INTEGER_BITS
+from app.types.values import is_comparable
+
+_SUMMED: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
+_MORE_DIGITS: Final = 10
+_MOST_DIGITS: Final = 38
+"""A sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and no longer than any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request with its columns found.
+
+    Attributes:
+        aggregates: with the column of each; None for COUNT of rows.
+        places: positions of partition columns in a partition's row, by column id.
+        doubts: why values of some of the columns are not known, whatever files tell of them.
+    """
+
+    aggregates: Sequence[tuple[Aggregate, DataField | None]]
+    group: DataField | None
+    places: Mapping[int, int]
+    doubts: Sequence[str]
+
+    @classmethod
+    def of(cls, version: Version, request: AggregateRequest) -> Question:
+        """Finds the columns of a request.
+
+        Raises:
+            FilterError: a column is not there, or its groups are more than counts by one column.
+            RequestError: a function or a group is not defined for its column.
+        """
+        names = Names(version.schema.fields, version.relation(request.alias))
+        aggregates = [
+            (each, None if each.column is None else names.sort_column(each.column))
+            for each in request.aggregates
+        ]
+        groups = [names.sort_column(text) for text in request.group_by]
+        columns = dict.fromkeys([*groups, *(column for _, column in aggregates if column is not None)])
+        for known in columns:
+            if not is_comparable(known.type):
+                raise RequestError(f"values of {known.name!r}, of type {known.type}, are not compared")
+        for each, column in aggregates:
+            _check(each, column)
+        if len(groups) > 1 or (groups and any(column is not None for _, column in aggregates)):
+            raise FilterError(
+                "group_by counts the rows of each value of one column, and takes no other column or "
+                "function: ask for one group by a filter, or the engine for all of them"
+            )
+        doubts = [
+            f"every file leaves aggregates and groups of {each.name} open: {why}"
+            for each in columns
+            if (why := names.doubt_of(each)) is not None
+        ]
+        places = {each.id: at for at, each in enumerate(version.schema.partition_fields)}
+        return cls(aggregates, groups[0] if groups else None, places, doubts)
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether more is asked than the number of rows of partitions."""
+        return any(column is not None for _, column in self.aggregates) or (
+            self.group is not None and self.group.id not in self.places
+        )
+
+
+def _check(asked: Aggregate, column: DataField | None) -> None:
+    if column is None:
+        if asked.function is not Function.COUNT:
+            raise RequestError(f"{asked.function} takes a column; only count does without")
+    elif asked.function is Function.SUM and column.type.root not in _SUMMED:
+        raise RequestError(
+            f"sum of {column.name!r}: only integers and DECIMAL have an exact sum, the type is {column.type}"
+        )
+
+
+def type_of(asked: Aggregate, column: DataField | None) -> DataType:
+    """The type of an aggregate's value."""
+    if column is None or asked.function is Function.COUNT:
+        return _COUNT_TYPE
+    if asked.function is Function.SUM:
+        if column.type.root is not TypeRoot.DECIMAL:
+            return _COUNT_TYPE
+        digits = min(_MOST_DIGITS, column.type.precision + _MORE_DIGITS)
+        return parse_type(f"DECIMAL({digits}, {column.type.scale})")
+    return column.type
+
+
+_COUNT_TYPE: Final = parse_type("BIGINT")
