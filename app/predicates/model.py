@@ -17,10 +17,11 @@ STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from app.types import DataField, TypeRoot, Value, to_json
 
@@ -191,6 +192,25 @@ def shown_value(value: Value, field: DataField) -> str:
             return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}...'"
         case other:
             return str(other)
+
+
+Result = TypeVar("Result")
+
+
+def fold(
+    predicate: BoundPredicate,
+    leaf: Callable[[BoundLeaf | Constant | Unknown], Result],
+    both: Callable[[Sequence[Result]], Result],
+    either: Callable[[Sequence[Result]], Result],
+) -> Result:
+    """What ``both`` makes of the results of an AND's children, ``either`` of an OR's, ``leaf`` of others."""
+    match predicate:
+        case BoundAnd(children) | BoundOr(children):
+            # map, not a comprehension, which would be one more Python frame for each level of nesting.
+            results = list(map(partial(fold, leaf=leaf, both=both, either=either), children))
+            return both(results) if isinstance(predicate, BoundAnd) else either(results)
+        case _:
+            return leaf(predicate)
 
 
 def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.like import like, literal_prefix
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+    fold,
+)
 from app.types import DataField, Value, sql_key
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
@@ -44,25 +53,23 @@ def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool 
     Returns:
         True only if the row is proven to be in the answer, False only if it is proven not to be, else None.
     """
-    match predicate:
-        case BoundLeaf(field=field):
-            return leaf_matches(predicate, row[field.id]) if field.id in row else None
-        case BoundAnd(children) | BoundOr(children):
-            decisive = isinstance(predicate, BoundOr)
-            answer: bool | None = not decisive
-            for child in children:
-                found = matches(child, row)
-                if found is decisive:
-                    return decisive
-                if found is None:
-                    answer = None
-            return answer
-        case Constant(value):
-            return value
-        case Unknown():
-            return None
-        case _:
-            assert_never(predicate)
+
+    def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> bool | None:
+        match leaf:
+            case BoundLeaf(field=field):
+                return leaf_matches(leaf, row[field.id]) if field.id in row else None
+            case Constant(value):
+                return value
+            case Unknown():
+                return None
+
+    def all_of(answers: Sequence[bool | None]) -> bool | None:
+        return False if False in answers else None if None in answers else True
+
+    def any_of(answers: Sequence[bool | None]) -> bool | None:
+        return True if True in answers else None if None in answers else False
+
+    return fold(predicate, of_leaf, all_of, any_of)
 
 
 def leaf_matches(leaf: BoundLeaf, value: Value | None) -> bool:

@@ -21,9 +21,9 @@ Which rows of a group match is not told: a reader cannot leave rows of one file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, assert_never
+from typing import Final, Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -38,7 +38,16 @@ from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
 from app.predicates.binding.undecided_columns import ROW_ID
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Unknown,
+    fold,
+    leaves,
+)
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
@@ -119,7 +128,7 @@ def _excluded(
 ) -> NDArray[np.bool_]:
     """In which of some groups no row matches, shape of ``judged_groups``."""
     none = np.zeros(len(judged_groups), np.bool_)
-    ids = sorted(set(_field_ids(predicate)))
+    ids = sorted({leaf.field.id for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)})
     holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
     parts = [np.where(numbers < 0, numbers, numbers - groups.starts[judged_groups]) for numbers in holders]
@@ -204,30 +213,14 @@ class _Question:
 
     def _part(self, predicate: BoundPredicate) -> int | None:
         """The file that all columns of a predicate lie in; None if there are several, or it is unclear."""
-        match predicate:
-            case BoundLeaf(field=column):
-                return self.part_of.get(column.id)
-            case BoundAnd(children) | BoundOr(children):
-                parts = set(map(self._part, children))
-                return parts.pop() if len(parts) == 1 else None
-            case Constant() | Unknown():
-                return None
-            case _:
-                assert_never(predicate)
 
+        def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
+            return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None
 
-def _field_ids(predicate: BoundPredicate) -> Iterator[int]:
-    """Ids of the columns that leaves read."""
-    match predicate:
-        case BoundLeaf(field=column):
-            yield column.id
-        case BoundAnd(children) | BoundOr(children):
-            for child in children:
-                yield from _field_ids(child)
-        case Constant() | Unknown():
-            pass
-        case _:
-            assert_never(predicate)
+        def common(parts: Sequence[int | None]) -> int | None:
+            return parts[0] if len(set(parts)) == 1 else None
+
+        return fold(predicate, of_leaf, common, common)
 
 
 NOBODY: Final = -1

@@ -13,14 +13,11 @@ filter became false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)``
 
 The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
 of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
-Filters nest deeply; ``map`` walks them with one Python frame a level, where a comprehension would take two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +32,13 @@ from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
-    BoundAnd,
     BoundLeaf,
-    BoundOr,
     BoundPredicate,
     Constant,
     Unknown,
     leaves,
 )
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.simplify import with_leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
 from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
@@ -187,32 +182,24 @@ def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundP
         decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
             a filter more than once, and comparing long lists of literals costs more than deciding twice.
     """
-    match predicate:
-        case BoundLeaf():
-            holds = decided.get(id(predicate))
-            return predicate if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
-        case BoundAnd(children):
-            return conjunction(list(map(partial(specialise, decided=decided), children)))
-        case BoundOr(children):
-            return disjunction(list(map(partial(specialise, decided=decided), children)))
-        case Constant() | Unknown():
-            return predicate
-        case _:
-            assert_never(predicate)
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        holds = decided.get(id(part))
+        return part if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
+
+    return with_leaves(predicate, leaf)
 
 
 def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
     """A weaker filter that reads the given columns only: what satisfies the filter satisfies it."""
-    match predicate:
-        case BoundLeaf(field=field):
-            return predicate if field.id in field_ids else ALWAYS_TRUE
-        case BoundAnd(children):
-            return conjunction(list(map(partial(only_on, field_ids=field_ids), children)))
-        case BoundOr(children):
-            return disjunction(list(map(partial(only_on, field_ids=field_ids), children)))
-        case Constant():
-            return predicate
-        case Unknown():
-            return ALWAYS_TRUE
-        case _:
-            assert_never(predicate)
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        match part:
+            case BoundLeaf(field=field):
+                return part if field.id in field_ids else ALWAYS_TRUE
+            case Constant():
+                return part
+            case Unknown():
+                return ALWAYS_TRUE
+
+    return with_leaves(predicate, leaf)

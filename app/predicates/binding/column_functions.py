@@ -26,16 +26,8 @@ from typing import Final, NamedTuple
 from app.predicates.binding.comparisons import in_stretch
 from app.predicates.binding.places import Doubt, Stretch, clipped, united
 from app.predicates.binding.time_fitting import TIME_ROOTS
-from app.predicates.model import (
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    BoundPredicate,
-    Constant,
-    Operator,
-    Unknown,
-)
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.simplify import conjunction, disjunction, with_leaves
 from app.predicates.unbound import ColumnFunction
 from app.types import DataField, TypeRoot, parse_type
 from app.types.civil_time import epoch_days
@@ -67,17 +59,17 @@ def in_column(
         field: the column.
         zone: the time zone of the caller's session; None if it is not known.
     """
-    match bound:
-        case BoundLeaf(operator=Operator.IS_NULL):
-            return BoundLeaf(Operator.IS_NULL, field)
-        case BoundLeaf():
-            return _in_column(bound, function, field, zone)
-        case BoundAnd(children):
-            return conjunction([in_column(each, function, field, zone) for each in children])
-        case BoundOr(children):
-            return disjunction([in_column(each, function, field, zone) for each in children])
-        case Constant() | Unknown():
-            return bound
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        match part:
+            case BoundLeaf(operator=Operator.IS_NULL):
+                return BoundLeaf(Operator.IS_NULL, field)
+            case BoundLeaf():
+                return _in_column(part, function, field, zone)
+            case Constant() | Unknown():
+                return part
+
+    return with_leaves(bound, leaf)
 
 
 def _in_column(
