@@ -103,7 +103,6 @@ def aggregate(
     lasting = (
         *asked.doubts,
         *filter_warnings(predicate),
-        *planner.effort.warnings,
         *planner.lasting_warnings,
     )
     return run.answer(request.top, tuple(dict.fromkeys((*lasting, *planner.warnings, *run.warnings))))
