@@ -18,7 +18,6 @@ from app.api.bodies import (
     SelectionName,
     TimeZone,
     VersionedBody,
-    written_lists,
 )
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 
@@ -95,7 +94,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
-            in_lists=written_lists(self.in_lists),
+            in_lists=self.in_lists,
             alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
@@ -132,7 +131,7 @@ class PrunedSnapshotBody(VersionedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
-            in_lists=written_lists(self.in_lists),
+            in_lists=self.in_lists,
             alias=self.alias,
             selection=SelectionForm.NONE,
             time_zone=self.time_zone,

@@ -19,10 +19,6 @@ values             columns
 =================  ==========================================
 integers           TINYINT, SMALLINT, INT, BIGINT
 strings            VARCHAR (values of CHAR have several forms)
-binaries           BINARY, VARBINARY
-days               DATE
-wall clocks        TIMESTAMP
-instants           TIMESTAMP_LTZ
 =================  ==========================================
 
 Any other list is fitted literal by literal.
@@ -40,7 +36,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.binding.places import Exact, Gap, Nowhere, Place
@@ -223,11 +219,6 @@ _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 _LISTED_ROOTS: Final = {
     ListedKind.INTEGER: frozenset(INTEGER_BITS),
     ListedKind.TEXT: frozenset({TypeRoot.VARCHAR}),
-    ListedKind.BINARY: BINARY_ROOTS,
-    ListedKind.DATE: frozenset({TypeRoot.DATE}),
-    ListedKind.CLOCK: frozenset({TypeRoot.TIMESTAMP}),
-    ListedKind.INSTANT: frozenset({TypeRoot.TIMESTAMP_LTZ}),
-    ListedKind.OTHER: frozenset[TypeRoot](),
 }
 
 
@@ -283,38 +274,17 @@ def _place_of_json(literal: Literal, data_type: DataType, zone: SessionZone | No
     return Nowhere.NULL if value is None else Exact(value)
 
 
-class FittedList(NamedTuple):
-    """What the literals of a list are in a column's type.
-
-    Attributes:
-        values: without those that the type cannot hold.
-        has_null: whether one of the literals is NULL.
-    """
-
-    values: Sequence[Value]
-    has_null: bool
-
-
-def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | None:
-    """The values that one or more literals are; None if they have to be fitted one by one."""
-    if (
-        not isinstance(literals, LiteralList)
-        or not literals
-        or data_type.root not in _LISTED_ROOTS[literals.kind]
-    ):
+def fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
+    """The values of the type that one or more literals are; None if they have to be fitted one by one."""
+    if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values
-    match literals.kind:
-        case ListedKind.INTEGER:
-            low, high = integer_range(data_type)
-            if values and not (low <= min(values) and max(values) <= high):
-                values = [value for value in values if low <= value <= high]
-        case ListedKind.TEXT:
-            try:
-                values = [text.encode() for text in values]
-            except UnicodeEncodeError:
-                # Half a character; the error should tell where.
-                return None
-        case _:
-            pass
-    return FittedList(values, literals.nulls > 0)
+    if literals.kind is ListedKind.INTEGER:
+        low, high = integer_range(data_type)
+        fits = low <= min(values) and max(values) <= high
+        return values if fits else [value for value in values if low <= value <= high]
+    try:
+        return [text.encode() for text in values]
+    except UnicodeEncodeError:
+        # Half a character; the error should tell where.
+        return None
