@@ -66,12 +66,11 @@ class BoundLeaf:
     """One test of one field.
 
     Attributes:
-        operator: the test.
         field: the column (or map key, named ``column[key]``) with the id and type of the schema that the
             predicate is bound to.
         literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
             literal of LIKE is the SQL pattern, with backslash as its escape.
-        derived: what was computed of the leaf, by its name, so that it is computed once for all files.
+        derived: what was computed of the leaf once for all files, by its name.
     """
 
     operator: Operator
@@ -131,7 +130,6 @@ class Unknown:
     """A part of the filter that nothing here can decide: it keeps every row.
 
     Attributes:
-        text: the part as the caller wrote it.
         position: 0-based character in the filter's text where a part begins that was not understood.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
         reason: why nobody here can decide it, with what to do where there is something.

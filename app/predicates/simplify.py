@@ -85,7 +85,6 @@ def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
 
 
 def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operator) -> list[BoundPredicate]:
-    """Joins the value lists of each field where its first one stands, and drops repeated leaves."""
     lists: dict[DataField, list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and part.operator in (one, several):

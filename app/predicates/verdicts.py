@@ -46,7 +46,6 @@ def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool 
     """Whether a row is in the predicate's answer.
 
     Args:
-        predicate: the predicate.
         row: the row's values by field id, None for NULL; a field that is not in it is not known. A key of a
             map has the id of its map, so maps and their keys have no place in here.
 
@@ -156,7 +155,6 @@ def evaluate_bounds(
     """What bounds prove of a predicate.
 
     Args:
-        predicate: the predicate.
         bounds: the bounds of a field in some files, in their order; None where none of them has any. It is
             asked for keys of maps, too, whose fields have the id of their map. It is asked for ``files``
             itself while many of them are undecided, since judging a few too many costs less than selecting.
@@ -188,7 +186,6 @@ def _evaluate(
     judge: Callable[[BoundLeaf, NDArray[np.int64]], Verdicts],
     at: NDArray[np.int64],
 ) -> Verdicts:
-    """The verdicts of the files at some positions."""
     match predicate:
         case BoundLeaf():
             return judge(predicate, at)
@@ -253,27 +250,21 @@ class _Ends:
 
     @cached_property
     def meet(self) -> Mask:
-        """Whether every value is the same."""
         return self.has_both & equal(self.low, self.high)
 
     def all_above(self, literal: Value) -> Mask:
-        """Whether every value is larger."""
         return self.has_low & less(literal, self.low)
 
     def all_from(self, literal: Value) -> Mask:
-        """Whether every value is larger or equal."""
         return self.has_low & ~less(self.low, literal)
 
     def all_below(self, literal: Value) -> Mask:
-        """Whether every value is smaller."""
         return self.has_high & less(self.high, literal)
 
     def all_up_to(self, literal: Value) -> Mask:
-        """Whether every value is smaller or equal."""
         return self.has_high & ~less(literal, self.high)
 
     def are_clear_of(self, literals: Sequence[Value]) -> Mask:
-        """Whether no literal of an ascending list lies between the ends."""
         return self._are_clear_of(literals, self.high)
 
     def hold_none_of(self, literals: Sequence[Value]) -> Mask:
@@ -281,7 +272,6 @@ class _Ends:
         return self._are_clear_of(literals, self.high if _is_nan(literals[-1]) else self.highest)
 
     def hold_none_between(self, first: Value, last: Value) -> Mask:
-        """Whether no value lies between two literals, inclusive."""
         high = self.high if _is_nan(last) else self.highest
         return (self.has_high & less(high, first)) | self.all_above(last)
 
@@ -295,11 +285,9 @@ class _Ends:
         return first >= end
 
     def all_lack(self, prefix: bytes) -> Mask:
-        """Whether no string begins with ``prefix``."""
         return self.all_below(prefix) | (self.all_above(prefix) & ~starts_with(self.low, prefix))
 
     def all_begin(self, prefix: bytes) -> Mask:
-        """Whether every string begins with ``prefix``."""
         return self.has_both & starts_with(self.low, prefix) & starts_with(self.high, prefix)
 
 
@@ -308,7 +296,6 @@ def _is_nan(literal: Value) -> bool:
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
-    """Of which files the ends prove that no value passes, and of which that every value does."""
     if leaf.operator in _TEXT_TESTS:
         none, every = _proofs_of_text(leaf, ends)
     else:

@@ -39,7 +39,6 @@ class BucketPruning:
     """Decides for all files with one filter at once.
 
     Attributes:
-        version: the version that is planned.
         warnings: where hash indexes that could not be used are reported.
     """
 
@@ -70,7 +69,6 @@ class BucketPruning:
             state.skip(outside, SkipStep.BUCKET, predicate=predicate)
 
     def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> Iterator[ExplainStep]:
-        """What explains that each of some files is skipped, equal for all files of a bucket."""
         columns, written = self.version.contents().columns, str(predicate)
         what = "the key" if keys == 1 else f"any of the {keys:,} keys"
         steps: dict[int, ExplainStep] = {}

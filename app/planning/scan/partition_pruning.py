@@ -55,8 +55,6 @@ def needed_manifests(
     All are needed, too, where the snapshot does not tell how many rows there are.
 
     Args:
-        version: the version.
-        predicate: the filter, bound to its schema.
         warnings: told of bounds that are damaged; all manifests of their list are needed.
 
     Raises:
@@ -80,8 +78,6 @@ def needed_manifests(
 def _may_match(
     manifests: ManifestList, predicate: BoundPredicate, places: Mapping[int, int], warnings: list[str]
 ) -> NDArray[np.bool_]:
-    """Which manifests may have an entry in a partition that the filter allows, shape (n,)."""
-
     def bounds(field: DataField, rows: NDArray[np.int64]) -> ColumnBounds | None:
         place = places.get(field.id)
         # NaN and zeros of both signs have an order of their own in the bounds.
@@ -134,15 +130,6 @@ def _note_false(
     values: Sequence[str],
     is_false: NDArray[np.bool_],
 ) -> None:
-    """Notes a test of a partition column where it is false, with the value of the partition.
-
-    Args:
-        state: the plan.
-        files: which are left out.
-        leaf: the test.
-        values: what each partition has.
-        is_false: for each partition.
-    """
     name, written = leaf.field.name, str(leaf)
     steps = [ExplainStep(SkipStep.PARTITION, "skip", name, None, written, None, value) for value in values]
     codes = state.files.columns.partition_codes[files]
@@ -161,7 +148,6 @@ def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
 
 
 def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
-    """One partition column of all partitions, as bounds of partitions of one row."""
     values, known = rows.read(position, field.type)
     return ColumnBounds(
         low=values,
@@ -178,7 +164,6 @@ def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundP
     """The filter with the leaves on partition columns decided.
 
     Args:
-        predicate: the filter, bound to the planning schema.
         decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
             a filter more than once, and comparing long lists of literals costs more than deciding twice.
     """

@@ -55,9 +55,6 @@ def in_column(
 
     Args:
         bound: the test, nested as few levels as one leaf is.
-        function: the function.
-        field: the column.
-        zone: the time zone of the caller's session; None if it is not known.
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
@@ -94,7 +91,6 @@ def _in_column(
 
 
 def _stretches(leaf: BoundLeaf) -> Iterator[Stretch]:
-    """The results that satisfy a leaf, in ascending order."""
     literals: Sequence[int] = leaf.literals  # type: ignore[assignment] # days or years
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
@@ -126,13 +122,7 @@ def _days_of_years(years: Stretch) -> Stretch:
 
 
 class _Edge(NamedTuple):
-    """Where a day begins among the values of a column.
-
-    Attributes:
-        before: values of earlier days, as far as they may be some.
-        behind: values of this day or later ones, likewise.
-        doubt: why a value may be in both; None if none is.
-    """
+    """Where a day begins among the values of a column; in doubt, a value may be on both sides."""
 
     before: Sequence[Stretch]
     behind: Sequence[Stretch]
@@ -140,7 +130,6 @@ class _Edge(NamedTuple):
 
 
 def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[list[Stretch], Doubt | None]:
-    """The values of a stretch of days."""
     everything: Sequence[Stretch] = (Stretch(None, None),)
     low = None if days.low is None else _edge(days.low, field.type.root, zone)
     high = None if days.high is None else _edge(days.high, field.type.root, zone)
