@@ -1,18 +1,12 @@
 """Decides a predicate for all rows of a file at once, and for many files at once, by bounds on the columns.
 
-Of a file, bounds prove that no row can match, that every row matches, or neither.
-
-Of one row, some values may not be known, so there are three answers: true, false (which includes SQL's NULL:
-the row is not in the answer) and unknown, for parts that nothing here can decide and for fields without a
-value. This is how partitions are pruned, where only the partition's columns have values, and what every index
-is held against in tests.
+Bounds prove of a file that no row can match, that every row matches, or neither.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
@@ -30,9 +24,8 @@ from app.predicates.model import (
     Constant,
     Operator,
     Unknown,
-    fold,
 )
-from app.types import DataField, Value, sql_key
+from app.types import DataField, Value
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
 if TYPE_CHECKING:
@@ -40,57 +33,6 @@ if TYPE_CHECKING:
 
 
 Mask: TypeAlias = NDArray[np.bool_]
-
-
-def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:
-    """Whether a row is in the predicate's answer.
-
-    Args:
-        row: the row's values by field id, None for NULL; a field that is not in it is not known. A key of a
-            map has the id of its map, so maps and their keys have no place in here.
-
-    Returns:
-        True only if the row is proven to be in the answer, False only if it is proven not to be, else None.
-    """
-
-    def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> bool | None:
-        match leaf:
-            case BoundLeaf(field=field):
-                return leaf_matches(leaf, row[field.id]) if field.id in row else None
-            case Constant(value):
-                return value
-            case Unknown():
-                return None
-
-    def all_of(answers: Sequence[bool | None]) -> bool | None:
-        return False if False in answers else None if None in answers else True
-
-    def any_of(answers: Sequence[bool | None]) -> bool | None:
-        return True if True in answers else None if None in answers else False
-
-    return fold(predicate, of_leaf, all_of, any_of)
-
-
-def leaf_matches(leaf: BoundLeaf, value: Value | None) -> bool:
-    """Whether a value, None for NULL, passes a test."""
-    if value is None:
-        return leaf.operator is Operator.IS_NULL
-    match leaf.operator:
-        case Operator.IS_NULL | Operator.IS_NOT_NULL:
-            return leaf.operator is Operator.IS_NOT_NULL
-        case Operator.IN | Operator.NOT_IN:
-            return _is_listed(leaf, value) is (leaf.operator is Operator.IN)
-        case Operator.STARTS_WITH | Operator.ENDS_WITH | Operator.CONTAINS | Operator.LIKE:
-            return _text_matches(leaf.operator, value, leaf.literals[0])
-        case _:
-            key = sql_key(leaf.field.type)
-            return _in_order(leaf.operator, key(value), [key(literal) for literal in leaf.literals])
-
-
-def _is_listed(leaf: BoundLeaf, value: Value) -> bool:
-    key = sql_key(leaf.field.type)
-    at = bisect_left(leaf.literals, key(value), key=key)
-    return at < len(leaf.literals) and key(leaf.literals[at]) == key(value)
 
 
 def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa: ANN401 - bytes, by binding's guarantee
@@ -103,25 +45,6 @@ def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa
             return literal in value
         case _:
             return like(value, literal)
-
-
-def _in_order(operator: Operator, value: Any, literals: list[Any]) -> bool:  # noqa: ANN401 - keys of one type compare
-    literal = literals[0]
-    match operator:
-        case Operator.EQUAL:
-            return bool(value == literal)
-        case Operator.NOT_EQUAL:
-            return bool(value != literal)
-        case Operator.LESS_THAN:
-            return bool(value < literal)
-        case Operator.LESS_OR_EQUAL:
-            return bool(value <= literal)
-        case Operator.GREATER_THAN:
-            return bool(value > literal)
-        case Operator.GREATER_OR_EQUAL:
-            return bool(value >= literal)
-        case _:
-            return bool(literal <= value <= literals[1])
 
 
 class Verdict(IntEnum):
@@ -348,6 +271,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
 def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
     """Which strings pass a test; each distinct one is tested once."""
     distinct = strings.dictionary_encode()
-    answers = np.array([leaf_matches(leaf, each) for each in distinct.dictionary.to_pylist()], np.bool_)
+    texts = distinct.dictionary.to_pylist()
+    answers = np.array([_text_matches(leaf.operator, text, leaf.literals[0]) for text in texts], np.bool_)
     places: NDArray[np.int64] = np.asarray(distinct.indices)
     return answers[places]

@@ -25,7 +25,6 @@ from app.planning.request.budget import UNBOUNDED, Budget, asks_much
 from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
-from app.predicates.verdicts import matches
 from app.storage import time_limit
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
@@ -33,6 +32,7 @@ from tests.examples import examples
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
+from tests.row_matches import matches
 from tests.table.entries import entry
 
 NUMBER: Final = DataField(0, "number", parse_type("INT"))

@@ -10,10 +10,10 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from tests.char_meaning import LISTS, CharTest, char_tests, texts
 from tests.examples import examples
+from tests.row_matches import matches
 
 _LENGTHS = st.integers(1, 5)
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.predicates.model import Unknown
-from app.predicates.verdicts import matches
 from app.types import DataField, DataType, Value, parse_type
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, nearest_float32, next_float32
 from tests.examples import examples
+from tests.row_matches import matches
 from tests.sessions import bind_sql
 
 COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {

@@ -11,9 +11,10 @@ from app.predicates.binding.names import Relation
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits
-from app.predicates.verdicts import Verdict, evaluate_bounds, matches
+from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds
+from tests.row_matches import matches
 from tests.sessions import bind_sql
 
 FIELDS = [
