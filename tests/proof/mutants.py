@@ -115,9 +115,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "buckets: OR as AND",
-        f"{_SCAN}/bucket_pruning.py",
-        "                if found is None:\n                    return None",
-        "                if found is None:\n                    continue",
+        "planning/scan/bucket_pruning.py",
+        " if len(bounded) == len(sets) else None",
+        "",
     ),
     Mutant(
         "dynamic buckets: unreadable hash indexes hold nothing",
