@@ -115,7 +115,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "buckets: OR as AND",
-        "planning/scan/bucket_pruning.py",
+        f"{_SCAN}/bucket_pruning.py",
         " if len(bounded) == len(sets) else None",
         "",
     ),
