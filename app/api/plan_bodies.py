@@ -69,10 +69,11 @@ class PlanBody(PagedBody):
     )
     budget_ms: Count | None = Field(
         None,
-        description="How long the plan may read index files. Files whose indexes were not loaded by then are "
-        "kept, with decision_reason not_loaded, and summary.complete is false; loading goes on, so that the "
-        "same request may leave out more later. Absent: the service's default. Without effect together with "
-        "explain or top_n, and for tables with data evolution.",
+        description="How long the plan may read index files, and ask them more than 64 values of a list. "
+        "Files whose indexes were not loaded or asked by then are kept, with decision_reason not_loaded or "
+        "not_asked, and summary.complete is false; loading goes on, so that the same request may leave out "
+        "more later. Absent: the service's default. Without effect together with explain or top_n, and for "
+        "tables with data evolution.",
     )
     deletions: Literal["none", "bitmap", "ranges", "positions"] = Field(
         "none",

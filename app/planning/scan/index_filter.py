@@ -49,7 +49,6 @@ from app.predicates.model import (
 )
 from app.predicates.simplify import with_leaves
 from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
-from app.storage import check_deadline
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types import DataField, DataType, TypeRoot, Value
@@ -174,26 +173,25 @@ class IndexFilter:
             of_stack = files[stacked.at]
             if state.steps is not None:
                 self._explain(state, state.steps, of_stack, stacked, predicate)
-            found = decide_files(
+            decisions = decide_files(
                 predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
             )
-            state.keep(of_stack[found.answered], KeepReason.MATCHED)
-            if found.unasked.any():
-                state.keep(of_stack[found.unasked], KeepReason.NOT_ASKED)
-                self._unasked.update(of_stack[found.unasked].tolist())
-            for kind, skipped in found.skipped_by():
+            state.keep(of_stack[decisions.answered], KeepReason.MATCHED)
+            if decisions.unasked.any():
+                state.keep(of_stack[decisions.unasked], KeepReason.NOT_ASKED)
+                self._unasked.update(of_stack[decisions.unasked].tolist())
+            for kind, skipped in decisions.skipped_by():
                 state.skip(of_stack[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
             by_place = (
-                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if found.errors else {}
+                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if decisions.errors else {}
             )
-            for place, error in found.errors.items():
+            for place, error in decisions.errors.items():
                 self.unreadable(state, by_place[place], error)
-            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
-                check_deadline()
+            for at in np.flatnonzero(decisions.answers == Answer.DOUBT).tolist():
                 index = stacked.index.file_index(int(stacked.places[at]))
                 self._select_rows(state, int(of_stack[at]), index, predicate)
                 del index
-            self._narrowing.append((predicate, of_stack[found.answers == Answer.ROWS]))
+            self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
             # Released before the next stack is loaded.
             del stacked
 
