@@ -163,20 +163,10 @@ _SYMBOLS = {
 
 
 def _joined(predicate: BoundAnd | BoundOr) -> str:
-    """A compound as text; with a list of what is left to write, since filters nest deeper than calls may."""
-    written: list[str] = []
-    pending: list[BoundPredicate | str] = [predicate]
-    while pending:
-        item = pending.pop()
-        if not isinstance(item, BoundAnd | BoundOr):
-            written.append(str(item))
-            continue
-        parts: list[BoundPredicate | str] = []
-        for child in item.children:
-            parts.append(" AND " if isinstance(item, BoundAnd) else " OR ")
-            parts.extend(("(", child, ")") if isinstance(child, BoundAnd | BoundOr) else (child,))
-        pending.extend(reversed(parts[1:]))
-    return "".join(written)
+    def within(word: str) -> Callable[[Sequence[str]], str]:
+        return lambda parts: f"({word.join(parts)})"
+
+    return fold(predicate, str, within(" AND "), within(" OR "))[1:-1]
 
 
 def shown_value(value: Value, field: DataField) -> str:
