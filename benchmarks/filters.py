@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
-
-import pyarrow as pa
 
 from app.api.strict_json import read_json
 from app.predicates.binding.binding import bind
@@ -37,19 +34,8 @@ def _workloads(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites 
         field = DataField(0, "c", parse_type(data_type))
         sql = f"c IN ({', '.join(map(repr, values))})"
         body = json.dumps({"c": values}).encode()
-        stream = json.dumps({"c": {"$arrow": base64.b64encode(_stream(values)).decode()}}).encode()
         yield Workload(f"filter read, {name} of SQL", LITERALS, partial(_of_sql, sql, field), target=_TARGET)
         yield Workload(f"filter read, {name} of JSON", LITERALS, partial(_of_json, body, field))
-        yield Workload(f"filter read, {name} of Arrow", LITERALS, partial(_of_json, stream, field))
-
-
-def _stream(values: Sequence[int | str]) -> bytes:
-    table = pa.table({"c": pa.array(values)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 def _of_sql(text: str, field: DataField) -> None:

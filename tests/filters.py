@@ -277,9 +277,10 @@ def _sql(value: Value | None, data_type: DataType) -> str:
         case TypeRoot.BOOLEAN:
             return str(value).upper()
         case TypeRoot.DECIMAL:
-            return f"CAST('{written}' AS DECIMAL({data_type.precision}, {data_type.scale}))"
+            return str(written)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
-            return f"CAST('{written}' AS {data_type.root})"
+            is_finite = math.isfinite(float(value))
+            return f"{written}{data_type.root[0]}" if is_finite else f"CAST('{written}' AS DOUBLE)"
         case TypeRoot.VARCHAR:
             escaped = str(written).replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
             return f"'{escaped}'"

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from app.predicates.model import BoundPredicate
-from app.predicates.verdicts import matches
 from app.types import TypeRoot, parse_type
+from tests.row_matches import matches
 
 MICROS: Final = 1_000
 DAY: Final = 86_400_000_000 * MICROS

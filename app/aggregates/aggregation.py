@@ -76,7 +76,6 @@ def aggregate(
     warnings = (
         *question.doubts,
         *filter_warnings(predicate),
-        *planner.effort.warnings,
         *planner.lasting_warnings,
         *planner.warnings,
         *answer.warnings,

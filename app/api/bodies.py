@@ -15,20 +15,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from starlette.requests import Request
 
 from app.api.faults import explain_faults, refuse_unknown
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.api.strict_json import read_json
-from app.errors import MemoryShortError, RequestError
+from app.errors import FilterError, MemoryShortError, RequestError
 from app.planning.request.requests import (
     AssignRequest,
     DeletionsRequest,
     LookupRequest,
     SnapshotSelector,
 )
+from app.predicates.json_reader import NO_ARROW
 from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
 
@@ -114,19 +123,14 @@ class Body(BaseModel):
         return {name: value for name, value in members.items() if value is not None}
 
 
-class ArrowList(Body):
-    """Values as an Arrow IPC stream of one column."""
-
-    content: str = Field(
-        alias="$arrow",
-        description="The stream in base64, without compression and dictionaries. Each value means what the "
-        "JSON literal does by which answers write it.",
-        json_schema_extra={"contentEncoding": "base64"},
-    )
+def _refuse_arrow(listed: object) -> object:
+    if isinstance(listed, dict) and "$arrow" in listed:
+        raise FilterError(NO_ARROW)
+    return listed
 
 
 InLists = Annotated[
-    dict[str, list[Any] | ArrowList],
+    dict[str, Annotated[list[Any], BeforeValidator(_refuse_arrow)]],
     Field(
         description="Lists of values by column: a row of the answer satisfies the filter, and has one of the "
         "values of each list in the list's column, as by IN. For lists that are long, such as the keys of a "
@@ -134,16 +138,6 @@ InLists = Annotated[
         examples=[{"id": [1, 2, 3]}],
     ),
 ]
-
-
-def written_lists(lists: Mapping[str, list[Any] | ArrowList] | None) -> dict[str, Any] | None:
-    """The lists as literals of a predicate's JSON."""
-    if lists is None:
-        return None
-    return {
-        name: {"$arrow": each.content} if isinstance(each, ArrowList) else each
-        for name, each in lists.items()
-    }
 
 
 class VersionedBody(Body):

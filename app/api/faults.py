@@ -44,7 +44,7 @@ _EXPECTED: Final = {
 _WRONG_FORM: Final = re.compile(
     r"(bool|dict|float|int|list|model|string)_(?:attributes_)?(?:type|parsing|parsing_size|from_float)"
 )
-_FORMS: Final = re.compile(r"str|int|float|bool|(?:dict|list)\[.*\]|ArrowList")
+_FORMS: Final = re.compile(r"str|int|float|bool|(?:dict|list)\[.*\]")
 """Names of the forms of a member that takes several."""
 _NAMED: Final = re.compile(r"'([^']*)'")
 

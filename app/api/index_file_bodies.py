@@ -17,7 +17,6 @@ from app.api.bodies import (
     Name,
     SelectionName,
     TimeZone,
-    written_lists,
 )
 from app.api.plan_bodies import TopNBody
 from app.errors import RequestError
@@ -89,7 +88,7 @@ class EvaluateBody(Body):
             files=tuple(file.to_request() for file in self.files),
             row_count=self.row_count,
             filter=self.filter,
-            in_lists=written_lists(self.in_lists),
+            in_lists=self.in_lists,
             alias=self.alias,
             top_n=None if self.top_n is None else self.top_n.to_request(),
             explain=self.explain,

@@ -18,7 +18,6 @@ from app.api.bodies import (
     SelectionName,
     TimeZone,
     VersionedBody,
-    written_lists,
 )
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 
@@ -70,10 +69,11 @@ class PlanBody(PagedBody):
     )
     budget_ms: Count | None = Field(
         None,
-        description="How long the plan may read index files. Files whose indexes were not loaded by then are "
-        "kept, with decision_reason not_loaded, and summary.complete is false; loading goes on, so that the "
-        "same request may leave out more later. Absent: the service's default. Without effect together with "
-        "explain or top_n, and for tables with data evolution.",
+        description="How long the plan may read index files, and ask them more than 64 values of a list. "
+        "Files whose indexes were not loaded or asked by then are kept, with decision_reason not_loaded or "
+        "not_asked, and summary.complete is false; loading goes on, so that the same request may leave out "
+        "more later. Absent: the service's default. Without effect together with explain or top_n, and for "
+        "tables with data evolution.",
     )
     deletions: Literal["none", "bitmap", "ranges", "positions"] = Field(
         "none",
@@ -95,7 +95,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
-            in_lists=written_lists(self.in_lists),
+            in_lists=self.in_lists,
             alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
@@ -132,7 +132,7 @@ class PrunedSnapshotBody(VersionedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
-            in_lists=written_lists(self.in_lists),
+            in_lists=self.in_lists,
             alias=self.alias,
             selection=SelectionForm.NONE,
             time_zone=self.time_zone,

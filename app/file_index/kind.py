@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers import row_index
-from app.file_index.answers.conditions import Condition, QuestionLimit
+from app.file_index.answers.conditions import Condition, OutOfTime
 from app.file_index.answers.file_answers import Answers
 from app.file_index.answers.result import Result
 from app.file_index.answers.row_index import RowIndex
@@ -71,16 +71,16 @@ class FileStack(Protocol):
     def row_counts(self) -> NDArray[np.int64] | None:
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 
-    def answers(self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Whether files can have rows that meet a condition, which the kind can answer.
 
         Args:
             condition: what is asked.
             files: shape (k,): positions of files whose indexes are there and not broken.
-            allowance: is asked for the work that a list of more than ``SHORT_LIST`` keys takes.
+            out_of_time: is asked before more than ``SHORT_LIST`` keys of a list are looked for.
 
         Returns:
-            Shape (k,); UNASKED where the allowance did not suffice.
+            Shape (k,); UNASKED where time ran out.
         """
 
 

@@ -181,7 +181,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     planner = Planner(part, request, predicate)
     drafts = planner.run()
     warnings = PlanWarnings(
-        (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
+        (*filter_warnings(predicate), *planner.lasting_warnings),
         planner.warnings,
     )
     return _planned(answer_plan(part, request, predicate, drafts, warnings, {}))

@@ -129,5 +129,5 @@ def _plan(
     planner = Planner(version, request, predicate, named=files)
     state = planner.run()
     version.keep_derived()
-    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
+    lasting = (*filter_warnings(predicate), *planner.lasting_warnings)
     return answer_plan(version, request, predicate, state, PlanWarnings(lasting, planner.warnings), {})

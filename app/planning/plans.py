@@ -14,7 +14,7 @@ from app.errors import PaimonIndexError
 from app.observation import Phase, during
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
-from app.planning.request.effort import YIELDING, Budget
+from app.planning.request.budget import BACKGROUND, Budget
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector, filter_warnings, read_filter
 from app.planning.scan.partition_pruning import needed_manifests
@@ -115,7 +115,7 @@ class Plans:
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
         """Makes a plan with all the time that it takes, and remembers it."""
-        plan = sound_answer(version, lambda version: self._make(version, request, YIELDING), self._forget)
+        plan = sound_answer(version, lambda version: self._make(version, request, BACKGROUND), self._forget)
         self.cache.put(key, plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
@@ -143,7 +143,6 @@ class Plans:
             }
             lasting = (
                 *filter_warnings(predicate),
-                *planner.effort.warnings,
                 *planner.lasting_warnings,
             )
             warnings = PlanWarnings(lasting, planner.warnings)

@@ -38,11 +38,11 @@ from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
-from app.planning.request.effort import Effort
+from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
 from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_warnings, read_filter
 from app.predicates.binding.names import Names, Relation
-from app.predicates.model import BoundPredicate
+from app.predicates.model import BoundPredicate, Unknown
 from app.storage import Warehouse, check_deadline
 from app.suggestions import hint
 from app.types import DataField, Json, parse_type
@@ -115,12 +115,14 @@ def evaluate_files(
         names = Names(fields, relation)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
-    effort = Effort()
-    files = tuple(
-        _evaluate(warehouse, file, request, effort.of_rows(predicate), sort_column, any_place=any_place)
-        for file in request.files
-    )
-    return EvaluateAnswer(files, (*filter_warnings(predicate), *effort.warnings))
+    budget, asks_all, unasked = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
+    files = []
+    for file in request.files:
+        is_asked = asks_all or not budget.out_of_time()
+        unasked += not is_asked
+        asked = predicate if is_asked else Unknown("a long filter")
+        files.append(_evaluate(warehouse, file, request, asked, sort_column, any_place=any_place))
+    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *unasked_warnings(unasked)))
 
 
 def inspect_file(

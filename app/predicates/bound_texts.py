@@ -47,12 +47,8 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     """What the bounds of a test's column are, and which of them proved that no row matches.
 
     Args:
-        leaf: the test.
         bounds: of its column in n files.
         verdicts: what they prove of the test, shape (n,).
-
-    Returns:
-        A text for each file.
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
@@ -82,7 +78,6 @@ def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
 
 
 def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
-    """The bounds of files at least one of whose ends is known."""
     name, none = leaf.field.name, verdicts == Verdict.NONE
     lows = _known(bounds.low, bounds.has_low, leaf.field)
     highs = _known(bounds.high, bounds.has_high, leaf.field)
@@ -133,13 +128,11 @@ def _is_above(operator: Operator, lows: Values, literal: Value) -> NDArray[np.bo
 
 
 def _prefix(operator: Operator, literal: Value) -> Value:
-    """What a value that passes begins with, or the literal itself."""
     is_pattern = operator is Operator.LIKE and isinstance(literal, bytes)
     return literal_prefix(literal) if is_pattern else literal  # type: ignore[arg-type] # narrowed by a name
 
 
 def _known(values: Values, known: NDArray[np.bool_], field: DataField) -> Sequence[str | None]:
-    """One end of each file; None where it is not known."""
     if known.all():
         return _shown(values, field)
     texts = np.full(len(known), None, object)
@@ -149,7 +142,6 @@ def _known(values: Values, known: NDArray[np.bool_], field: DataField) -> Sequen
 
 
 def _shown(values: Values, field: DataField) -> Sequence[str]:
-    """Values as :func:`~app.predicates.model.shown_value` writes them; what most columns hold in one go."""
     root = field.type.root
     if isinstance(values, pa.LargeBinaryArray):
         if root in STRING_ROOTS:

@@ -27,7 +27,6 @@ class ColumnBounds:
             where ``has_low`` is False.
         high: not below any value, save NaN where ``may_hold_nan``; means nothing where ``has_high`` is False.
         has_low: whether the lower bound is known; it is not where every row is NULL.
-        has_high: likewise.
         null_count: int64, rows with NULL; -1 where unknown.
         row_count: int64, all rows.
         may_hold_nan: there may be NaN, which ``high`` does not take into account.

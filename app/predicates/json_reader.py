@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from app.errors import FilterError, RequestError
-from app.predicates.literal_lists import arrow_literals, json_literals
+from app.errors import FilterError
+from app.predicates.literal_lists import json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
@@ -38,6 +38,7 @@ from app.predicates.unbound import (
     shorten,
 )
 
+NO_ARROW: Final = "lists of literals in Arrow ($arrow) are not read: send the values as a JSON list"
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False}
@@ -64,24 +65,15 @@ _LITERALS: Final = {
 def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Reads a predicate from parsed JSON.
 
-    Args:
-        written: the JSON object.
-        limits: how deep compounds may nest and how many literals there may be.
-
     Raises:
         FilterError: the JSON does not have the shape of a predicate.
-        RequestError: a list is in Arrow.
         LimitExceededError: it is nested too deeply or has too many literals.
     """
     return _predicate(written, 0, LiteralCount(limits))
 
 
 def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
-    """Reads lists of values, of which each row has to have one in each column.
-
-    Args:
-        lists: by column (one or more) the literals, as those of a predicate or ``{"$arrow": ".."}``.
-        limits: how many literals there may be in all.
+    """Reads lists of values by column, of each of which a row has to have one.
 
     Raises:
         FilterError: a list does not have the shape of literals.
@@ -93,11 +85,7 @@ def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMIT
 
 def _one_of(name: str, written: object, count: LiteralCount) -> Leaf:
     column = Column((name,))
-    match written:
-        case {"$arrow": str(encoded), **others} if not others:
-            literals: Sequence[Literal] = arrow_literals(encoded, count)
-        case _:
-            literals = _literals(Operator.IN, written, count)
+    literals = _literals(Operator.IN, written, count)
     return Leaf(Operator.IN, column, literals, shorten(f"{Operator.IN} of {column}"))
 
 
@@ -143,13 +131,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
         raise FilterError(
             'a LEAF predicate has a transform object, such as {"name": "FIELD_REF", "fieldRef": ...}'
         )
-    match written.get("literals"):
-        case {"$arrow": _}:
-            raise RequestError(
-                "a filter takes no list in Arrow: send the list as in_lists, beside the filter"
-            )
-        case listed:
-            literals = _literals(function, listed, count)
+    literals = _literals(function, written.get("literals"), count)
     if transform["name"] != "FIELD_REF":
         columns = tuple(_referred(transform))
         arguments = ", ".join(map(str, columns))
@@ -171,6 +153,8 @@ def _literals(function: str, written: object, count: LiteralCount) -> Sequence[L
         case list():
             count.add(len(written))
             read = json_literals(written)
+        case {"$arrow": _}:
+            raise FilterError(NO_ARROW)
         case _:
             raise FilterError(f"the literals of {shorten(function)} are an array, not {_sketch(written)}")
     wanted = _LITERALS.get(Operator.BETWEEN if function == _NOT_BETWEEN else function, _ANY_NUMBER)  # type: ignore[call-overload]

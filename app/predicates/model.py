@@ -17,10 +17,11 @@ STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from app.types import DataField, TypeRoot, Value, to_json
 
@@ -65,12 +66,11 @@ class BoundLeaf:
     """One test of one field.
 
     Attributes:
-        operator: the test.
         field: the column (or map key, named ``column[key]``) with the id and type of the schema that the
             predicate is bound to.
         literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
             literal of LIKE is the SQL pattern, with backslash as its escape.
-        derived: what was computed of the leaf, by its name, so that it is computed once for all files.
+        derived: what was computed of the leaf once for all files, by its name.
     """
 
     operator: Operator
@@ -130,7 +130,6 @@ class Unknown:
     """A part of the filter that nothing here can decide: it keeps every row.
 
     Attributes:
-        text: the part as the caller wrote it.
         position: 0-based character in the filter's text where a part begins that was not understood.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
         reason: why nobody here can decide it, with what to do where there is something.
@@ -164,20 +163,10 @@ _SYMBOLS = {
 
 
 def _joined(predicate: BoundAnd | BoundOr) -> str:
-    """A compound as text; with a list of what is left to write, since filters nest deeper than calls may."""
-    written: list[str] = []
-    pending: list[BoundPredicate | str] = [predicate]
-    while pending:
-        item = pending.pop()
-        if not isinstance(item, BoundAnd | BoundOr):
-            written.append(str(item))
-            continue
-        parts: list[BoundPredicate | str] = []
-        for child in item.children:
-            parts.append(" AND " if isinstance(item, BoundAnd) else " OR ")
-            parts.extend(("(", child, ")") if isinstance(child, BoundAnd | BoundOr) else (child,))
-        pending.extend(reversed(parts[1:]))
-    return "".join(written)
+    def within(word: str) -> Callable[[Sequence[str]], str]:
+        return lambda parts: f"({word.join(parts)})"
+
+    return fold(predicate, str, within(" AND "), within(" OR "))[1:-1]
 
 
 def shown_value(value: Value, field: DataField) -> str:
@@ -191,6 +180,25 @@ def shown_value(value: Value, field: DataField) -> str:
             return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}...'"
         case other:
             return str(other)
+
+
+Result = TypeVar("Result")
+
+
+def fold(
+    predicate: BoundPredicate,
+    leaf: Callable[[BoundLeaf | Constant | Unknown], Result],
+    both: Callable[[Sequence[Result]], Result],
+    either: Callable[[Sequence[Result]], Result],
+) -> Result:
+    """What ``both`` makes of the results of an AND's children, ``either`` of an OR's, ``leaf`` of others."""
+    match predicate:
+        case BoundAnd(children) | BoundOr(children):
+            # map, not a comprehension, which would be one more Python frame for each level of nesting.
+            results = list(map(partial(fold, leaf=leaf, both=both, either=either), children))
+            return both(results) if isinstance(predicate, BoundAnd) else either(results)
+        case _:
+            return leaf(predicate)
 
 
 def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:

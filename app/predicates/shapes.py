@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, leaves
+from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown, fold, leaves
 
 _LEAVES: Final = 16
 """Longer filters have no shape."""
@@ -23,21 +23,20 @@ def shape_of(predicate: BoundPredicate) -> str:
     # Of a part that is unknown nothing but its text is known, which may have literals in it.
     if not tests or len(parts) > _LEAVES or any("[" in test.field.name for test in tests):
         return ""
-    return _shape(predicate)
+    shape = fold(
+        predicate,
+        _shape_of_leaf,
+        lambda shapes: f"({' AND '.join(shapes)})",
+        lambda shapes: f"({' OR '.join(shapes)})",
+    )
+    return shape if len(parts) == 1 else shape[1:-1]
 
 
-def _shape(predicate: BoundPredicate) -> str:
-    match predicate:
-        case BoundAnd(children) | BoundOr(children):
-            word = " AND " if isinstance(predicate, BoundAnd) else " OR "
-            parts = [
-                f"({_shape(child)})" if isinstance(child, BoundAnd | BoundOr) else _shape(child)
-                for child in children
-            ]
-            return word.join(parts)
+def _shape_of_leaf(leaf: BoundLeaf | Constant | Unknown) -> str:
+    match leaf:
         case BoundLeaf():
-            name = "`" + predicate.field.name.replace("`", "``") + "`"
-            return _TESTS[predicate.operator].format(name)
+            name = "`" + leaf.field.name.replace("`", "``") + "`"
+            return _TESTS[leaf.operator].format(name)
         case Constant(value=False):
             return "FALSE"
         case _:

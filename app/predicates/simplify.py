@@ -6,7 +6,7 @@ one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -20,6 +20,8 @@ from app.predicates.model import (
     BoundPredicate,
     Constant,
     Operator,
+    Unknown,
+    fold,
 )
 from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
@@ -41,6 +43,13 @@ def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
         return ALWAYS_TRUE
     merged = _merge_lists(flat, Operator.EQUAL, Operator.IN)
     return merged[0] if len(merged) == 1 else BoundOr(tuple(merged)) if merged else ALWAYS_FALSE
+
+
+def with_leaves(
+    predicate: BoundPredicate, leaf: Callable[[BoundLeaf | Constant | Unknown], BoundPredicate]
+) -> BoundPredicate:
+    """The predicate with what ``leaf`` makes of each leaf in its place."""
+    return fold(predicate, leaf, conjunction, disjunction)
 
 
 def _flat(
@@ -76,7 +85,6 @@ def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
 
 
 def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operator) -> list[BoundPredicate]:
-    """Joins the value lists of each field where its first one stands, and drops repeated leaves."""
     lists: dict[DataField, list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and part.operator in (one, several):

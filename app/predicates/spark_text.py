@@ -17,9 +17,11 @@ from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
 _MAX_DIGITS: Final = 400
-_NAN: Final = frozenset({"nan"})
-_INFINITY: Final = frozenset({"inf", "+inf", "infinity", "+infinity"})
-_MINUS_INFINITY: Final = frozenset({"-inf", "-infinity"})
+_NOT_FINITE: Final = {
+    "nan": math.nan,
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
+    **dict.fromkeys(("-inf", "-infinity"), -math.inf),
+}
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
@@ -54,14 +56,16 @@ def cast_integer(text: str) -> int | None:
     raise ValueError("not an integer")
 
 
+def not_finite(text: str) -> float | None:
+    """NaN or an infinity; None for other text."""
+    return _NOT_FINITE.get(text.strip().lower())
+
+
 def cast_number(text: str) -> Decimal | None:
     """Reads a number, NaN and the infinities among them, exactly."""
+    if (special := not_finite(text)) is not None:
+        return Decimal(special)
     trimmed = text.strip()
-    word = trimmed.lower()
-    if word in _NAN:
-        return Decimal("NaN")
-    if word in _INFINITY or word in _MINUS_INFINITY:
-        return Decimal("Infinity" if word in _INFINITY else "-Infinity")
     found = _NUMBER.fullmatch(trimmed)
     if found is None:
         raise ValueError("not a number")

@@ -46,20 +46,11 @@ class LiteralKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal.
-
-    Attributes:
-        kind: what ``value`` is.
-        value: the value in the form that ``kind`` names; None for NULL.
-        position: 0-based character in the filter's text, if it has one.
-        integer_digits: digits before the point that the type of a NUMBER has room for; 0 where the type is
-            just wide enough for the value.
-    """
+    """A value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text."""
 
     kind: LiteralKind
     value: object
     position: int | None = None
-    integer_digits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,6 @@ class Column:
         parts: the names between the dots: those of a catalog, database, table or alias may stand before the
             column's, those of fields or map keys behind it. JSON has one name, a map key as ``column[key]``.
         key: the key of ``column['key']`` in SQL.
-        position: 0-based character in the filter's text, if it has one.
     """
 
     parts: tuple[str, ...]
@@ -111,7 +101,7 @@ class Moment:
 
 
 class ColumnFunction(StrEnum):
-    """A function of one column of dates or timestamps that is told by ranges of its values."""
+    """A function of dates or timestamps that is decided by ranges of a column's values."""
 
     DATE = "date"
     YEAR = "year"
@@ -130,7 +120,6 @@ class Leaf:
     """A test of one column by literals.
 
     Attributes:
-        operator: the test.
         column: what is tested.
         literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; long lists
             are no tuples (:mod:`app.predicates.literal_lists`).
@@ -177,12 +166,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of two conditions, of which nobody knows which: releases of Spark differ.
-
-    Attributes:
-        readings: the two.
-        text: the condition as written.
-    """
+    """One of two conditions, of which nobody knows which: releases of Spark differ."""
 
     readings: tuple[Predicate, Predicate]
     text: str
@@ -197,13 +181,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part that nothing here can decide.
+    """A part that nothing here can decide: the columns that it is known to read, and why.
 
-    Attributes:
-        text: the part as written.
-        columns: those that it is known to read, which have to be there.
-        position: 0-based character in the filter's text, if it has one.
-        reason: why, with what to do where there is something.
+    ``columns`` have to be there; ``reason`` names the way out.
     """
 
     text: str
@@ -222,22 +202,13 @@ def shorten(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterLimits:
-    """What an operator allows.
-
-    Attributes:
-        depth: nesting of AND, OR and NOT, and of parentheses in SQL.
-        literals: literals in the whole filter.
-    """
+    """How deep AND, OR, NOT and parentheses may nest, and how many literals a filter may have."""
 
     depth: int = 200
     literals: int = 100_000
 
     def check_depth(self, depth: int) -> None:
-        """Refuses a filter that is nested deeper than allowed.
-
-        Raises:
-            LimitExceededError: it is.
-        """
+        """Raises LimitExceededError if a filter is nested deeper than allowed."""
         if depth > self.depth:
             raise LimitExceededError(
                 f"the filter is nested deeper than {self.depth} levels", limit=self.depth
@@ -252,11 +223,7 @@ class LiteralCount:
     _counted: int = field(default=0, init=False)
 
     def add(self, literals: int) -> None:
-        """Counts more literals.
-
-        Raises:
-            LimitExceededError: there are now more than allowed.
-        """
+        """Counts more literals; raises LimitExceededError if there are now more than allowed."""
         self._counted += literals
         if self._counted > self.limits.literals:
             raise LimitExceededError(

@@ -1,18 +1,12 @@
 """Decides a predicate for all rows of a file at once, and for many files at once, by bounds on the columns.
 
-Of a file, bounds prove that no row can match, that every row matches, or neither.
-
-Of one row, some values may not be known, so there are three answers: true, false (which includes SQL's NULL:
-the row is not in the answer) and unknown, for parts that nothing here can decide and for fields without a
-value. This is how partitions are pruned, where only the partition's columns have values, and what every index
-is held against in tests.
+Bounds prove of a file that no row can match, that every row matches, or neither.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
@@ -22,8 +16,16 @@ from numpy.typing import NDArray
 
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.like import like, literal_prefix
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
-from app.types import DataField, Value, sql_key
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+)
+from app.types import DataField, Value
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
 if TYPE_CHECKING:
@@ -31,60 +33,6 @@ if TYPE_CHECKING:
 
 
 Mask: TypeAlias = NDArray[np.bool_]
-
-
-def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:
-    """Whether a row is in the predicate's answer.
-
-    Args:
-        predicate: the predicate.
-        row: the row's values by field id, None for NULL; a field that is not in it is not known. A key of a
-            map has the id of its map, so maps and their keys have no place in here.
-
-    Returns:
-        True only if the row is proven to be in the answer, False only if it is proven not to be, else None.
-    """
-    match predicate:
-        case BoundLeaf(field=field):
-            return leaf_matches(predicate, row[field.id]) if field.id in row else None
-        case BoundAnd(children) | BoundOr(children):
-            decisive = isinstance(predicate, BoundOr)
-            answer: bool | None = not decisive
-            for child in children:
-                found = matches(child, row)
-                if found is decisive:
-                    return decisive
-                if found is None:
-                    answer = None
-            return answer
-        case Constant(value):
-            return value
-        case Unknown():
-            return None
-        case _:
-            assert_never(predicate)
-
-
-def leaf_matches(leaf: BoundLeaf, value: Value | None) -> bool:
-    """Whether a value, None for NULL, passes a test."""
-    if value is None:
-        return leaf.operator is Operator.IS_NULL
-    match leaf.operator:
-        case Operator.IS_NULL | Operator.IS_NOT_NULL:
-            return leaf.operator is Operator.IS_NOT_NULL
-        case Operator.IN | Operator.NOT_IN:
-            return _is_listed(leaf, value) is (leaf.operator is Operator.IN)
-        case Operator.STARTS_WITH | Operator.ENDS_WITH | Operator.CONTAINS | Operator.LIKE:
-            return _text_matches(leaf.operator, value, leaf.literals[0])
-        case _:
-            key = sql_key(leaf.field.type)
-            return _in_order(leaf.operator, key(value), [key(literal) for literal in leaf.literals])
-
-
-def _is_listed(leaf: BoundLeaf, value: Value) -> bool:
-    key = sql_key(leaf.field.type)
-    at = bisect_left(leaf.literals, key(value), key=key)
-    return at < len(leaf.literals) and key(leaf.literals[at]) == key(value)
 
 
 def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa: ANN401 - bytes, by binding's guarantee
@@ -97,25 +45,6 @@ def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa
             return literal in value
         case _:
             return like(value, literal)
-
-
-def _in_order(operator: Operator, value: Any, literals: list[Any]) -> bool:  # noqa: ANN401 - keys of one type compare
-    literal = literals[0]
-    match operator:
-        case Operator.EQUAL:
-            return bool(value == literal)
-        case Operator.NOT_EQUAL:
-            return bool(value != literal)
-        case Operator.LESS_THAN:
-            return bool(value < literal)
-        case Operator.LESS_OR_EQUAL:
-            return bool(value <= literal)
-        case Operator.GREATER_THAN:
-            return bool(value > literal)
-        case Operator.GREATER_OR_EQUAL:
-            return bool(value >= literal)
-        case _:
-            return bool(literal <= value <= literals[1])
 
 
 class Verdict(IntEnum):
@@ -149,7 +78,6 @@ def evaluate_bounds(
     """What bounds prove of a predicate.
 
     Args:
-        predicate: the predicate.
         bounds: the bounds of a field in some files, in their order; None where none of them has any. It is
             asked for keys of maps, too, whose fields have the id of their map. It is asked for ``files``
             itself while many of them are undecided, since judging a few too many costs less than selecting.
@@ -181,7 +109,6 @@ def _evaluate(
     judge: Callable[[BoundLeaf, NDArray[np.int64]], Verdicts],
     at: NDArray[np.int64],
 ) -> Verdicts:
-    """The verdicts of the files at some positions."""
     match predicate:
         case BoundLeaf():
             return judge(predicate, at)
@@ -246,27 +173,21 @@ class _Ends:
 
     @cached_property
     def meet(self) -> Mask:
-        """Whether every value is the same."""
         return self.has_both & equal(self.low, self.high)
 
     def all_above(self, literal: Value) -> Mask:
-        """Whether every value is larger."""
         return self.has_low & less(literal, self.low)
 
     def all_from(self, literal: Value) -> Mask:
-        """Whether every value is larger or equal."""
         return self.has_low & ~less(self.low, literal)
 
     def all_below(self, literal: Value) -> Mask:
-        """Whether every value is smaller."""
         return self.has_high & less(self.high, literal)
 
     def all_up_to(self, literal: Value) -> Mask:
-        """Whether every value is smaller or equal."""
         return self.has_high & ~less(literal, self.high)
 
     def are_clear_of(self, literals: Sequence[Value]) -> Mask:
-        """Whether no literal of an ascending list lies between the ends."""
         return self._are_clear_of(literals, self.high)
 
     def hold_none_of(self, literals: Sequence[Value]) -> Mask:
@@ -274,7 +195,6 @@ class _Ends:
         return self._are_clear_of(literals, self.high if _is_nan(literals[-1]) else self.highest)
 
     def hold_none_between(self, first: Value, last: Value) -> Mask:
-        """Whether no value lies between two literals, inclusive."""
         high = self.high if _is_nan(last) else self.highest
         return (self.has_high & less(high, first)) | self.all_above(last)
 
@@ -288,11 +208,9 @@ class _Ends:
         return first >= end
 
     def all_lack(self, prefix: bytes) -> Mask:
-        """Whether no string begins with ``prefix``."""
         return self.all_below(prefix) | (self.all_above(prefix) & ~starts_with(self.low, prefix))
 
     def all_begin(self, prefix: bytes) -> Mask:
-        """Whether every string begins with ``prefix``."""
         return self.has_both & starts_with(self.low, prefix) & starts_with(self.high, prefix)
 
 
@@ -301,7 +219,6 @@ def _is_nan(literal: Value) -> bool:
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
-    """Of which files the ends prove that no value passes, and of which that every value does."""
     if leaf.operator in _TEXT_TESTS:
         none, every = _proofs_of_text(leaf, ends)
     else:
@@ -354,6 +271,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
 def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
     """Which strings pass a test; each distinct one is tested once."""
     distinct = strings.dictionary_encode()
-    answers = np.array([leaf_matches(leaf, each) for each in distinct.dictionary.to_pylist()], np.bool_)
+    texts = distinct.dictionary.to_pylist()
+    answers = np.array([_text_matches(leaf.operator, text, leaf.literals[0]) for text in texts], np.bool_)
     places: NDArray[np.int64] = np.asarray(distinct.indices)
     return answers[places]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,17 +133,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a column can hold
         case dt.date() | dt.time():  # a datetime is a date
             return value.isoformat()
         case pa.Array() | pa.ChunkedArray():
-            return {"$arrow": base64.b64encode(_stream(value)).decode()}
+            return _plain(_texts_of_times(value).to_pylist())
     return value
 
 
-def _stream(values: pa.Array | pa.ChunkedArray) -> pa.Buffer:
-    """An Arrow IPC stream of one column, without dictionaries and compression."""
-    column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    table = pa.table({"values": column})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue()
+def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Timestamps and dates as texts, written by Arrow: many times as fast as value by value."""
+    if pa.types.is_timestamp(values.type):
+        if values.type.tz is not None:
+            values = values.cast(pa.timestamp(values.type.unit, "UTC"))
+        texts = pc.strftime(values, "%Y-%m-%dT%H:%M:%S" + ("Z" if values.type.tz else ""))
+    elif pa.types.is_date(values.type):
+        texts = values.cast(pa.string())
+    else:
+        return values
+    return pc.replace_substring_regex(texts, r"^(\d{5})", r"+\1")

@@ -214,6 +214,12 @@ def test_a_column_of_another_table_names_its_place_and_what_is_known(
     assert known in found["detail"]
 
 
+def test_lists_in_arrow_are_refused_with_what_to_send_instead(client: httpx.Client) -> None:
+    found = problem(client.post(PLAN, json={"in_lists": {"score": {"$arrow": ""}}}), 422, "filter")
+
+    assert "send the values as a JSON list" in found["detail"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

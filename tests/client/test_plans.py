@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from app.types import DataField, parse_type
+from app.types import DataField, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
 from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
+from paimon_index.requests import post
 from tests import golden_tables
 from tests.api.conftest import listening
 from tests.planning.made_tables import MadeTable, no_statistics
@@ -212,6 +214,29 @@ def test_lists_of_values_are_those_of_sql(
     for listed in (values, one, pa.chunked_array([one[:1], one[1:]])):
         plan = client.plan(table, filter="score > 1", in_lists={column: listed})
         assert [told(file) for file in plan] == expected
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_times_in_arrow_are_sent_as_the_literals_that_mean_them(unit: str, zone: str | None) -> None:
+    values = pa.array([0, -1, 1_741_392_000, None, 400_000_000_000], pa.int64())
+    if unit == "ns":
+        values = values.take([0, 1, 2, 3])
+    data_type = parse_type("TIMESTAMP(9)" if zone is None else "TIMESTAMP(9) WITH LOCAL TIME ZONE")
+
+    body = json.loads(post("", {"values": values.cast(pa.timestamp(unit, zone))}).body or b"")
+
+    nanos = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    expected = [None if value is None else value * nanos for value in values.to_pylist()]
+    assert [parse_json(each, data_type) for each in body["values"]] == expected
+
+
+def test_dates_in_arrow_are_sent_as_the_literals_that_mean_them() -> None:
+    days = pa.array([0, -1, 20_000, None, 4_000_000, -719_529], pa.int32())
+
+    body = json.loads(post("", {"values": days.cast(pa.date32())}).body or b"")
+
+    assert [parse_json(each, parse_type("DATE")) for each in body["values"]] == days.to_pylist()
 
 
 def test_an_empty_list_is_had_by_no_row(client: Client) -> None:

@@ -20,7 +20,7 @@ from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answers.conditions import Condition, Points, QuestionLimit
+from app.file_index.answers.conditions import Condition, OutOfTime, Points
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.result import KEEP, SKIP, Result
 from app.file_index.container import FileIndex, write_index
@@ -118,7 +118,7 @@ class RemaindersOfFiles:
     @property
     def row_counts(self) -> None: ...
 
-    def answers(self, condition: Condition, files: NDArray[np.int64], _: QuestionLimit) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], _: OutOfTime) -> Answers:
         kept = [
             index is not None and self.kind.select(index, condition) is KEEP
             for index in map(self.indexes.__getitem__, files)

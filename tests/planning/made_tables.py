@@ -16,7 +16,7 @@ from app.file_index.range_bitmap import range_bitmap
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
-from app.planning.request.effort import Effort
+from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
@@ -104,20 +104,20 @@ class MadeTable:
         self,
         service: IndexService,
         predicate: BoundPredicate,
-        effort: Effort | None = None,
+        budget: Budget = UNBOUNDED,
         **asked: Any,
     ) -> Plan:
-        """The same by a filter that is bound already, which nothing simplifies, with less effort perhaps."""
+        """The same by a filter that is bound already, which nothing simplifies, with less time perhaps."""
         request = PlanRequest(**asked)
         version = self.version(service)
-        planner = Planner(version, request, predicate, effort=effort or Effort())
+        planner = Planner(version, request, predicate, budget=budget)
         state = planner.run()
         return answer_plan(
             version,
             request,
             predicate,
             state,
-            PlanWarnings((*planner.effort.warnings, *planner.lasting_warnings), planner.warnings),
+            PlanWarnings(planner.lasting_warnings, planner.warnings),
             {},
         )
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from app.predicates.like import literal_prefix
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator
-from app.predicates.verdicts import Verdict, leaf_matches
+from app.predicates.verdicts import Verdict
 from app.types import sql_key
 from tests.file_bounds import FileBounds
+from tests.row_matches import leaf_matches
 
 TEXT_TESTS = (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 

@@ -13,11 +13,12 @@ from app.errors import RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import evaluate_bounds, matches
+from app.predicates.verdicts import evaluate_bounds
 from app.types import DataField, parse_type
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS
+from tests.row_matches import matches
 
 ALL_FIELDS = [
     *FIELDS,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.errors import FilterError, LimitExceededError, RequestError
+from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json_filter
+from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import Unknown
 from app.predicates.unbound import FilterLimits
 from app.types import DataField, parse_type
@@ -225,7 +225,7 @@ def test_the_literals_of_all_leaves_count() -> None:
         read_json_filter(compound("AND", leaf("IN", 1, 2), leaf("BETWEEN", 3, 4)), limits)
 
 
-def test_a_list_in_arrow_belongs_beside_the_filter() -> None:
+def test_lists_in_arrow_are_refused_with_what_to_send_instead() -> None:
     written = {
         "kind": "LEAF",
         "function": "IN",
@@ -233,8 +233,7 @@ def test_a_list_in_arrow_belongs_beside_the_filter() -> None:
         "literals": {"$arrow": ""},
     }
 
-    with pytest.raises(RequestError, match="send the list as in_lists") as caught:
+    with pytest.raises(FilterError, match="send the values as a JSON list"):
         read_json_filter(written)
-
-    # A request of the wrong form (400), not a filter that does not fit its table (422).
-    assert not isinstance(caught.value, FilterError)
+    with pytest.raises(FilterError, match="send the values as a JSON list"):
+        read_lists({"id": {"$arrow": ""}})

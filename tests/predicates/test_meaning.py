@@ -11,9 +11,9 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import Unknown, leaves
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import matches
 from tests.examples import examples
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
+from tests.row_matches import matches
 
 UNREAD = (
     "({0}) = TRUE",

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.model import BoundPredicate, Unknown, leaves
-from app.predicates.verdicts import matches
 from app.types import DataField, TypeRoot, parse_type
 from app.types.civil_time import clock_text
 from app.types.session_zone import SessionZone, session_zone
 from app.types.values import to_float32
 from tests.examples import examples
+from tests.row_matches import matches
 from tests.session_meaning import (
     COLUMNS,
     COMPARISONS,

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.session_zone import SessionZone, session_zone
+from tests.row_matches import matches
 from tests.sessions import bind_sql
 
 GOLDEN: Final = json.loads(

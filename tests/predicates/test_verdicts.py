@@ -17,13 +17,14 @@ from app.predicates.column_bounds import ColumnBounds
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Operator, leaves
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts, matches
+from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key
 from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS, Filter, Row, filters, rows, values
 from tests.predicates.plain_verdicts import verdict_of, verdict_of_leaf
+from tests.row_matches import matches
 
 
 def written_bounds(

@@ -383,7 +383,9 @@ def _written(rng: Random, at: int, column: Column) -> Condition:
             number = Decimal(int(value)).scaleb(-data_type.scale)
     if data_type.root in FLOATING_ROOTS and rng.random() < 0.3:
         name = rng.choice(["NaN", "Infinity", "-Infinity", "0.1"])
-        return Written(at, column, symbol, float(name), f"CAST('{name}' AS DOUBLE)")
+        return Written(
+            at, column, symbol, float(name), "0.1D" if name == "0.1" else f"CAST('{name}' AS DOUBLE)"
+        )
     if rng.random() < 0.4 and abs(number) < 1 << 24:
         return Written(at, column, symbol, float(number), f"{float(number)!r}D")
     return Written(at, column, symbol, number, format(number, "f"))

@@ -116,8 +116,8 @@ MUTANTS: Final = (
     Mutant(
         "buckets: OR as AND",
         f"{_SCAN}/bucket_pruning.py",
-        "                if found is None:\n                    return None",
-        "                if found is None:\n                    continue",
+        " if len(bounded) == len(sets) else None",
+        "",
     ),
     Mutant(
         "dynamic buckets: unreadable hash indexes hold nothing",

@@ -7,7 +7,6 @@ a condition that means more or less. All of it follows from the seed.
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes
@@ -27,7 +25,6 @@ from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.storage import DiskTier
 from app.types import TypeRoot, to_json
-from tests.key_columns import arrow_array
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
 from tests.proof.aggregated import aggregated
@@ -265,24 +262,14 @@ def _hurried(rng: Random, subject: Subject, condition: Condition | None, kept: K
 
 
 def _listed(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """A list beside the filter, as JSON or Arrow, is one more IN."""
+    """A list beside the filter is one more IN."""
     at = rng.randrange(len(subject.referee.table.present))
     column = subject.referee.table.present[at]
     test = Single(at, column, "IN", tuple(value for value in column.read[1:] if rng.random() < 0.5))
     if condition is None or column.field.type.root is TypeRoot.CHAR or not test.literals:
         return
     data_type = column.field.type
-    plain = data_type.root not in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ) or data_type.precision <= 6
-    if rng.random() < 0.5 and plain and data_type.root not in (TypeRoot.DATE, TypeRoot.TIME):
-        values = arrow_array(test.literals, data_type)
-        if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-            values = values.cast(pa.timestamp("us", "UTC"))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, pa.schema([("c", values.type)])) as stream:
-            stream.write_table(pa.table({"c": values}))
-        listed: Any = {"$arrow": base64.b64encode(sink.getvalue().to_pybytes()).decode()}
-    else:
-        listed = [to_json(value, data_type) for value in test.literals]
+    listed = [to_json(value, data_type) for value in test.literals]
     plan = subject.plan(condition, in_lists={column.field.name: listed})
     found = subject.referee.check(
         plan, both(condition, test), SelectionForm.BITMAP, exact=_is_exact(condition)

@@ -4,14 +4,14 @@ Every leaf that an index can answer is one of three conditions on a row's key. A
 holds for precisely the rows that satisfy the leaf; otherwise it holds for those and some more, which happens
 where values share a key (timestamps above microseconds).
 
-Questions about long lists of keys are counted (:class:`QuestionLimit`), so that a plan ends in time.
+Long lists of keys are asked while there is time (:data:`OutOfTime`), so that a plan ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from app.errors import FilterError
 from app.file_index.keys.keys import Key, KeySpace, after
@@ -114,28 +114,10 @@ SHORT_LIST: Final = 64
 """So many keys are asked of every file, whatever is left."""
 
 
-class QuestionLimit(Protocol):
-    """What is left of the work that a plan may put into long lists."""
-
-    def take(self, questions: int) -> bool:
-        """Whether so many questions, each about one key and one file, may be asked; then they are counted."""
-
-    def give_back(self, questions: int) -> None:
-        """Takes back so many questions that were counted and not asked."""
-
-    def take_once(self, what: Hashable, questions: int) -> bool:
-        """As :meth:`take`, with the same answer and without counting again where ``what`` is asked again."""
+OutOfTime: TypeAlias = Callable[[], bool]
+"""Whether a plan has no time left to ask more than :data:`SHORT_LIST` keys."""
 
 
-class _Unlimited:
-    def take(self, questions: int) -> bool:  # noqa: ARG002 - whatever the number
-        return True
-
-    def give_back(self, questions: int) -> None:
-        pass
-
-    def take_once(self, what: Hashable, questions: int) -> bool:  # noqa: ARG002 - likewise
-        return True
-
-
-UNLIMITED: Final[QuestionLimit] = _Unlimited()
+def never_out_of_time() -> bool:
+    """All keys are asked, however long it takes."""
+    return False

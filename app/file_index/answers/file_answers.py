@@ -13,7 +13,7 @@ ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
 
-A stack also says UNASKED of files that there was no allowance to ask; they are as good as kept.
+A stack also says UNASKED of files that there was no time to ask; they are as good as kept.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ a set of rows, those of :class:`RowStack`. How a condition is put together from 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol, assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import SHORT_LIST, Condition, NullTest, Points, QuestionLimit, Span
+from app.file_index.answers.conditions import SHORT_LIST, Condition, NullTest, OutOfTime, Points, Span
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.answers.result import Result, rows
 from app.file_index.keys.keys import Key
@@ -65,10 +65,6 @@ def all_rows(row_count: int) -> BitMap:
     return BitMap(range(row_count))
 
 
-_QUESTIONS_OF_LOOKUP: Final = 1_000
-"""A look-up in the merged keys of all files takes as long as so many probes of bloom filters."""
-
-
 class RowStack(Protocol):
     """Answers about m files, shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them."""
 
@@ -102,13 +98,11 @@ class AnsweringRows:
     __slots__ = ()
 
     def answers(
-        self: RowStack, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit
+        self: RowStack, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime
     ) -> Answers:
         """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
         keys = len(condition.keys) if isinstance(condition, Points) else 0
-        if keys > SHORT_LIST and not allowance.take_once(
-            (type(self), condition), keys * _QUESTIONS_OF_LOOKUP
-        ):
+        if keys > SHORT_LIST and out_of_time():
             return everywhere(Answer.UNASKED, len(files))
         return answer_of(self, condition)[files]
 

@@ -12,13 +12,19 @@ them, so that their filters stay in the processor's caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import SHORT_LIST, UNLIMITED, Condition, Points, QuestionLimit
+from app.file_index.answers.conditions import (
+    SHORT_LIST,
+    Condition,
+    OutOfTime,
+    Points,
+    never_out_of_time,
+)
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
@@ -89,7 +95,10 @@ class BloomStack:
         """None: a bloom filter does not know the row count."""
 
     def answers(
-        self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit = UNLIMITED
+        self,
+        condition: Condition,
+        files: NDArray[np.int64],
+        out_of_time: OutOfTime = never_out_of_time,
     ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
         if not isinstance(condition, Points):
@@ -101,7 +110,7 @@ class BloomStack:
                 self._find(hash_key(key, self.space), left, answers)
                 left = files.take(np.flatnonzero(answers.take(files) == Answer.SKIP))
         else:
-            self._find_many(self._hashes(condition), files, answers, allowance)
+            self._find_many(self._hashes(condition), files, answers, out_of_time)
         return answers.take(files)
 
     def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -122,18 +131,24 @@ class BloomStack:
         return hashes
 
     def _find_many(
-        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: QuestionLimit
+        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, out_of_time: OutOfTime
     ) -> None:
-        """Notes which of the files may hold one of many hashes; a file that does is asked no further.
-
-        Files that can be asked every hash are asked together. Where that is not allowed any more, they are
-        asked one by one, so that the same files are left unasked whichever are asked together.
-        """
-        search = _Search(self, _portions(hashes), answers, allowance)
+        """Notes which of the files may hold one of many hashes; a file that does is asked no further."""
+        portions, alike = _portions(hashes), len(self.bits) == 1
+        places: dict[int, _Places | None] = {}
         for start in range(0, len(files), _FILES_AT_ONCE):
-            left = search.without(0, files[start : start + _FILES_AT_ONCE])
-            if len(left):
-                search.ask_further(left)
+            left = files[start : start + _FILES_AT_ONCE]
+            for number, portion in enumerate(portions):
+                if number and out_of_time():
+                    answers[left] = Answer.UNASKED
+                    break
+                if number not in places:
+                    places[number] = _Places.of(portion, self) if alike else None
+                hit = self.holding(portion, places[number], left)
+                answers[left[hit]] = Answer.KEEP
+                left = left[~hit]
+                if not len(left):
+                    break
 
     def holding(
         self, hashes: NDArray[np.uint64], places: _Places | None, files: NDArray[np.int64]
@@ -185,53 +200,6 @@ class BloomStack:
                 answers[left[done]] = Answer.KEEP
                 left = left[~done]
         answers[left] = Answer.KEEP
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Search:
-    """Looks for many hashes in the filters of a stack, portion by portion.
-
-    Attributes:
-        stack: the filters.
-        portions: the hashes.
-        answers: where it is noted of each file what was found.
-        allowance: is asked for the questions of all portions but the first.
-    """
-
-    stack: BloomStack
-    portions: Sequence[NDArray[np.uint64]]
-    answers: Answers
-    allowance: QuestionLimit
-    _places: dict[int, _Places | None] = field(default_factory=dict)
-
-    def without(self, number: int, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the files that do not hold a hash of this portion."""
-        if number not in self._places:
-            alike = len(self.stack.bits) == 1
-            self._places[number] = _Places.of(self.portions[number], self.stack) if alike else None
-        hit = self.stack.holding(self.portions[number], self._places[number], files)
-        self.answers[files[hit]] = Answer.KEEP
-        return files[~hit]
-
-    def ask_further(self, files: NDArray[np.int64]) -> None:
-        """Asks files without a hash of the first portion for those of the others."""
-        unused = sum(map(len, self.portions[1:])) * len(files)
-        is_allowed = self.allowance.take(unused)
-        if not is_allowed and len(files) > 1:
-            self.ask_further(files[: len(files) // 2])
-            self.ask_further(files[len(files) // 2 :])
-            return
-        for number in range(1, len(self.portions)):
-            questions = len(self.portions[number]) * len(files)
-            if not is_allowed and not self.allowance.take(questions):
-                self.answers[files] = Answer.UNASKED
-                return
-            unused -= questions
-            files = self.without(number, files)
-            if not len(files):
-                break
-        if is_allowed:
-            self.allowance.give_back(unused)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,10 +260,7 @@ class _Places:
 
 
 def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-    """The hashes that are looked for together.
-
-    Portions end at the same keys whatever files are asked, and so questions count alike.
-    """
+    """The hashes that are looked for together."""
     portions, start, size = [], 0, _PORTION
     while start < len(hashes):
         portions.append(hashes[start : start + size])

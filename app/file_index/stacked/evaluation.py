@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import UNLIMITED, Condition, QuestionLimit
+from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, never_out_of_time
 from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
 from app.file_index.index_kinds import (
@@ -48,7 +48,7 @@ class FileDecisions:
     Attributes:
         answers: int8, shape (k,): a code of :class:`~app.file_index.answers.file_answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
-        unasked: bool, shape (k,): whether an index was not asked a list of values, for want of allowance.
+        unasked: bool, shape (k,): whether an index was not asked all of the filter, for want of time.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
         said: what was asked, in order: kind of index, positions among the k files, and an answer for each.
     """
@@ -105,7 +105,7 @@ def decide_files(
     index: StackedIndex,
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
-    allowance: QuestionLimit = UNLIMITED,
+    out_of_time: OutOfTime = never_out_of_time,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -114,11 +114,11 @@ def decide_files(
         index: the files' indexes.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
-        allowance: is asked for the work that long lists of values take.
+        out_of_time: is asked before long lists of values are, and before further tests of long filters.
     """
     failed, answered, unasked = np.zeros((3, len(files)), bool)
     evaluation = _Evaluation(
-        index, files, row_counts, allowance, failed, answered, unasked, errors={}, said=[]
+        index, files, row_counts, out_of_time, failed, answered, unasked, errors={}, said=[]
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
@@ -140,13 +140,13 @@ class _Evaluation:
 
     Attributes:
         failed: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
-        unasked: bool, shape (k,): files that were not asked a list, since that was not allowed any more.
+        unasked: bool, shape (k,): files that were not asked all, since time ran out.
     """
 
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    allowance: QuestionLimit
+    out_of_time: OutOfTime
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -203,6 +203,9 @@ class _Evaluation:
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Answers:
         condition, column = condition_of(leaf), leaf.field.name
         answers = everywhere(Answer.KEEP, len(at))
+        if len(self.said) >= SHORT_LIST and self.out_of_time():
+            self.unasked[at] = True
+            return answers
         answered, left = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for number, kind in enumerate(kinds, start=1):
@@ -243,9 +246,9 @@ class _Evaluation:
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
-            return self._asked(usable, opened.stack.answers(condition, files, self.allowance), at)
+            return self._asked(usable, opened.stack.answers(condition, files, self.out_of_time), at)
         if opened.stack is not None and len(usable):
-            found = opened.stack.answers(condition, _some(files, usable), self.allowance)
+            found = opened.stack.answers(condition, _some(files, usable), self.out_of_time)
             asked, answers_of_asked = self._asked(usable, found, at)
             answers[asked] = answers_of_asked
             decided[asked] = True
@@ -255,7 +258,7 @@ class _Evaluation:
         self, places: NDArray[np.int64], answers: Answers, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], Answers]:
         """The places in ``at`` that were asked, and the answers; takes note of those that were not."""
-        if self.allowance is UNLIMITED or not (unasked := answers == Answer.UNASKED).any():
+        if not (unasked := answers == Answer.UNASKED).any():
             return places, answers
         self.unasked[at[places[unasked]]] = True
         return places[~unasked], answers[~unasked]

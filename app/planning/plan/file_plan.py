@@ -40,7 +40,7 @@ class KeepReason(StrEnum):
     NOT_DECIDABLE = "not_decidable"
     """No part of the filter is one that an index could decide, whichever the file has."""
     NOT_ASKED = "not_asked"
-    """Lists of the filter are so long that no index of the file was asked about them; the plan warns."""
+    """There was no time to ask the index all values of long lists; the plan warns and is not complete."""
     NOT_LOADED = "not_loaded"
     """The plan's budget of time was used up before the file's index was loaded; the plan is not complete."""
     INDEX_UNREADABLE = "index_unreadable"

@@ -88,16 +88,13 @@ class PlanRequest:
     """Asks which files of a table a query reads.
 
     Attributes:
-        filter: Spark SQL text, Paimon predicate JSON (already parsed), or None for no filter.
-        in_lists: literals by column, as a JSON array or ``{"$arrow": ".."}``; a row has to have one of each
-            list, too.
+        filter: Spark SQL text, or Paimon predicate JSON (already parsed).
+        in_lists: literals by column; a row has to have one of each list, too.
         alias: what the query calls the table; its columns may be qualified by it, and then not by the
             table's name.
         files: decide only these data file names.
         selection: NONE spares the work of computing positions.
-        explain: record every step that was tried, for kept and skipped files.
         time_zone: the time zone of the caller's session; None is the service's default.
-        uris: paths are absolute URIs.
         budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
             leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
         deletions: the form in which deleted rows of kept files are told; NONE spares the reading of vectors.
@@ -130,14 +127,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequest:
-    """Asks for deleted positions.
-
-    Attributes:
-        partition: typed JSON by partition column, or None for every partition.
-        files: data file names, or None for every file that has a vector.
-        count_only: positions are not wanted; the cardinality comes from the manifest where it tells.
-        time_zone: the time zone of the caller's session; None is the service's default.
-    """
+    """Asks for deleted positions, or their number alone, of all partitions and files where none is named."""
 
     selector: SnapshotSelector = SnapshotSelector()
     partition: Mapping[str, Json] | None = None
@@ -151,10 +141,8 @@ class LookupRequest:
     """Asks for buckets of keys: exactly one of ``keys`` and ``hashes``.
 
     Attributes:
-        partition: typed JSON by partition column; None or empty for tables without partitions.
         keys: objects over the bucket key or primary key.
         hashes: signed 32-bit key hashes.
-        time_zone: the time zone of the caller's session; None is the service's default.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -166,12 +154,7 @@ class LookupRequest:
 
 @dataclass(frozen=True, slots=True)
 class BucketsRequest:
-    """Asks what buckets hold.
-
-    Attributes:
-        partition: typed JSON by partition column, or None for every partition.
-        time_zone: the time zone of the caller's session; None is the service's default.
-    """
+    """Asks what buckets hold, of one partition or of all."""
 
     selector: SnapshotSelector = SnapshotSelector()
     partition: Mapping[str, Json] | None = None
@@ -180,11 +163,7 @@ class BucketsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AssignRequest:
-    """Asks which buckets a writer would assign; nothing is written.
-
-    Attributes:
-        lookup: the keys or hashes, the partition and the snapshot.
-    """
+    """Asks which buckets a writer would assign; nothing is written."""
 
     lookup: LookupRequest
     assign_id: int = 0
@@ -208,9 +187,6 @@ class EvaluateRequest:
     Attributes:
         schema: column name and type text of the data files.
         row_count: rows of each data file, where the caller knows it.
-        in_lists: see :class:`PlanRequest`.
-        time_zone: the time zone of the caller's session; None is the service's default.
-        alias: what columns may be qualified by.
     """
 
     schema: tuple[tuple[str, str | Mapping[str, Json]], ...]
@@ -242,14 +218,6 @@ def read_filter(
     in_lists: Mapping[str, Json] | None = None,
 ) -> BoundPredicate:
     """The predicate that a filter and lists of values stand for; none is TRUE.
-
-    Args:
-        written: Spark SQL text, or a Paimon predicate's JSON.
-        fields: the columns that it may name.
-        limits: how large it may be.
-        relation: what may stand before the names of columns.
-        zone: the time zone of the caller's session; None if it is not known.
-        in_lists: lists of literals by column; a row has to have one of each list, too.
 
     Raises:
         FilterError: it cannot be read, or does not fit the columns.

@@ -16,8 +16,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, assert_never
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from app.planning.keys.directory import read_usable
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown, fold
 from app.table.schema.schema import BucketMode
 from app.types import DataField, DataType, Value
 from app.types.binary_row.rows import fields_of
@@ -40,7 +39,6 @@ class BucketPruning:
     """Decides for all files with one filter at once.
 
     Attributes:
-        version: the version that is planned.
         warnings: where hash indexes that could not be used are reported.
     """
 
@@ -71,7 +69,6 @@ class BucketPruning:
             state.skip(outside, SkipStep.BUCKET, predicate=predicate)
 
     def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> Iterator[ExplainStep]:
-        """What explains that each of some files is skipped, equal for all files of a bucket."""
         columns, written = self.version.contents().columns, str(predicate)
         what = "the key" if keys == 1 else f"any of the {keys:,} keys"
         steps: dict[int, ExplainStep] = {}
@@ -178,28 +175,23 @@ def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value
 
 def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | None:
     """A set outside of which no value of ``field`` satisfies the filter; None if nothing bounds it."""
-    match predicate:
-        case BoundLeaf(operator=Operator.EQUAL | Operator.IN, field=tested, literals=literals) if (
-            tested == field
-        ):
-            # A NaN is no member of a set that it was put in, and has many bit patterns that hash apart.
-            return None if any(literal != literal for literal in literals) else frozenset(literals)  # noqa: PLR0124
-        case BoundLeaf():
-            return None
-        case BoundAnd(children):
-            bounded = [found for found in map(partial(_allowed, field=field), children) if found is not None]
-            return frozenset.intersection(*bounded) if bounded else None
-        case BoundOr(children):
-            united: frozenset[Value] = frozenset()
-            for child in children:
-                found = _allowed(child, field)
-                if found is None:
-                    return None
-                united |= found
-            return united
-        case Constant(value):
-            return None if value else frozenset()
-        case Unknown():
-            return None
-        case _:
-            assert_never(predicate)
+
+    def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> frozenset[Value] | None:
+        match leaf:
+            case BoundLeaf(operator=Operator.EQUAL | Operator.IN, literals=literals) if leaf.field == field:
+                # A NaN is no member of a set that it was put in, and has many bit patterns that hash apart.
+                return None if any(literal != literal for literal in literals) else frozenset(literals)  # noqa: PLR0124
+            case Constant(value=False):
+                return frozenset()
+            case _:
+                return None
+
+    def all_of(sets: Sequence[frozenset[Value] | None]) -> frozenset[Value] | None:
+        bounded = [each for each in sets if each is not None]
+        return frozenset.intersection(*bounded) if bounded else None
+
+    def any_of(sets: Sequence[frozenset[Value] | None]) -> frozenset[Value] | None:
+        bounded = [each for each in sets if each is not None]
+        return frozenset[Value]().union(*bounded) if len(bounded) == len(sets) else None
+
+    return fold(predicate, of_leaf, all_of, any_of)

@@ -21,9 +21,9 @@ Which rows of a group match is not told: a reader cannot leave rows of one file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, assert_never
+from typing import Final, Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -38,7 +38,16 @@ from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
 from app.predicates.binding.undecided_columns import ROW_ID
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Unknown,
+    fold,
+    leaves,
+)
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
@@ -49,14 +58,7 @@ from app.types.value_arrays import group_rows, placeholders
 def judge_groups(
     state: PlanState, files: NDArray[np.int64], values: ValueFilter, indexes: IndexFilter
 ) -> RowIdGroups:
-    """Groups files by their rows, and skips groups in which no row matches.
-
-    Args:
-        state: a plan of a table with data evolution.
-        files: the files that are left, ascending.
-        values: statistics of the version's files.
-        indexes: file indexes of the version's files.
-    """
+    """Groups the files that are left, ascending, by their rows, and skips groups in which no row matches."""
     groups = RowIdGroups.of(files, values.bounds)
     several = groups.sizes > 1
     alone = np.sort(groups.members[groups.starts[~several & groups.same_rows]])
@@ -117,9 +119,8 @@ def _excluded(
     predicate: BoundPredicate,
     judged_groups: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """In which of some groups no row matches, shape of ``judged_groups``."""
     none = np.zeros(len(judged_groups), np.bool_)
-    ids = sorted(set(_field_ids(predicate)))
+    ids = sorted({leaf.field.id for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)})
     holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
     parts = [np.where(numbers < 0, numbers, numbers - groups.starts[judged_groups]) for numbers in holders]
@@ -138,12 +139,7 @@ def _excluded(
 class _Question:
     """Asks groups in which files play the same parts.
 
-    Attributes:
-        state: the plan.
-        groups: all groups.
-        indexes: file indexes of the version's files.
-        part_of: by the id of a column the place in its group of the file that has the column's values; of
-            other columns nobody has values, or nobody knows who has.
+    ``part_of`` has, by the id of a column, the place in its group of the file that has its values.
     """
 
     state: PlanState
@@ -152,7 +148,6 @@ class _Question:
     part_of: Mapping[int, int]
 
     def excluded(self, predicate: BoundPredicate, judged_groups: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """In which of some groups no row satisfies the predicate, shape of ``judged_groups``."""
         part = self._part(predicate)
         match predicate:
             case BoundAnd(children) if part is None:
@@ -169,7 +164,6 @@ class _Question:
     def _excluded_by(
         self, pieces: Iterable[BoundPredicate], judged_groups: NDArray[np.int64], *, any_suffices: bool
     ) -> NDArray[np.bool_]:
-        """In which of some groups any piece, or every piece, is excluded."""
         none = np.full(len(judged_groups), not any_suffices)
         for piece in pieces:
             rest = np.flatnonzero(none != any_suffices)
@@ -181,7 +175,6 @@ class _Question:
         children: Sequence[BoundPredicate],
         join: Callable[[Sequence[BoundPredicate]], BoundPredicate],
     ) -> Iterable[BoundPredicate]:
-        """The children of an AND or OR, those about one file joined."""
         by_part: dict[int | None, list[BoundPredicate]] = {}
         for child in children:
             by_part.setdefault(self._part(child), []).append(child)
@@ -204,30 +197,14 @@ class _Question:
 
     def _part(self, predicate: BoundPredicate) -> int | None:
         """The file that all columns of a predicate lie in; None if there are several, or it is unclear."""
-        match predicate:
-            case BoundLeaf(field=column):
-                return self.part_of.get(column.id)
-            case BoundAnd(children) | BoundOr(children):
-                parts = set(map(self._part, children))
-                return parts.pop() if len(parts) == 1 else None
-            case Constant() | Unknown():
-                return None
-            case _:
-                assert_never(predicate)
 
+        def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
+            return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None
 
-def _field_ids(predicate: BoundPredicate) -> Iterator[int]:
-    """Ids of the columns that leaves read."""
-    match predicate:
-        case BoundLeaf(field=column):
-            yield column.id
-        case BoundAnd(children) | BoundOr(children):
-            for child in children:
-                yield from _field_ids(child)
-        case Constant() | Unknown():
-            pass
-        case _:
-            assert_never(predicate)
+        def common(parts: Sequence[int | None]) -> int | None:
+            return parts[0] if len(set(parts)) == 1 else None
+
+        return fold(predicate, of_leaf, common, common)
 
 
 NOBODY: Final = -1
@@ -249,7 +226,6 @@ class RowIdGroups:
         sequence: int64, shape (m,): how new the values of each file are.
         is_data: shape (m,): False for blob and vector files.
         same_rows: shape (groups,): there are data files in the group, and they hold the same rows.
-        statistics: of the version's files.
     """
 
     members: NDArray[np.int64]
@@ -265,9 +241,7 @@ class RowIdGroups:
     def of(cls, files: NDArray[np.int64], statistics: FileBounds) -> Self:
         """The groups of those files that say which rows they hold, and hold any.
 
-        Args:
-            files: with each file all others of its bucket that a read has to see, ascending.
-            statistics: of the version's files.
+        With each of the ascending files go all others of its bucket that a read has to see.
         """
         all_files = statistics.version.files()
         first, sequence = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
@@ -314,11 +288,7 @@ class RowIdGroups:
         return anchors
 
     def holders(self, column_id: int) -> NDArray[np.int64]:
-        """Which file has a column's values, shape (groups,).
-
-        Returns:
-            Positions in ``members``, or :data:`NOBODY` or :data:`UNCLEAR`.
-        """
+        """Where in ``members`` a column's files are, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
         found = self._holders.get(column_id)
         if found is None:
             found = self._holders[column_id] = self._find_holders(column_id)
@@ -373,7 +343,6 @@ class RowIdGroups:
         return holders
 
     def _holds(self, column_id: int) -> NDArray[np.bool_]:
-        """Which files were written with the column, shape (m,)."""
         version = self.statistics.version
         all_files = version.files()
         order = np.argsort(self.members)
@@ -392,7 +361,6 @@ class RowIdGroups:
 
 
 def _are_data(all_files: Files, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of ascending ``files`` are neither blob nor vector files."""
     if not len(files):
         return np.zeros(0, np.bool_)
     return ~np.asarray(pc.match_substring_regex(all_files.names(files), _NO_DATA_FILE))

@@ -125,13 +125,7 @@ def beyond_top_n(
 ) -> NDArray[np.bool_]:
     """Which candidates hold no row of the answer, shape (m,).
 
-    Args:
-        candidates: the files.
-        column_type: type of the first sort column.
-        limit: how many rows the query wants.
-        descending: direction of the first sort key.
-        nulls_first: where its nulls stand.
-        single_key: there is no further sort key, so that any choice among ties is right.
+    With a ``single_key`` any choice among ties is right.
     """
     if limit == 0:
         return np.ones(len(candidates.whole), np.bool_)
@@ -257,7 +251,6 @@ def enough_for_limit(state: PlanState, limit: int) -> None:
 def _narrow(
     state: PlanState, file: int, index: FileIndex, column: DataField, wanted: TopN, indexes: IndexFilter
 ) -> None:
-    """Narrows a file's rows by the index of the first sort column."""
     row_count = int(state.files.columns.row_counts[file])
     live = state.positions[file] if file in state.positions else every_position(row_count)
     if not isinstance(live, BitMap):
@@ -289,10 +282,6 @@ def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
     one bounds the padded ones too. Of the values up to the largest stored one only those are above it when
     padded that are a beginning of it: blanks then meet what follows, and are above it if that is less than a
     blank.
-
-    Args:
-        bounds: of the values of a CHAR column as they are stored.
-        length: n of its type.
     """
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     high = bounds.high.fill_null(b"")

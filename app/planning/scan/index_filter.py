@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 from itertools import groupby
-from typing import Final, assert_never
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +27,13 @@ from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import SKIP, Rows, Step
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import KINDS, wanted_indexes
+from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.request.effort import Effort
+from app.planning.request.budget import Budget, asks_much
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
 from app.predicates.binding.comparisons import compare
@@ -42,17 +41,14 @@ from app.predicates.binding.undecided_columns import ROW_ID
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
-    BoundAnd,
     BoundLeaf,
-    BoundOr,
     BoundPredicate,
     Constant,
     Operator,
     Unknown,
 )
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.simplify import with_leaves
 from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
-from app.storage import check_deadline
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types import DataField, DataType, TypeRoot, Value
@@ -67,29 +63,22 @@ class IndexFilter:
     """The file indexes of one version.
 
     Attributes:
-        version: the version that is planned.
-        indexes: loads them.
         warnings: where indexes that could not be used are reported.
-        effort: what may be asked of long lists.
+        budget: when to stop asking long lists.
     """
 
     version: Version
     indexes: FileIndexes
     warnings: list[str]
-    effort: Effort
+    budget: Budget
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     """Files whose indexes know matching rows, with the filter in the columns of their schema."""
     _unreadable: set[int] = field(default_factory=set)
-    _explained: Effort = field(default_factory=Effort)
-    """What an explanation may ask, beside what the plan does."""
+    _unasked: set[int] = field(default_factory=set)
+    """Files that were not asked every value of long lists."""
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
-        """Skips files without a matching row.
-
-        Args:
-            state: the plan.
-            files: those that statistics leave undecided, ascending.
-        """
+        """Skips files without a matching row, of those that statistics leave undecided, ascending."""
         for predicate, members in state.by_predicate(files):
             reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
             state.keep(members, reason)
@@ -105,13 +94,7 @@ class IndexFilter:
     def without_match(
         self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
-        """Which files have no row that satisfies a part of the filter; none of them is skipped for that.
-
-        Args:
-            state: the plan.
-            files: files that are left, ascending.
-            predicate: reads only columns whose values are in these files.
-        """
+        """Which of ascending files have no row that satisfies a part of the filter; skips none of them."""
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
         self._test(state, files[self.indexes.has_index(files)], predicate)
@@ -126,7 +109,12 @@ class IndexFilter:
     @property
     def are_all_asked(self) -> bool:
         """Whether every index was asked all that it can be asked, so that another plan knows no more."""
-        return self.indexes.are_complete and not self.warnings and not self.effort.is_exhausted
+        return self.indexes.are_complete and not self.warnings and not self._unasked
+
+    @property
+    def unasked_files(self) -> int:
+        """How many files were not asked every value of long lists, since the budget was used up."""
+        return len(self._unasked)
 
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
@@ -171,7 +159,6 @@ class IndexFilter:
         state.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", evidence=str(error)))
 
     def _test(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
-        """Skips files, all of which have an index, without a row that satisfies the predicate."""
         schema_ids = state.files.columns.schema_ids
         for group in group_rows(schema_ids[files]):
             of_schema = files[group]
@@ -181,63 +168,48 @@ class IndexFilter:
             self._report_failures(state, of_schema)
 
     def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
-        """Asks all files at once, and single ones only where that leaves a doubt."""
         row_counts = state.files.columns.row_counts
         for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
             of_stack = files[stacked.at]
-            heads = stacked.index.heads
-            probed = any(
-                not KINDS[kind].tells_rows
-                for column in heads.columns
-                for kind in heads.kinds(column)
-                if kind in KINDS
-            )
-            affordable = self.effort.of_files(
-                predicate, stacked.manifest, len(of_stack), with_bloom_filters=probed
-            )
             if state.steps is not None:
-                self._explain(state, state.steps, of_stack, stacked, affordable)
-            found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[of_stack], allowance=self.effort
+                self._explain(state, state.steps, of_stack, stacked, predicate)
+            decisions = decide_files(
+                predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
             )
-            state.keep(of_stack[found.answered], KeepReason.MATCHED)
-            if affordable is not predicate:
-                state.keep(of_stack, KeepReason.NOT_ASKED)
-            if found.unasked.any():
-                state.keep(of_stack[found.unasked], KeepReason.NOT_ASKED)
-                self.effort.leave_out(int(found.unasked.sum()))
-            for kind, skipped in found.skipped_by():
+            state.keep(of_stack[decisions.answered], KeepReason.MATCHED)
+            if decisions.unasked.any():
+                state.keep(of_stack[decisions.unasked], KeepReason.NOT_ASKED)
+                self._unasked.update(of_stack[decisions.unasked].tolist())
+            for kind, skipped in decisions.skipped_by():
                 state.skip(of_stack[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
             by_place = (
-                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if found.errors else {}
+                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if decisions.errors else {}
             )
-            for place, error in found.errors.items():
+            for place, error in decisions.errors.items():
                 self.unreadable(state, by_place[place], error)
-            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
-                check_deadline()
+            for at in np.flatnonzero(decisions.answers == Answer.DOUBT).tolist():
                 index = stacked.index.file_index(int(stacked.places[at]))
-                self._select_rows(state, int(of_stack[at]), index, affordable)
+                self._select_rows(state, int(of_stack[at]), index, predicate)
                 del index
-            self._narrowing.append((affordable, of_stack[found.answers == Answer.ROWS]))
+            self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
             # Released before the next stack is loaded.
             del stacked
 
     def _select_rows(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
-        """Notes the rows of a file that can match, or skips it if there are none."""
+        if self.budget.out_of_time() and asks_much(predicate):
+            self._unasked.add(file)
+            return
         at = np.array([file])
         trace: list[Step] = []
-        affordable = self.effort.of_rows(predicate)
         try:
             row_count = int(state.files.columns.row_counts[file])
-            answer = evaluate(affordable, index, row_count=row_count, trace=trace)
+            answer = evaluate(predicate, index, row_count=row_count, trace=trace)
         except _UNUSABLE as error:
             self.unreadable(state, file, error)
             return
         kinds = [step.index for step in trace if step.index is not None]
         if kinds:
             state.keep(at, KeepReason.MATCHED)
-        elif affordable is not predicate:
-            state.keep(at, KeepReason.NOT_ASKED)
         if isinstance(answer, Rows):
             state.answers[file] = answer
         elif answer is SKIP:
@@ -254,12 +226,13 @@ class IndexFilter:
     ) -> None:
         """Notes what each index of files says, which decides nothing."""
         for file, place in zip(files.tolist(), stacked.places.tolist(), strict=True):
-            check_deadline()
+            if self.budget.out_of_time() and asks_much(predicate):
+                return
             trace: list[Step] = []
             row_count = int(state.files.columns.row_counts[file])
             try:
                 evaluate(
-                    self._explained.of_rows(predicate),
+                    predicate,
                     stacked.index.file_index(place),
                     row_count=row_count,
                     trace=trace,
@@ -278,7 +251,6 @@ class IndexFilter:
 
 
 def _unasked(why: str) -> ExplainStep:
-    """The step of a file whose indexes are not asked."""
     return ExplainStep(SkipStep.FILE_INDEX, "unknown", evidence=why)
 
 
@@ -289,26 +261,12 @@ _NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 def in_file_schema(
     predicate: BoundPredicate, schema: TableSchema, file_schema: TableSchema
 ) -> BoundPredicate:
-    """The filter in the file's columns; ``Unknown`` stands for what cannot be said of them.
+    """A filter bound to ``schema`` in the file's columns; Unknown stands for what cannot be said of them."""
 
-    Args:
-        predicate: bound to ``schema``.
-        schema: the schema that the plan is made with.
-        file_schema: the schema that the file was written with.
-    """
-    match predicate:
-        case BoundLeaf():
-            return _leaf(predicate, schema, file_schema)
-        case BoundAnd(children):
-            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
-            return conjunction(list(map(into_file, children)))
-        case BoundOr(children):
-            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
-            return disjunction(list(map(into_file, children)))
-        case Constant() | Unknown():
-            return predicate
-        case _:
-            assert_never(predicate)
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        return _leaf(part, schema, file_schema) if isinstance(part, BoundLeaf) else part
+
+    return with_leaves(predicate, leaf)
 
 
 def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> BoundPredicate:
@@ -350,7 +308,6 @@ def _same_form(written: DataType, present: DataType) -> bool:
 
 
 def _literal(value: Value, data_type: DataType) -> Literal:
-    """A value as a literal of its type, exact in every digit."""
     match data_type.root:
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
             return Literal(LiteralKind.DOUBLE, float(value))

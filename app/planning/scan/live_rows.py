@@ -32,7 +32,6 @@ class LiveRows:
     """Fills ``live_rows`` and ``positions`` of files.
 
     Attributes:
-        version: the version that is planned.
         wants_positions: somebody needs the positions of files that only deletions narrow.
     """
 

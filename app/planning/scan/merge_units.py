@@ -54,12 +54,7 @@ class MergeUnits:
 
 
 def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
-    """Partitions files of a version of a primary key table into units.
-
-    Args:
-        version: what is planned.
-        files: those that a read still has to see, ascending.
-    """
+    """Partitions files that a read still has to see, ascending, of a primary key table into units."""
     all_files = version.files()
 
     def ranks(some: NDArray[np.int64]) -> Ranks:
@@ -80,7 +75,6 @@ def merge_units(
 
     Args:
         files: those that a read still has to see, ascending.
-        columns: of all files.
         ranks: the rank of the smallest and of the largest key of some files, among the keys of all of these.
         one_version: the table keeps at most one live version of a key in its compacted files (deletion
             vectors, first-row).
@@ -139,7 +133,6 @@ def _is_plain(
     *,
     one_version: bool,
 ) -> NDArray[np.bool_]:
-    """Which buckets need no merging, shape (buckets,)."""
     count = int(buckets.max(initial=-1)) + 1
     plain = np.ones(count, np.bool_)
     plain[buckets[(levels <= 0) | ~without_deletes]] = False

@@ -13,14 +13,11 @@ filter became false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)``
 
 The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
 of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
-Filters nest deeply; ``map`` walks them with one Python frame a level, where a comprehension would take two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +32,13 @@ from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
-    BoundAnd,
     BoundLeaf,
-    BoundOr,
     BoundPredicate,
     Constant,
     Unknown,
     leaves,
 )
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.simplify import with_leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
 from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
@@ -60,8 +55,6 @@ def needed_manifests(
     All are needed, too, where the snapshot does not tell how many rows there are.
 
     Args:
-        version: the version.
-        predicate: the filter, bound to its schema.
         warnings: told of bounds that are damaged; all manifests of their list are needed.
 
     Raises:
@@ -85,8 +78,6 @@ def needed_manifests(
 def _may_match(
     manifests: ManifestList, predicate: BoundPredicate, places: Mapping[int, int], warnings: list[str]
 ) -> NDArray[np.bool_]:
-    """Which manifests may have an entry in a partition that the filter allows, shape (n,)."""
-
     def bounds(field: DataField, rows: NDArray[np.int64]) -> ColumnBounds | None:
         place = places.get(field.id)
         # NaN and zeros of both signs have an order of their own in the bounds.
@@ -139,15 +130,6 @@ def _note_false(
     values: Sequence[str],
     is_false: NDArray[np.bool_],
 ) -> None:
-    """Notes a test of a partition column where it is false, with the value of the partition.
-
-    Args:
-        state: the plan.
-        files: which are left out.
-        leaf: the test.
-        values: what each partition has.
-        is_false: for each partition.
-    """
     name, written = leaf.field.name, str(leaf)
     steps = [ExplainStep(SkipStep.PARTITION, "skip", name, None, written, None, value) for value in values]
     codes = state.files.columns.partition_codes[files]
@@ -166,7 +148,6 @@ def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
 
 
 def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
-    """One partition column of all partitions, as bounds of partitions of one row."""
     values, known = rows.read(position, field.type)
     return ColumnBounds(
         low=values,
@@ -183,36 +164,27 @@ def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundP
     """The filter with the leaves on partition columns decided.
 
     Args:
-        predicate: the filter, bound to the planning schema.
         decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
             a filter more than once, and comparing long lists of literals costs more than deciding twice.
     """
-    match predicate:
-        case BoundLeaf():
-            holds = decided.get(id(predicate))
-            return predicate if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
-        case BoundAnd(children):
-            return conjunction(list(map(partial(specialise, decided=decided), children)))
-        case BoundOr(children):
-            return disjunction(list(map(partial(specialise, decided=decided), children)))
-        case Constant() | Unknown():
-            return predicate
-        case _:
-            assert_never(predicate)
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        holds = decided.get(id(part))
+        return part if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
+
+    return with_leaves(predicate, leaf)
 
 
 def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
     """A weaker filter that reads the given columns only: what satisfies the filter satisfies it."""
-    match predicate:
-        case BoundLeaf(field=field):
-            return predicate if field.id in field_ids else ALWAYS_TRUE
-        case BoundAnd(children):
-            return conjunction(list(map(partial(only_on, field_ids=field_ids), children)))
-        case BoundOr(children):
-            return disjunction(list(map(partial(only_on, field_ids=field_ids), children)))
-        case Constant():
-            return predicate
-        case Unknown():
-            return ALWAYS_TRUE
-        case _:
-            assert_never(predicate)
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        match part:
+            case BoundLeaf(field=field):
+                return part if field.id in field_ids else ALWAYS_TRUE
+            case Constant():
+                return part
+            case Unknown():
+                return ALWAYS_TRUE
+
+    return with_leaves(predicate, leaf)

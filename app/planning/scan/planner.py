@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from app.options.table_options import MergeEngine
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.request.effort import UNBOUNDED, Budget, Effort
+from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
@@ -45,13 +45,10 @@ class Planner:
     """Plans one request.
 
     Attributes:
-        version: what is planned.
-        request: what was asked.
         predicate: the request's filter, bound to the version's schema.
         warnings: what did not stop the plan but should be known, and may not hold for the next one.
         lasting_warnings: what holds for every plan of this request.
-        effort: what may be asked of long lists.
-        budget: when to stop reading index files.
+        budget: when to stop reading index files, and asking them long lists.
         named: the files that are decided, ascending; None for those that the request names.
     """
 
@@ -60,7 +57,6 @@ class Planner:
     predicate: BoundPredicate
     warnings: list[str] = field(default_factory=list)
     lasting_warnings: list[str] = field(default_factory=list)
-    effort: Effort = field(default_factory=Effort)
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
 
@@ -71,14 +67,17 @@ class Planner:
         named = self.named
         if named is None and request.files is not None:
             named = files.named(request.files)
-        state = PlanState.start(files, self._beside(named), self.predicate, explain=request.explain)
+        state = PlanState.start(
+            files, self._with_whole_buckets(named), self.predicate, explain=request.explain
+        )
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
         values = ValueFilter.of(version)
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
-        file_indexes = FileIndexes(version, self.budget if is_bounded else UNBOUNDED)
-        indexes = IndexFilter(version, file_indexes, self.warnings, self.effort)
+        budget = self.budget if is_bounded else UNBOUNDED
+        file_indexes = FileIndexes(version, budget)
+        indexes = IndexFilter(version, file_indexes, self.warnings, budget.before_deadline())
         joined = None
         if version.schema.options.data_evolution:
             joined = judge_groups(state, state.left(), values, indexes)
@@ -104,9 +103,9 @@ class Planner:
         elif request.limit is not None and indexes.are_all_asked:
             # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)
-        state.ran_out_of_time = not file_indexes.are_complete
+        state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
         self.lasting_warnings += self._nan_warnings(state.files_for_nan())
-        self.warnings += file_indexes.passing_warnings()
+        self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
         beyond_memory = version.contents_cache.warnings(version.contents())
         beyond_memory += file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
@@ -115,7 +114,6 @@ class Planner:
         return state
 
     def _table_warnings(self) -> list[str]:
-        """What the table has that readers do not see, and indexes that are not read here."""
         contents, found = self.version.contents(), []
         others = ", ".join(sorted(contents.other_indexes))
         if others and self.predicate != ALWAYS_TRUE:
@@ -151,18 +149,16 @@ class Planner:
 
     @property
     def _wants_positions(self) -> bool:
-        """Whether positions are needed even of files that only deletions narrow."""
         given_out = self.request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
         return given_out or self.request.top_n is not None
 
     @property
     def _wants_rows(self) -> bool:
-        """Whether it matters which rows of a kept file match, or how many."""
         request = self.request
         first_rows = request.limit is not None or request.top_n is not None
         return first_rows or request.selection is not SelectionForm.NONE
 
-    def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """Those that are named, with all of their buckets where files may merge; None for all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
@@ -188,7 +184,6 @@ class Planner:
         self._keep_together(state, units, alone)
 
     def _keep_together(self, state: PlanState, units: MergeUnits, alone: NDArray[np.bool_]) -> None:
-        """Takes back what was decided of single files of units that merge and stay, and numbers the units."""
         left = state.is_left(units.files)
         stays = np.zeros(len(units.starts), np.bool_)
         if self.version.schema.merge_engine is MergeEngine.DEDUPLICATE:

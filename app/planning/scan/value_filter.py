@@ -56,7 +56,7 @@ class ValueFilter:
 
         Args:
             state: a plan of a primary key table.
-            files: the files to test, ascending.
+            files: ascending.
             key_part: the filter with everything but key columns unknown.
         """
         for predicate, members in state.by_predicate(files):
@@ -73,8 +73,7 @@ class ValueFilter:
         """Skips files without a matching row, and notes those of which every row matches.
 
         Args:
-            state: the plan.
-            files: the files to test, ascending.
+            files: ascending.
             bounds: tells bounds of values in these files, unless each file tells its own.
 
         Returns:

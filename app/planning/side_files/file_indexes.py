@@ -20,7 +20,7 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked.index import StackedIndex
-from app.planning.request.effort import UNBOUNDED, Budget
+from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, between, fronts_of
 from app.planning.side_files.segments import KeptSegments
 from app.planning.version.file_bounds import FileBounds

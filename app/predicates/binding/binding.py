@@ -14,8 +14,7 @@ from typing import Final, assert_never
 
 from app.errors import FilterError
 from app.predicates import unbound
-from app.predicates.binding.char_tests import compare_char, outside_char
-from app.predicates.binding.char_values import PaddingRoom
+from app.predicates.binding.char_tests import PaddingRoom, compare_char, outside_char
 from app.predicates.binding.column_functions import in_column, result_of
 from app.predicates.binding.comparisons import compare, undecided, unproven
 from app.predicates.binding.moments import at_earliest, at_latest, moments, today
@@ -54,9 +53,6 @@ def bind(
     """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
 
     Args:
-        predicate: what was read.
-        fields: the columns that it may name.
-        relation: what may stand before their names.
         zone: the time zone of the caller's session, with which it was read; None if it is not known.
         day: of the request, since 1970-01-01 in UTC; None for that of the clock.
 
@@ -72,15 +68,6 @@ def bind(
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a predicate is bound to.
-
-    Attributes:
-        names: the columns.
-        zone: the time zone of the caller's session; None if it is not known.
-        room: room for the forms in which literals of CHAR may be stored.
-        day: of the request, in UTC.
-    """
-
     names: Names
     zone: SessionZone | None
     room: PaddingRoom
@@ -140,7 +127,6 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
 
 
 def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
-    """The test of a field that is there, or of what a function makes of it."""
     zone = scope.zone
     if found := moments(leaf):
         if any(each.column is not None and scope.names.has(each.column) for each in found):
@@ -197,8 +183,6 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
 
 
 def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:
-    """The meaning of a leaf by the operator that stands in place of its own."""
-
     def test(operator: Operator) -> BoundPredicate:
         if field.type.root is TypeRoot.CHAR and operator not in _NULL_TESTS:
             return compare_char(leaf, operator, field, scope.room)

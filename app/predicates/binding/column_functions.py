@@ -26,16 +26,8 @@ from typing import Final, NamedTuple
 from app.predicates.binding.comparisons import in_stretch
 from app.predicates.binding.places import Doubt, Stretch, clipped, united
 from app.predicates.binding.time_fitting import TIME_ROOTS
-from app.predicates.model import (
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    BoundPredicate,
-    Constant,
-    Operator,
-    Unknown,
-)
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.simplify import conjunction, disjunction, with_leaves
 from app.predicates.unbound import ColumnFunction
 from app.types import DataField, TypeRoot, parse_type
 from app.types.civil_time import epoch_days
@@ -63,21 +55,18 @@ def in_column(
 
     Args:
         bound: the test, nested as few levels as one leaf is.
-        function: the function.
-        field: the column.
-        zone: the time zone of the caller's session; None if it is not known.
     """
-    match bound:
-        case BoundLeaf(operator=Operator.IS_NULL):
-            return BoundLeaf(Operator.IS_NULL, field)
-        case BoundLeaf():
-            return _in_column(bound, function, field, zone)
-        case BoundAnd(children):
-            return conjunction([in_column(each, function, field, zone) for each in children])
-        case BoundOr(children):
-            return disjunction([in_column(each, function, field, zone) for each in children])
-        case Constant() | Unknown():
-            return bound
+
+    def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        match part:
+            case BoundLeaf(operator=Operator.IS_NULL):
+                return BoundLeaf(Operator.IS_NULL, field)
+            case BoundLeaf():
+                return _in_column(part, function, field, zone)
+            case Constant() | Unknown():
+                return part
+
+    return with_leaves(bound, leaf)
 
 
 def _in_column(
@@ -102,7 +91,6 @@ def _in_column(
 
 
 def _stretches(leaf: BoundLeaf) -> Iterator[Stretch]:
-    """The results that satisfy a leaf, in ascending order."""
     literals: Sequence[int] = leaf.literals  # type: ignore[assignment] # days or years
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
@@ -134,13 +122,7 @@ def _days_of_years(years: Stretch) -> Stretch:
 
 
 class _Edge(NamedTuple):
-    """Where a day begins among the values of a column.
-
-    Attributes:
-        before: values of earlier days, as far as they may be some.
-        behind: values of this day or later ones, likewise.
-        doubt: why a value may be in both; None if none is.
-    """
+    """Where a day begins among the values of a column; in doubt, a value may be on both sides."""
 
     before: Sequence[Stretch]
     behind: Sequence[Stretch]
@@ -148,7 +130,6 @@ class _Edge(NamedTuple):
 
 
 def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[list[Stretch], Doubt | None]:
-    """The values of a stretch of days."""
     everything: Sequence[Stretch] = (Stretch(None, None),)
     low = None if days.low is None else _edge(days.low, field.type.root, zone)
     high = None if days.high is None else _edge(days.high, field.type.root, zone)

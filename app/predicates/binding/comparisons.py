@@ -30,7 +30,7 @@ from itertools import chain
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.binding.fitting import FittedList, fit, fit_list
+from app.predicates.binding.fitting import fit, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.reasons import why_undecided
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_alike
@@ -102,12 +102,6 @@ _NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, Literal
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
 
-    Args:
-        leaf: the test.
-        operator: what it tests.
-        field: what it tests it of.
-        zone: the time zone of the caller's session; None if it is not known.
-
     Raises:
         FilterError: a literal does not fit the column's type.
     """
@@ -139,7 +133,6 @@ def unproven(leaf: Leaf, doubts: Collection[Doubt | None] = ()) -> Unknown:
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:
-    """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``."""
     match place:
         case Nowhere.NULL:
             return ALWAYS_FALSE
@@ -150,16 +143,16 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
         case Exact(value):
             return BoundLeaf(operator, field, (value,))
         case Gap(nearest=None):
-            return _beside_gap(operator, field, place)
+            return _compare_with_gap(operator, field, place)
         case Gap():
-            return conjunction([_beside_gap(operator, field, place), unproven(leaf)])
+            return conjunction([_compare_with_gap(operator, field, place), unproven(leaf)])
         case Regions(doubt=doubt) if in_doubt(operator, place):
             return conjunction([in_regions(operator, field, place), unproven(leaf, (doubt,))])
         case Regions():
             return in_regions(operator, field, place)
 
 
-def _beside_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:
+def _compare_with_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:
     match operator:
         case Operator.EQUAL:
             return ALWAYS_FALSE if gap.nearest is None else BoundLeaf(operator, field, (gap.nearest,))
@@ -167,17 +160,17 @@ def _beside_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicat
             return BoundLeaf(Operator.IS_NOT_NULL, field)
         case Operator.LESS_THAN | Operator.LESS_OR_EQUAL:
             inclusive = operator is Operator.LESS_OR_EQUAL
-            return _up_to_gap(
+            return _bounded_by_gap(
                 Operator.LESS_OR_EQUAL, field, gap.below, gap.above, gap.nearest if inclusive else None
             )
         case _:
             inclusive = operator is Operator.GREATER_OR_EQUAL
-            return _up_to_gap(
+            return _bounded_by_gap(
                 Operator.GREATER_OR_EQUAL, field, gap.above, gap.below, gap.nearest if inclusive else None
             )
 
 
-def _up_to_gap(
+def _bounded_by_gap(
     operator: Operator, field: DataField, near: Value | None, far: Value | None, nearest: Value | None
 ) -> BoundPredicate:
     """All values on one side of a gap: up to ``near``, its end there, or to the ``nearest`` value beyond."""
@@ -187,15 +180,12 @@ def _up_to_gap(
     return ALWAYS_FALSE if end is None else BoundLeaf(operator, field, (end,))
 
 
-def _listed(operator: Operator, fitted: FittedList, field: DataField) -> BoundPredicate:
-    """IN or NOT IN a list of one or more literals, all of which are values of the type or beyond its ends."""
+def _listed(operator: Operator, values: Sequence[Value], field: DataField) -> BoundPredicate:
     if operator is Operator.IN:
-        return value_list(Operator.EQUAL, operator, field, fitted.values) if fitted.values else ALWAYS_FALSE
-    if fitted.has_null:
-        return ALWAYS_FALSE
-    if not fitted.values:
+        return value_list(Operator.EQUAL, operator, field, values) if values else ALWAYS_FALSE
+    if not values:
         return BoundLeaf(Operator.IS_NOT_NULL, field)
-    return value_list(Operator.NOT_EQUAL, operator, field, fitted.values)
+    return value_list(Operator.NOT_EQUAL, operator, field, values)
 
 
 def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -260,7 +250,6 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
 
 
 def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collection[Doubt]) -> Unknown:
-    """What a list leaves open."""
     return undecided(leaf, field) if Nowhere.UNDECIDED in places else unproven(leaf, doubts)
 
 

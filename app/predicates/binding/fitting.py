@@ -19,10 +19,6 @@ values             columns
 =================  ==========================================
 integers           TINYINT, SMALLINT, INT, BIGINT
 strings            VARCHAR (values of CHAR have several forms)
-binaries           BINARY, VARBINARY
-days               DATE
-wall clocks        TIMESTAMP
-instants           TIMESTAMP_LTZ
 =================  ==========================================
 
 Any other list is fitted literal by literal.
@@ -40,7 +36,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.binding.places import Exact, Gap, Nowhere, Place
@@ -96,7 +92,7 @@ def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
         case LiteralKind.BOOLEAN:
             return _place(Fraction(bool(value)), data_type)
         case LiteralKind.NUMBER if isinstance(value, Decimal):
-            fits = _needed_digits(value, literal.integer_digits, data_type) <= _MAX_DIGITS
+            fits = _needed_digits(value, data_type) <= _MAX_DIGITS
             return _place(Fraction(value), data_type) if fits else Nowhere.UNDECIDED
         case LiteralKind.FLOAT | LiteralKind.DOUBLE if isinstance(value, float):
             return _place_of_float(value, literal.kind, data_type)
@@ -142,11 +138,11 @@ def _place(number: Fraction, data_type: DataType) -> Place:
     return Exact(below) if below == scaled else Gap(below, below + 1)
 
 
-def _needed_digits(number: Decimal, integer_digits: int, data_type: DataType) -> int:
+def _needed_digits(number: Decimal, data_type: DataType) -> int:
     """Digits of the DECIMAL in which Spark compares the two; 0 where both are integers."""
     exponent = number.as_tuple().exponent
     fraction = max(0, -exponent) if isinstance(exponent, int) else 0
-    integer = max(integer_digits, number.adjusted() + 1, 0)
+    integer = max(number.adjusted() + 1, 0)
     if data_type.root is TypeRoot.DECIMAL:
         return max(data_type.precision - data_type.scale, integer) + max(data_type.scale, fraction)
     return max(_SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), integer) + fraction if fraction else 0
@@ -179,7 +175,7 @@ def _place_among_casts(number: float, data_type: DataType) -> Place:
 
 
 def place_in_double(literal: Literal) -> Place:
-    """The place of a literal of SQL in DOUBLE.
+    """Where an SQL literal lies among DOUBLE values.
 
     Raises:
         ValueError: text that Spark cannot cast.
@@ -189,7 +185,7 @@ def place_in_double(literal: Literal) -> Place:
 
 
 def place_in_float(literal: Literal) -> Place:
-    """The place of a literal of SQL in FLOAT.
+    """Where an SQL literal lies among FLOAT values.
 
     Raises:
         ValueError: text that Spark cannot cast.
@@ -223,21 +219,11 @@ _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 _LISTED_ROOTS: Final = {
     ListedKind.INTEGER: frozenset(INTEGER_BITS),
     ListedKind.TEXT: frozenset({TypeRoot.VARCHAR}),
-    ListedKind.BINARY: BINARY_ROOTS,
-    ListedKind.DATE: frozenset({TypeRoot.DATE}),
-    ListedKind.CLOCK: frozenset({TypeRoot.TIMESTAMP}),
-    ListedKind.INSTANT: frozenset({TypeRoot.TIMESTAMP_LTZ}),
-    ListedKind.OTHER: frozenset[TypeRoot](),
 }
 
 
 def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
     """The place of a literal among the values of a column.
-
-    Args:
-        literal: the literal.
-        field: the column.
-        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the literal does not fit the column's type.
@@ -283,38 +269,17 @@ def _place_of_json(literal: Literal, data_type: DataType, zone: SessionZone | No
     return Nowhere.NULL if value is None else Exact(value)
 
 
-class FittedList(NamedTuple):
-    """What the literals of a list are in a column's type.
-
-    Attributes:
-        values: without those that the type cannot hold.
-        has_null: whether one of the literals is NULL.
-    """
-
-    values: Sequence[Value]
-    has_null: bool
-
-
-def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | None:
-    """The values that one or more literals are; None if they have to be fitted one by one."""
-    if (
-        not isinstance(literals, LiteralList)
-        or not literals
-        or data_type.root not in _LISTED_ROOTS[literals.kind]
-    ):
+def fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
+    """The values of the type that one or more literals are; None if they have to be fitted one by one."""
+    if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values
-    match literals.kind:
-        case ListedKind.INTEGER:
-            low, high = integer_range(data_type)
-            if values and not (low <= min(values) and max(values) <= high):
-                values = [value for value in values if low <= value <= high]
-        case ListedKind.TEXT:
-            try:
-                values = [text.encode() for text in values]
-            except UnicodeEncodeError:
-                # Half a character; the error should tell where.
-                return None
-        case _:
-            pass
-    return FittedList(values, literals.nulls > 0)
+    if literals.kind is ListedKind.INTEGER:
+        low, high = integer_range(data_type)
+        fits = low <= min(values) and max(values) <= high
+        return values if fits else [value for value in values if low <= value <= high]
+    try:
+        return [text.encode() for text in values]
+    except UnicodeEncodeError:
+        # Half a character; the error should tell where.
+        return None

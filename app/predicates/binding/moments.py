@@ -39,13 +39,7 @@ def moments(leaf: Leaf) -> list[Moment]:
 
 
 def at_earliest(leaf: Leaf, zone: SessionZone | None, day: int) -> Leaf:
-    """The leaf with the least values that its moments may have.
-
-    Args:
-        leaf: the test.
-        zone: the time zone of the caller's session; None if it is not known.
-        day: of the request, in UTC.
-    """
+    """The leaf with the least values that its moments may have on the request's day in UTC."""
     return _resolved(leaf, zone, day, last=False)
 
 

@@ -94,12 +94,7 @@ NAMELESS: Final = Relation()
 
 
 class Names:
-    """The names of a table's columns.
-
-    Args:
-        fields: the columns.
-        relation: what may stand before their names.
-    """
+    """The names of a table's columns."""
 
     def __init__(self, fields: Sequence[DataField], relation: Relation = NAMELESS) -> None:
         self._relation = relation
@@ -191,7 +186,6 @@ class Names:
         return why_shown(field.name) if shows else None
 
     def _hidden(self, column: Column) -> str | None:
-        """The hidden column that is named, or something within it; None if there is none."""
         places = (0, *(length for length, _ in self._relation.lengths(column.parts)))
         return next((column.parts[at] for at in places if column.parts[at].lower() in HIDDEN_COLUMNS), None)
 

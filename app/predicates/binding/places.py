@@ -35,8 +35,7 @@ class Gap:
     """The literal lies between two values.
 
     Attributes:
-        below: the largest value below it; None if there is none.
-        above: the smallest value above it; None if there is none.
+        below, above: the values next to it; None if there is none.
         nearest: the one of the two that it becomes where Spark casts it to the column's type; None where
             Spark never does.
     """
@@ -68,9 +67,7 @@ class Regions:
     """Which values of a column are less than the literal, equal to it, or greater than it.
 
     Attributes:
-        less: stretches of values, ascending.
-        equal: likewise.
-        greater: likewise.
+        less, equal, greater: stretches of values, ascending.
         doubt: why a value may stand in several regions: it does wherever it could belong. None if every
             value stands in exactly one.
     """
@@ -93,12 +90,7 @@ Place: TypeAlias = Exact | Gap | Regions | Nowhere
 
 
 def either(first: Place, second: Place) -> Place:
-    """The place of a literal that may mean one or the other: values stand wherever one of them has them.
-
-    Args:
-        first: its place in a type whose values are integers.
-        second: likewise.
-    """
+    """The place of a literal that may be one or the other: values, integers, stand wherever one has them."""
     if isinstance(first, Nowhere) or isinstance(second, Nowhere):
         return first if first == second else Nowhere.UNDECIDED
     one, other = _regions(first), _regions(second)

@@ -35,7 +35,6 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
 
     Args:
         leaf: one test, of which a literal has no place among the values of the field.
-        field: what is tested.
     """
     root = field.type.root
     if root in NESTED_ROOTS:
@@ -57,7 +56,6 @@ def why_not_within(function: ColumnFunction, field: DataField) -> str:
 
 
 def _why(literal: Literal, field: DataField) -> str | None:
-    """Why one literal has no place among the values; None where it has none for no known reason."""
     kind, root = literal.kind, field.type.root
     match literal.value:
         case float(number) if root in _EXACT_ROOTS:
@@ -109,7 +107,6 @@ def _plain(number: float) -> str:
 
 
 def _as_time(number: Decimal) -> str:
-    """What a number was probably meant for."""
     digits = str(number)
     if len(digits) == _DATE_DIGITS and digits.isdecimal():
         try:

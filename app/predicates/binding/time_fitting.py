@@ -99,10 +99,8 @@ def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: Sessi
     """The place of a literal that may be compared as text: of instants, text is the clock that they show.
 
     Args:
-        literal: the literal.
         place: where it stands by its value.
         data_type: of the column.
-        zone: the time zone of the caller's session; None if it is not known.
     """
     clock = _shown_clock(literal, zone)
     if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
@@ -163,7 +161,6 @@ def _cut(literal: Literal) -> Literal:
 
 
 def _place(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Place:
-    """The place of a literal that is no text."""
     match root:
         case TypeRoot.DATE:
             return _place_in_dates(literal, zone)
@@ -200,7 +197,6 @@ def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
 
 
 def _instants(literal: Literal, zone: SessionZone | None) -> Instants | None:
-    """The literal as an instant; None where it has none that is understood here."""
     match literal.kind, literal.value:
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             return instants
@@ -276,7 +272,6 @@ def _is_certain(instants: Instants, zone: SessionZone) -> bool:
 
 
 def _open(low: int, high: int) -> Regions:
-    """The place of a literal that is one of the values from ``low`` to ``high``."""
     return Regions(
         (Stretch(None, high),),
         (Stretch(low, high + 1),),

@@ -39,9 +39,6 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
 
     The engine minds the case of options and columns, and takes the words around a column's name out of it
     wherever they stand. Here neither matters: a column too many only keeps files.
-
-    Args:
-        options: names of a table's options.
     """
     names = (option.lower() for option in options)
     defaults = [name for name in names if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]

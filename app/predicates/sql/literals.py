@@ -7,10 +7,9 @@ with local time zone here, as Spark has it unless ``spark.sql.timestampType`` sa
 from __future__ import annotations
 
 import binascii
-import decimal
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -18,12 +17,9 @@ from typing import Final
 from app.errors import FilterError
 from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.spark_text import (
-    cast_boolean,
     cast_date,
-    cast_integer,
-    cast_number,
     cast_timestamp,
-    to_double,
+    not_finite,
 )
 from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Literal, LiteralKind
@@ -31,23 +27,16 @@ from app.types import TypeRoot
 from app.types.data_types import DataType
 from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.time_units import NANOS_PER_DAY
-from app.types.values import integer_range, nearest_float32, to_float32
+from app.types.values import integer_range, nearest_float32
 
 TIME_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 """Names of the types that this module knows."""
 
 
 def time_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """The literal ``DATE '2025-08-01'`` or its kin; None where it is not understood here.
+    """The literal ``DATE '2025-08-01'`` or its kin; None where it is not understood, or ValueError.
 
-    Args:
-        type_name: one of :data:`TIME_TYPES`.
-        text: the text behind it.
-        position: where the literal starts in the filter.
-        zone: the time zone of the caller's session; None if it is not known.
-
-    Raises:
-        ValueError: the text is no value of the type.
+    ``type_name`` is one of :data:`TIME_TYPES`.
     """
     if type_name == "DATE":
         return Literal(LiteralKind.DATE, cast_date(text), position)
@@ -61,11 +50,7 @@ def time_literal(type_name: str, text: str, position: int, zone: SessionZone | N
 
 
 def cast_to_time(literal: Literal, type_name: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """``CAST(literal AS type)``, see :func:`time_literal`; None where it is not understood here.
-
-    Raises:
-        ValueError: the literal's text is no value of the type.
-    """
+    """``CAST(literal AS type)``; None and ValueError as of :func:`time_literal`."""
     match literal.kind, literal.value:
         case LiteralKind.STRING, str(text):
             return time_literal(type_name, text, position, zone)
@@ -130,18 +115,11 @@ _INTEGER_TYPES: Final = {
     "BIGINT": TypeRoot.BIGINT,
     "LONG": TypeRoot.BIGINT,
 }
-_DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
-_DECIMAL_DEFAULT: Final = (10, 0)
-_MAX_PRECISION: Final = 38
-_EXACT: Final = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, rounding=decimal.ROUND_HALF_UP)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def read_number(text: str, position: int) -> Literal:
-    """Reads a number without its sign.
-
-    Raises:
-        FilterError: Spark has no such literal.
-    """
+    """Reads a number without its sign; FilterError where Spark has no such literal."""
     found = _NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_TEXT else None
     if found is None:
         raise FilterError(f"{text:.100} is out of every number's range", position=position)
@@ -167,12 +145,7 @@ def read_number(text: str, position: int) -> Literal:
 
 
 def read_list(text: str, position: int) -> Sequence[Literal]:
-    """Reads the values of a LIST token.
-
-    Args:
-        text: of the token.
-        position: where it starts.
-    """
+    """Reads the values of a LIST token."""
 
     def one_by_one() -> Iterator[Literal]:
         return _read_one_by_one(text, position)
@@ -204,7 +177,7 @@ def negate(literal: Literal) -> Literal | None:
     match literal.value:
         case Decimal() as number:
             # The operator would round to the context's precision.
-            return Literal(literal.kind, number.copy_negate(), literal.position, literal.integer_digits)
+            return Literal(literal.kind, number.copy_negate(), literal.position)
         case float(number):
             return Literal(literal.kind, -number, literal.position)
         case None:
@@ -214,11 +187,7 @@ def negate(literal: Literal) -> Literal | None:
 
 
 def read_string(text: str, position: int) -> str:
-    """The characters of one string token.
-
-    Raises:
-        FilterError: an escape names no character.
-    """
+    """The characters of one string token; FilterError where an escape names none."""
     if text[0] in "rR":
         return text[2:-1]
     inner = text[1:-1]
@@ -247,13 +216,7 @@ def read_name(text: str) -> str:
 
 
 def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """The literal ``DATE '2025-08-01'`` and its kin; None where it is not understood here.
-
-    Args:
-        type_name: what stands before the text, in upper case.
-        text: the text.
-        position: where the literal starts in the filter.
-        zone: the time zone of the caller's session; None if it is not known.
+    """The literal ``DATE '2025-08-01'`` and its kin, type in upper case; None where it is not understood.
 
     Raises:
         FilterError: the text is no value of the type.
@@ -273,93 +236,35 @@ def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | 
         raise FilterError(f"{text!r:.100} is no {type_name} literal: {error}", position=position) from error
 
 
-def cast_literal(
-    literal: Literal, type_name: str, arguments: tuple[int, ...], position: int, zone: SessionZone | None
-) -> Literal | None:
-    """``CAST(literal AS type)`` where it means the same in every mode of Spark; None elsewhere."""
-    is_decimal = type_name in _DECIMAL_TYPES
-    if len(arguments) > (2 if is_decimal else 0):
-        return None
+def cast_literal(literal: Literal, type_name: str, position: int, zone: SessionZone | None) -> Literal | None:
+    """``CAST(literal AS type)`` as people write it; None elsewhere, and where modes of Spark differ.
+
+    Numbers and text are cast to integers and strings, text to NaN and the infinities, anything to dates and
+    timestamps.
+    """
     if literal.kind is LiteralKind.NULL:
         return Literal(LiteralKind.NULL, None, position)
-    if is_decimal:
-        return _cast_to_decimal(literal, arguments, position)
-    cast = _CASTS.get(type_name)
     try:
         if type_name in TIME_TYPES:
             return cast_to_time(literal, type_name, position, zone)
-        return None if cast is None else cast(literal, type_name, position)
     except ValueError:
         return None
-
-
-def _cast_to_boolean(literal: Literal, _: str, position: int) -> Literal | None:
-    if literal.kind is LiteralKind.STRING:
-        return Literal(LiteralKind.BOOLEAN, cast_boolean(str(literal.value)), position)
-    return literal if literal.kind is LiteralKind.BOOLEAN else None
+    match type_name, literal.value:
+        case "STRING", str():
+            return literal
+        case "FLOAT" | "DOUBLE", str(text) if (number := not_finite(text)) is not None:
+            return Literal(LiteralKind(type_name), number, position)
+        case _:
+            return _cast_to_integer(literal, type_name, position) if type_name in _INTEGER_TYPES else None
 
 
 def _cast_to_integer(literal: Literal, type_name: str, position: int) -> Literal | None:
     match literal.value:
-        case str(text):
-            number = cast_integer(text)
+        case str(text) if _INTEGER.fullmatch(text):
+            number = int(text)
         case Decimal() as exact if exact == exact.to_integral_value():
             number = int(exact)
         case _:
             return None
     low, high = integer_range(DataType(_INTEGER_TYPES[type_name]))
-    if number is None or not low <= number <= high:
-        return None
-    return Literal(LiteralKind.NUMBER, Decimal(number), position)
-
-
-def _cast_to_floating(literal: Literal, type_name: str, position: int) -> Literal | None:
-    number = cast_number(literal.value) if isinstance(literal.value, str) else literal.value
-    is_double = type_name == "DOUBLE"
-    match number:
-        case Decimal() if number.is_finite() and not is_double:
-            value = nearest_float32(Fraction(number)) if number else float(number)
-        case Decimal():
-            value = to_double(number)
-        case float():
-            value = number if is_double else to_float32(number)
-        case _:
-            return None
-    return Literal(LiteralKind.DOUBLE if is_double else LiteralKind.FLOAT, value, position)
-
-
-def _cast_to_decimal(literal: Literal, arguments: tuple[int, ...], position: int) -> Literal | None:
-    try:
-        number = cast_number(literal.value) if isinstance(literal.value, str) else literal.value
-    except ValueError:
-        return None
-    precision, scale = (*arguments, *_DECIMAL_DEFAULT[len(arguments) :])
-    if not isinstance(number, Decimal) or not number.is_finite() or not scale <= precision <= _MAX_PRECISION:
-        return None
-    rounded = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
-    if rounded.copy_abs().scaleb(scale, _EXACT) >= 10**precision:
-        return None
-    return Literal(LiteralKind.NUMBER, rounded, position, precision - scale)
-
-
-def _cast_to_binary(literal: Literal, _: str, position: int) -> Literal | None:
-    match literal.value:
-        case str(text):
-            return Literal(LiteralKind.BINARY, text.encode(), position)
-        case bytes():
-            return literal
-        case _:
-            return None
-
-
-def _cast_to_string(literal: Literal, _: str, __: int) -> Literal | None:
-    return literal if literal.kind is LiteralKind.STRING else None
-
-
-_CASTS: Final[dict[str, Callable[[Literal, str, int], Literal | None]]] = {
-    "BOOLEAN": _cast_to_boolean,
-    **dict.fromkeys(_INTEGER_TYPES, _cast_to_integer),
-    **dict.fromkeys(("FLOAT", "REAL", "DOUBLE"), _cast_to_floating),
-    "STRING": _cast_to_string,
-    "BINARY": _cast_to_binary,
-}
+    return Literal(LiteralKind.NUMBER, Decimal(number), position) if low <= number <= high else None

@@ -11,17 +11,13 @@
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
-             | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
-             | repeated | CONCAT "(" piece { "," piece } ")"
-    piece    = string { string } | repeated
-    repeated = REPEAT "(" string { string } "," number ")"
+             | ( CAST | TRY_CAST ) "(" literal AS type ")"
 
 What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -63,10 +59,6 @@ _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"
 """Words that never begin an expression, unless they are names."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _SIGNS: Final = frozenset({"+", "-", "*"})
-_REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
-_MAX_REPEATED_CHARACTERS: Final = 1 << 20
-"""Longer text is left undecided, so that a short filter cannot take much memory."""
-_TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 _COLUMN_FUNCTIONS: Final = {
     "DATE": ColumnFunction.DATE,
     "TO_DATE": ColumnFunction.DATE,
@@ -86,10 +78,6 @@ _FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
 
 class OperandReader(TokenReader):
     """Reads operands to the right.
-
-    Args:
-        tokens: all of the filter, END as the last.
-        zone: the time zone of the caller's session; None if it is not known.
 
     Attributes:
         literals: how many literals were read.
@@ -122,7 +110,6 @@ class OperandReader(TokenReader):
         return found if closed else None
 
     def _sum(self) -> Operand | None:
-        """An operand, or what literals add up to."""
         start = self.at
         first = self._product()
         if not isinstance(first, Literal) or self.next.word not in ("+", "-"):
@@ -150,10 +137,7 @@ class OperandReader(TokenReader):
         return integer_literal(total, first.position) if isinstance(total, int) else total
 
     def _whole(self, literal: Literal, start: int) -> Literal | int:
-        """The number that plain INTs since the token ``start`` are; the literal where others stand there.
-
-        Other types of integers overflow earlier.
-        """
+        """The number that plain INTs since ``start`` are; the literal where others stand, which overflow."""
         for token in self.tokens[start : self.at]:
             is_number = token.kind is TokenKind.NUMBER and token.text.isdecimal()
             if token.word not in _SIGNS and not (is_number and is_int(int(token.text))):
@@ -161,7 +145,6 @@ class OperandReader(TokenReader):
         return int(literal.value) if isinstance(literal.value, Decimal) else literal
 
     def _interval(self) -> Interval | None:
-        """``INTERVAL 3 DAYS``, ``INTERVAL '3' DAY`` or ``INTERVAL '3 days'``; None where it is another."""
         self.at += 1
         negative = False
         while (sign := self.next.word) in ("+", "-"):
@@ -197,7 +180,8 @@ class OperandReader(TokenReader):
                 self.at += 1
                 return read_number(token.text, token.start)
             case TokenKind.STRING:
-                return self._text(self._strings(), token)
+                text = self._strings()
+                return None if text is None else Literal(LiteralKind.STRING, text, token.start)
             case TokenKind.QUOTED:
                 return self._column()
             case TokenKind.WORD if token.word not in ("AND", "OR"):
@@ -210,7 +194,6 @@ class OperandReader(TokenReader):
                 return None
 
     def _word(self, token: Token, behind: Token) -> Operand | None:
-        """What begins with a word; every word that begins nothing else is a name."""
         if begins_case(self.tokens, self.at):
             return None
         if behind.kind is TokenKind.STRING:
@@ -244,22 +227,20 @@ class OperandReader(TokenReader):
                 return self._moved_date(name)
             if self.take_call(_COLUMN_FUNCTIONS):
                 return self._function(name)
-            return self._text(self._concat(), name)
+            return None
         finally:
             self._in_call = False
 
     def _function(self, name: Token) -> Operand | None:
-        """A function of a column, or the date of a literal."""
         function = _COLUMN_FUNCTIONS[name.word]
         found = None if self.next.word == ")" else self._bare_operand()
         if not self.take(")"):
             return None
         if isinstance(found, Literal) and function is ColumnFunction.DATE:
-            return cast_literal(found, "DATE", (), name.start, self._zone)
+            return cast_literal(found, "DATE", name.start, self._zone)
         return Call(function, found) if isinstance(found, Column) else None
 
     def _moved_date(self, name: Token) -> Operand | None:
-        """``date_sub(date, days)`` and its kin."""
         found = None if self.next.word == ")" else self._bare_operand()
         if isinstance(found, Column):
             found = named_moment(found)
@@ -276,9 +257,6 @@ class OperandReader(TokenReader):
             found = replace(found, value=replace(found.value, is_date=True))
         moved = added(found, by, negative=False)
         return None if isinstance(moved, int) else moved
-
-    def _text(self, text: str | None, first: Token) -> Literal | None:
-        return None if text is None else Literal(LiteralKind.STRING, text, first.start)
 
     def _column(self) -> Column | None:
         position = self.next.start
@@ -305,31 +283,6 @@ class OperandReader(TokenReader):
             self.at += 1
         return "".join(parts)
 
-    def _concat(self) -> str | None:
-        """Text written as a constant call of CONCAT or REPEAT, as generated filters write long text."""
-        if self.take_call(("CONCAT",)) is None:
-            return self._repeat()
-        parts: list[str] = []
-        while True:
-            part = self._strings() if self.next.kind is TokenKind.STRING else self._repeat()
-            if part is None:
-                return None
-            parts.append(part)
-            if not self.take(","):
-                return "".join(parts) if self.take(")") else None
-
-    def _repeat(self) -> str | None:
-        if self.take_call(("REPEAT",)) is None:
-            return None
-        text = self._strings()
-        if text is None or not self.take(","):
-            return None
-        times = self.next.text
-        if not _REPETITIONS.fullmatch(times) or len(text) * int(times) > _MAX_REPEATED_CHARACTERS:
-            return None
-        self.at += 1
-        return text * int(times) if self.take(")") else None
-
     def _signed(self) -> Literal | None:
         negative = False
         while (sign := self.next.word) in ("+", "-"):
@@ -348,25 +301,12 @@ class OperandReader(TokenReader):
             return None
         type_name = self.next.word
         self.at += 1
-        arguments = self._type_arguments()
-        if arguments is None or not self.take(")"):
+        if not self.take(")"):
             return None
         if isinstance(found, Literal):
-            return cast_literal(found, type_name, arguments, start, self._zone)
-        is_date = type_name == "DATE" and not arguments
-        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
-
-    def _type_arguments(self) -> tuple[int, ...] | None:
-        arguments: list[int] = []
-        if self.take("("):
-            while _TYPE_ARGUMENT.fullmatch(self.next.text):
-                arguments.append(int(self.next.text))
-                self.at += 1
-                if not self.take(","):
-                    break
-            if not self.take(")"):
-                return None
-        return tuple(arguments)
+            return cast_literal(found, type_name, start, self._zone)
+        is_date = type_name == "DATE" and isinstance(found, Column)
+        return Call(ColumnFunction.DATE, found) if is_date else None
 
 
 def named_moment(column: Column | None) -> Literal | None:

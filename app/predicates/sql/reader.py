@@ -89,11 +89,6 @@ _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
 def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
     """Reads a condition of Spark SQL; short ones are remembered.
 
-    Args:
-        text: the condition.
-        limits: how deep it may nest and how many literals there may be.
-        zone: the time zone of the caller's session; None if it is not known.
-
     Raises:
         FilterError: the text is no condition; ``position`` tells where.
         LimitExceededError: it is nested too deeply or has too many literals.
@@ -112,12 +107,7 @@ _remembered = lru_cache(maxsize=_REMEMBERED_FILTERS)(_read)
 
 @dataclass(slots=True)
 class _Group:
-    """A condition between parentheses that is being read.
-
-    Attributes:
-        alternatives: what is joined by OR, each a list of what is joined by AND.
-        negations: NOTs that wait for their condition.
-    """
+    """A condition between parentheses that is being read: lists of what is joined by AND, joined by OR."""
 
     alternatives: list[list[Predicate]] = field(default_factory=lambda: [[]])
     negations: int = 0
@@ -132,8 +122,6 @@ class _Group:
 
 
 class _Reader:
-    """Reads the tokens of one filter."""
-
     def __init__(self, text: str, count: LiteralCount, zone: SessionZone | None) -> None:
         self._text = text
         self._count = count
@@ -142,7 +130,6 @@ class _Reader:
         self._operands = OperandReader(self._tokens, zone)
 
     def condition(self) -> Predicate:
-        """The whole text as one condition."""
         self._refuse_query()
         groups = [_Group()]
         while True:
@@ -159,10 +146,7 @@ class _Reader:
                 self._operands.refuse("AND, OR or the end")
 
     def _refuse_query(self) -> None:
-        """Refuses a query, or a clause of one, in place of its condition.
-
-        WHERE and SELECT can be names of columns: then an operator follows, or the end.
-        """
+        """Refuses a query in place of its condition; WHERE and SELECT may be names before operators."""
         first, second, third = (*self._tokens, *self._tokens[-1:] * 2)[:3]
         behind = third if second.word == "NOT" else second
         is_operator = behind.kind is TokenKind.SYMBOL and behind.word not in ("(", "*")
@@ -175,7 +159,6 @@ class _Reader:
             )
 
     def _open(self, groups: list[_Group]) -> None:
-        """Steps over NOTs and over parentheses in which a whole condition stands."""
         while True:
             if self._operands.take_any(("NOT", "!")):
                 groups[-1].negations += 1
@@ -192,7 +175,6 @@ class _Reader:
         return joined and self._tokens[at + 1].word not in _QUERIES
 
     def _match_brackets(self) -> dict[int, int]:
-        """Where the partner of each opening bracket and of each CASE stands."""
         partner: dict[int, int] = {}
         opened: list[int] = []
         for at, token in enumerate(self._tokens):
@@ -254,7 +236,6 @@ class _Reader:
         )
 
     def _unknown(self, start: int) -> Unknown:
-        """Steps over a condition that is none of the tests."""
         self._operands.at = start
         if self._operands.next.word == "(":
             self._operands.at = self._partner[start] + 1
@@ -280,11 +261,6 @@ class _Reader:
         return Unknown(text, (), first, why_unread(self._tokens[start : self._operands.at]))
 
     def _refuse_misspelled(self, start: int, *, is_typed: bool) -> None:
-        """Refuses what no release of Spark has at the next token, within a condition from ``start`` on.
-
-        Raises:
-            FilterError: it is no operator, or stands where a value, a list or a query is wanted.
-        """
         at, operands = self._operands.at, self._operands
         word, before = operands.next.word, operands.last.word
         if word == "EXISTS" and self._lacks_query(at):
@@ -317,7 +293,6 @@ class _Reader:
 
 
 def _literals(token: Token) -> int:
-    """How many literals a token of an unknown part stands for."""
     if token.kind is TokenKind.LIST:
         return sum(1 for _ in LIST_ITEM.finditer(token.text))
     return token.kind in (TokenKind.STRING, TokenKind.NUMBER)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.predicates.sql.spark_functions import SPARK_FUNCTIONS
 from app.predicates.sql.tokens import Token, TokenKind
 
 TWO_COLUMNS: Final = "it compares two columns, and indexes know each column alone"
@@ -51,7 +50,6 @@ def why_unread(tokens: Sequence[Token]) -> str:
 
 
 def _called(token: Token, behind: Token) -> str | None:
-    """The name of the function that a token calls."""
     is_call = behind.word == "(" and token.kind is TokenKind.WORD and token.word not in _KEYWORDS
     return token.text if is_call and token.word not in _TESTS_WITHOUT_FUNCTION else None
 
@@ -59,8 +57,13 @@ def _called(token: Token, behind: Token) -> str | None:
 def _why_called(name: str) -> str:
     lower = name.lower()
     if lower in ("cast", "try_cast"):
-        return "Spark casts the column: compare the column itself with a literal of its type"
-    if lower in SPARK_FUNCTIONS:
+        return (
+            "of casts, those of a literal to a date, a timestamp, an integer or STRING alone are read: "
+            "compare the column itself with a literal of its type"
+        )
+    if lower in ("concat", "repeat"):
+        return f"{name} is not computed: compare the column itself with the text that it comes to, in quotes"
+    if lower in _SPARK_FUNCTIONS:
         return f"{name} is a function, and indexes hold the values of columns: compare the column itself"
     meant = _meant(lower)
     question = "" if meant is None else f": did you mean {meant}?"
@@ -68,21 +71,73 @@ def _why_called(name: str) -> str:
 
 
 def _meant(name: str) -> str | None:
-    """The function that a name is a letter away from; a filter may have very many names."""
     if not _SHORTEST_MISSPELLED <= len(name) <= _LONGEST_MISSPELLED:
         return None
     shorter = list(_shortened(name))
     known = _by_shortened()
-    found = (each if each in SPARK_FUNCTIONS else known.get(each) for each in (name, *shorter))
+    found = (each if each in _SPARK_FUNCTIONS else known.get(each) for each in (name, *shorter))
     return next(filter(None, found), None)
 
 
 @lru_cache(maxsize=1)
 def _by_shortened() -> dict[str, str]:
-    names = (each for each in sorted(SPARK_FUNCTIONS) if len(each) >= _SHORTEST_MISSPELLED)
+    names = (each for each in sorted(_SPARK_FUNCTIONS) if len(each) >= _SHORTEST_MISSPELLED)
     return {shorter: name for name in names for shorter in _shortened(name)}
 
 
 def _shortened(name: str) -> Iterator[str]:
-    """The name without one of its letters."""
     return (name[:at] + name[at + 1 :] for at in range(len(name)))
+
+
+_SPARK_FUNCTIONS: Final = frozenset(
+    """
+    abs acos acosh add_months aes_decrypt aes_encrypt aggregate any any_value approx_count_distinct
+    approx_percentile array array_agg array_append array_compact array_contains array_distinct
+    array_except array_insert array_intersect array_join array_max array_min array_position array_prepend
+    array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin asinh
+    assert_true atan atan2 atanh avg base64 bigint bin binary bit_and bit_count bit_get bit_length bit_or
+    bit_xor bitmap_bit_position bitmap_bucket_number bitmap_construct_agg bitmap_count bitmap_or_agg
+    bool_and bool_or boolean bround btrim cardinality cast cbrt ceil ceiling char char_length
+    character_length chr coalesce collate collation collations collect_list collect_set concat concat_ws
+    contains conv convert_timezone corr cos cosh cot count count_if count_min_sketch covar_pop covar_samp
+    crc32 csc cume_dist curdate current_catalog current_database current_date current_schema
+    current_timestamp current_timezone current_user date date_add date_diff date_format
+    date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth
+    dayofweek dayofyear decimal decode degrees dense_rank double e element_at elt encode endswith
+    equal_null every exists exp explode explode_outer expm1 extract factorial filter find_in_set first
+    first_value flatten float floor forall format_number format_string from_avro from_csv from_json
+    from_protobuf from_unixtime from_utc_timestamp from_xml get get_json_object getbit greatest grouping
+    grouping_id hash hex histogram_numeric hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg hour
+    hypot if ifnull initcap inline inline_outer input_file_block_length input_file_block_start
+    input_file_name instr int is_valid_utf8 is_variant_null isnan isnotnull isnull java_method
+    json_array_length json_object_keys json_tuple kurtosis lag last last_day last_value lcase lead least
+    left len length levenshtein listagg ln localtimestamp locate log log10 log1p log2 lower lpad ltrim
+    luhn_check make_date make_dt_interval make_interval make_timestamp make_timestamp_ltz
+    make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries
+    map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with mask max max_by md5 mean
+    median min min_by minute mod mode monotonically_increasing_id month monthname months_between
+    named_struct nanvl negative next_day now nth_value ntile nullif nullifzero nvl nvl2 octet_length
+    overlay parse_json parse_url percent_rank percentile percentile_approx percentile_cont percentile_disc
+    pi pmod posexplode posexplode_outer position positive pow power printf quarter radians raise_error
+    rand randn random randstr range rank reduce reflect regexp_count regexp_extract regexp_extract_all
+    regexp_instr regexp_like regexp_replace regexp_substr regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad
+    rtrim schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
+    schema_of_xml sec second sentences sequence session_user session_window sha sha1 sha2 shiftleft
+    shiftright shiftrightunsigned shuffle sign signum sin sinh size skewness slice smallint some
+    sort_array soundex space spark_partition_id split split_part sql_keywords sqrt stack startswith std
+    stddev stddev_pop stddev_samp str_to_map string string_agg struct substr substring substring_index sum
+    tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_avro to_binary
+    to_char to_csv to_date to_json to_number to_protobuf to_timestamp to_timestamp_ltz to_timestamp_ntz
+    to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys
+    transform_values translate trim trunc try_add try_aes_decrypt try_avg try_divide try_element_at
+    try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod
+    try_multiply try_parse_json try_parse_url try_reflect try_subtract try_sum try_to_binary try_to_number
+    try_to_timestamp try_url_decode try_validate_utf8 try_variant_get typeof ucase unbase64 unhex uniform
+    unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode user uuid
+    validate_utf8 var_pop var_samp variance variant_explode variant_explode_outer variant_get version
+    weekday weekofyear width_bucket window window_time xpath xpath_boolean xpath_double xpath_float
+    xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
+    """.split()  # noqa: SIM905 - a line has many
+)
+"""Of Spark 4.0, in lower case; operators are left out."""

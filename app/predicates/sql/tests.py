@@ -87,7 +87,6 @@ def read_test(operands: OperandReader, text: str) -> Predicate | None:
     """Reads a test from where ``operands`` stands; None if it begins as another condition.
 
     Args:
-        operands: the filter.
         text: what its tokens were cut from.
 
     Raises:
@@ -107,7 +106,6 @@ class _TestReader:
         self._head = ""
 
     def test(self) -> Predicate | None:
-        """The test."""
         function = self._operands.take_call(_FUNCTIONS)
         if function is not None:
             return self._call(_FUNCTIONS[function])
@@ -144,7 +142,6 @@ class _TestReader:
         return True
 
     def _written(self) -> str:
-        """The test up to the next token, for people."""
         return shorten(self._head + self._text[self._begin : self._operands.last.end])
 
     def _undecided(self, reason: str, *operands: Operand) -> Unknown:
@@ -226,7 +223,6 @@ class _TestReader:
         return replace(leaf, literals=joined_literals(literals))
 
     def _list_parts(self) -> list[Sequence[Literal] | Column | Call] | None:
-        """What stands between commas; None where something is neither literal nor column."""
         parts: list[Sequence[Literal] | Column | Call] = []
         while True:
             part: Sequence[Literal] | Operand | None = self._operands.listed()

@@ -34,15 +34,7 @@ _ADVICE: Final = {
 
 
 class TokenReader:
-    """A place among the tokens of a filter.
-
-    Args:
-        tokens: all of the filter, END as the last.
-
-    Attributes:
-        tokens: likewise.
-        at: which token is the next.
-    """
+    """A place among the tokens of a filter, END as the last; ``at`` is the next one."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -82,11 +74,7 @@ class TokenReader:
         return word
 
     def refuse(self, expected: str) -> NoReturn:
-        """Says what should be the next token.
-
-        Raises:
-            FilterError: always.
-        """
+        """Raises FilterError, which says what should be the next token."""
         found = repr(self.next.text[:50]) if self.next.text else "the end"
         joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
         advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")

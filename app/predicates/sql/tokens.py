@@ -48,8 +48,6 @@ class Token(NamedTuple):
     """A piece of the text.
 
     Attributes:
-        kind: what it is.
-        text: the piece as written.
         start: 0-based character where it starts.
         word: upper case text of a WORD, to be compared with keywords, unless it is a name behind a dot; the
             text of a SYMBOL; else empty.
@@ -116,7 +114,6 @@ def _begins_list(tokens: list[Token]) -> bool:
 
 
 def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) -> int:
-    """Adds the token that starts at ``at``, if one does; tells where to go on."""
     found = _TOKEN.match(text, at)
     group = found.lastgroup if found else None
     if found is None or group == "comment":
@@ -137,7 +134,6 @@ def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) ->
 
 
 def _comment_end(text: str, start: int) -> int:
-    """Where the comment ends that starts at ``start``; comments nest."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge.group() == "/*" else -1

@@ -28,11 +28,11 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.predicates.verdicts import matches
 from app.types import DataField, Value
 from tests.golden_tables import expected
 from tests.planning.copied_tables import CopiedTable, all_files, either, equals, golden_ref
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
+from tests.row_matches import matches
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

@@ -22,7 +22,6 @@ from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant
 from app.predicates.simplify import conjunction, disjunction
-from app.predicates.verdicts import matches
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
@@ -30,6 +29,7 @@ from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
 from tests.planning.strategies import pool, predicates
+from tests.row_matches import matches
 from tests.table.entries import EMPTY_ROW, entry
 
 A, B, C = COLUMNS = tuple(DataField(at, name, parse_type("INT")) for at, name in enumerate("abc"))

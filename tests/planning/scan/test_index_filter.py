@@ -35,7 +35,6 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import matches
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Value, parse_type
@@ -45,6 +44,7 @@ from tests.file_index.strategies import columns, leaves
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, unreadable
 from tests.planning.strategies import leaf
+from tests.row_matches import matches
 from tests.table.entries import entry
 
 NUMBER, NAME = DataField(0, "number", parse_type("INT")), DataField(1, "name", parse_type("STRING"))

@@ -19,8 +19,8 @@ from app.predicates.model import (
     Operator,
     leaves,
 )
-from app.predicates.verdicts import matches
 from tests.planning.strategies import FIELDS, NAME, NUMBER, leaf, predicates, rows
+from tests.row_matches import matches
 
 
 def inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredicate:

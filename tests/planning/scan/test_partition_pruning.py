@@ -19,7 +19,6 @@ from app.planning.scan.partition_pruning import prune_partitions, specialise
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Operator, leaves
-from app.predicates.verdicts import matches
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
@@ -28,6 +27,7 @@ from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates
+from tests.row_matches import matches
 from tests.table.entries import EMPTY_ROW, avro, entry
 
 KEYS = (NAME, RATIO)

@@ -14,7 +14,7 @@ import pytest
 from app.errors import CorruptMetadataError
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
-from app.planning.request.effort import Budget
+from app.planning.request.budget import Budget
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.side_files.file_indexes import FileIndexes

@@ -11,9 +11,10 @@ from app.predicates.binding.names import Relation
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits
-from app.predicates.verdicts import Verdict, evaluate_bounds, matches
+from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds
+from tests.row_matches import matches
 from tests.sessions import bind_sql
 
 FIELDS = [
@@ -166,9 +167,6 @@ def test_conditions(condition: str, expected: str) -> None:
         ("CAST('-5' AS BIGINT)", -5),
         ("-CAST(5 AS INT)", -5),
         ("TRY_CAST('5' AS TINYINT)", 5),
-        ("CAST('5.00' AS DECIMAL(12, 2))", 5),
-        ("CAST(4.5 AS DECIMAL(2))", 5),
-        ("CAST(5 AS DOUBLE)", 5),
     ],
 )
 def test_numbers(literal: str, value: int) -> None:
@@ -189,8 +187,6 @@ def test_numbers(literal: str, value: int) -> None:
         (r"r'\n'", r"\n"),
         (r'R"\n"', r"\n"),
         ("CAST('a' AS STRING)", "a"),
-        ("repeat('ab', 3)", "ababab"),
-        ("concat(repeat('a', 2), 'b', '')", "aab"),
     ],
 )
 def test_strings(literal: str, value: str) -> None:
@@ -204,7 +200,6 @@ def test_strings(literal: str, value: str) -> None:
         ("1.5D", "1.5"),
         ("CAST('NaN' AS DOUBLE)", "NaN"),
         ("CAST('-Infinity' AS DOUBLE)", "-Infinity"),
-        ("CAST(0.1 AS FLOAT)", "0.10000000149011612"),
         ("-0.0D", "-0.0"),
     ],
 )
@@ -227,8 +222,12 @@ x << 1 = 2
 x::INT = 5
 name = 'a' || 'b'
 name = 'a' COLLATE UTF8_LCASE
-name = repeat('a', 999999999)
-name = concat('a', 5)
+name = repeat('a', 3)
+name = concat('a', 'b')
+name = CAST(5 AS STRING)
+x = CAST(5.5 AS DECIMAL(12, 2))
+x = CAST(5 AS DOUBLE)
+flag = CAST('true' AS BOOLEAN)
 name RLIKE 'a.*'
 name NOT ILIKE 'a%'
 name LIKE ANY ('a', 'b')
@@ -480,7 +479,7 @@ def test_unknown_parts_nest_up_to_the_limit() -> None:
 def test_the_literals_of_all_tests_count() -> None:
     limits = FilterLimits(literals=3)
 
-    read_sql("x IN (1, 2) AND price = CAST('1.20' AS DECIMAL(9, 2))", limits)
+    read_sql("x IN (1, 2) AND price = CAST('120' AS INT)", limits)
 
     for condition in ("x IN (1, 2, 3, 4)", "x IN (1, 2) AND y BETWEEN 3 AND 4", "f(1, 2, '3') = 4"):
         with pytest.raises(LimitExceededError):
