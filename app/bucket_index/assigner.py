@@ -3,8 +3,8 @@
 Per partition it goes through four steps and takes the first that applies:
 
 1. *existing*: the key's hash is in the partition's hash index, or was assigned before: its bucket.
-2. *non_full*: the first bucket of its own, in the order of a Java HashMap, with fewer rows than the target;
-   full ones met on the way are never tried again.
+2. *non_full*: the lowest bucket of its own with fewer rows than the target; full ones are never tried again.
+   (The engine takes the first in the order of a hash map, which is the same while buckets are few.)
 3. *new*: the lowest bucket of its own that is not in use, if the partition has none yet, or if the highest
    bucket that this **assigner** has handed out lies below the bound.
 4. *random*: any bucket of its own that is in use, however full.
@@ -224,20 +224,10 @@ class HashBucketAssigner:
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:
         self._options = options
         self._load = load
-        self._partitions: dict[bytes, _Partition] = {}
+        self._partitions: dict[bytes, PartitionState] = {}
         self._assignment = BatchAssignment(
             options.highest_allowed, np.random.default_rng() if source is None else source
         )
-
-    @property
-    def cached_partitions(self) -> tuple[bytes, ...]:
-        """The partitions whose index is held in memory."""
-        return tuple(self._partitions)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory of the hashes that are held."""
-        return sum(partition.state.known.nbytes for partition in self._partitions.values())
 
     def assign(self, partition: bytes, hashes: Integers) -> Assignments:
         """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
@@ -259,43 +249,10 @@ class HashBucketAssigner:
             )
         return self._assignment.assign(batch, self._state_of)
 
-    def prepare_commit(self, identifier: int, latest_committed: Callable[[], int | None]) -> None:
-        """Notes a commit, and forgets partitions that have been idle since a commit that succeeded.
-
-        Args:
-            identifier: of the commit that is being prepared.
-            latest_committed: identifier of the latest snapshot of this writer, None if it has none; asked
-                only where it matters, since a writer's first snapshot is expensive to look for.
-        """
-        has_history = any(known.last_access is not None for known in self._partitions.values())
-        committed = latest_committed() if has_history else None
-        for partition, known in list(self._partitions.items()):
-            if known.accessed:
-                known.last_access = identifier
-            elif committed is not None and known.last_access is not None and known.last_access <= committed:
-                del self._partitions[partition]
-            known.accessed = False
-
     def _state_of(self, partition: bytes) -> PartitionState:
-        known = self._partitions.get(partition)
-        if known is None:
+        state = self._partitions.get(partition)
+        if state is None:
             index = self._load(partition)
             room = PartitionBuckets.restore(index.rows, self._options)
-            known = self._partitions[partition] = _Partition(PartitionState(KnownHashes(index), room))
-        known.accessed = True
-        return known.state
-
-
-@dataclass(slots=True)
-class _Partition:
-    """A partition in memory.
-
-    Attributes:
-        state: where its keys are.
-        accessed: whether a key was assigned since the last commit.
-        last_access: identifier of the last commit that the partition took part in.
-    """
-
-    state: PartitionState
-    accessed: bool = False
-    last_access: int | None = None
+            state = self._partitions[partition] = PartitionState(KnownHashes(index), room)
+        return state

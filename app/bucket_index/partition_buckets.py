@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_batch import KeyBatch
-from app.java_orders.hash_map import iteration_order
 from app.options.dynamic_buckets import AssignerOptions
 
 
@@ -143,14 +142,11 @@ class PartitionBuckets:
         """The buckets of an assigner that starts.
 
         Args:
-            rows: rows of every bucket of the partition, in the order in which their indexes were read.
+            rows: rows of every bucket of the partition.
             options: of the assigner; buckets of others are left out.
         """
-        own = [bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners)]
-        numbers = np.array(own, np.int32)
-        # The engine counts rows in a map, one call each: all but a bucket's first one find it there.
-        order = iteration_order(numbers, numbers, looked_up_last=bool(own) and rows[own[-1]] > 1)
-        room = ((bucket, options.target_rows - rows[bucket]) for bucket in numbers[order].tolist())
+        own = sorted(bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners))
+        room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:

@@ -134,11 +134,6 @@ class KnownHashes:
     def __init__(self, loaded: PartitionIndex) -> None:
         self._runs: list[tuple[Hashes, Buckets]] = [(loaded.hashes, loaded.buckets)]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return sum(hashes.nbytes + buckets.nbytes for hashes, buckets in self._runs)
-
     def find(self, asked: Hashes) -> Buckets:
         """The bucket of each of some ascending hashes, ``UNKNOWN`` where there is none."""
         found = np.full(len(asked), UNKNOWN, np.int16)

@@ -16,9 +16,9 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.keys import byte_order
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
 from app.file_index.payloads.cursors import integers
+from app.types.bytes_column import BytesColumn
 
 _LENGTH = struct.Struct(">i")
 _SCANNED_AT_ONCE: Final = 1 << 18
@@ -143,8 +143,9 @@ class Directory:
             return cls.of_integers(
                 read_integers(data, stored.places, space), stored.owners, ascending, space.width
             )
-        starts = stored.places + _LENGTH.size
-        _, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
+        lengths = integers(data, stored.places, _LENGTH.format)
+        _, ranks = BytesColumn(data, stored.places + _LENGTH.size, lengths).distinct()
+        codes = ranks.astype(np.int64)
         width = np.uint32 if len(data) < 1 << 32 else np.uint64
         keys = _Texts(data, stored.places[np.argsort(codes)].astype(width))
         return cls._of(
