@@ -62,12 +62,7 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What an assigner knows about one partition.
-
-    Attributes:
-        known: the buckets of its hashes.
-        room: where new hashes go.
-    """
+    """What an assigner knows about one partition."""
 
     known: KnownHashes
     room: PartitionBuckets
@@ -78,7 +73,6 @@ class BatchAssignment:
 
     Args:
         highest_allowed: the last bucket that may be created.
-        source: of random numbers.
     """
 
     def __init__(self, highest_allowed: int, source: RandomSource) -> None:
@@ -119,14 +113,12 @@ class BatchAssignment:
         )
 
     def _draw(self, groups: Sequence[_Group]) -> list[NDArray[np.float64]]:
-        """The random numbers of each group's new keys."""
         positions = np.concatenate([np.empty(0, np.intp), *(group.new_positions for group in groups)])
         drawn = np.empty(len(positions))
         drawn[np.argsort(positions)] = self._source.random(len(positions))
         return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
 
     def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
-        """Where each group's new keys go."""
         last = -1
         if self._highest < self._highest_allowed:
             unhindered = [
@@ -151,8 +143,6 @@ class _Group:
     """The keys of a batch that are in one partition; positions are those in the batch.
 
     Attributes:
-        partition: the partition.
-        state: what is known about it.
         positions: of all keys by ascending hash, those of equal hashes ascending.
         places: of each of these, where its hash stands in ``distinct``.
         distinct: the hashes, ascending.
@@ -189,11 +179,9 @@ class _Group:
 
     @property
     def new_positions(self) -> NDArray[np.intp]:
-        """Of the first keys of new hashes, ascending."""
         return self.firsts[self.new]
 
     def reaching(self, bucket: int, placement: Placement) -> list[int]:
-        """Positions of keys that reach a bucket or a higher one, the first of all among them; if any do."""
         known = self.firsts[self.known >= bucket]
         new = self.new_positions[: len(placement)][placement.buckets() >= bucket]
         return [int(positions.min()) for positions in (known, new) if len(positions)]
@@ -216,7 +204,6 @@ class HashBucketAssigner:
     """One assigner over the partitions that it meets; keeps state, so one thread at a time.
 
     Args:
-        options: its place among the assigners, and the table's options.
         load: gives the hash index of a partition when it is first met.
         source: decides where the choice is free; seeded by the system if None.
     """

@@ -30,7 +30,6 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 
     Args:
         fields: the key columns, each of shape (count,).
-        count: number of keys.
     """
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):

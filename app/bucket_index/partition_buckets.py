@@ -66,7 +66,6 @@ class Assignments:
     """Where the keys of a batch go.
 
     Attributes:
-        batch: the keys.
         buckets: of each key, int32.
         strategies: of each key, the number of its strategy.
         permitted: by partition, the buckets that its RANDOM keys could choose from, ascending.
@@ -98,8 +97,6 @@ def routing_keys(
     Args:
         partition_hashes: row hashes of the partitions, shape (rows,).
         key_hashes: row hashes of the trimmed primary keys, shape (rows,).
-        channels: number of channels, at least 1.
-        assigners: number of assigners per partition, at least 1.
     """
     return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
 
@@ -126,9 +123,7 @@ class PartitionBuckets:
     """The buckets of one partition.
 
     Attributes:
-        options: of the assigner.
         room: buckets with the number of keys that each still takes, in the order in which they are tried.
-        used: buckets in use.
         next_free: no bucket of this assigner below this number is free.
     """
 
@@ -181,7 +176,6 @@ class PartitionBuckets:
                 self.room.appendleft((run.bucket, room - run.keys))
 
     def _fill(self, keys: int, creating: int) -> Iterator[KeyRun]:
-        """Fills the buckets that have room, then new ones."""
         placed = 0
         for bucket, room in self.room:
             if placed == keys:
@@ -202,8 +196,6 @@ class KeyRun(NamedTuple):
     """Keys that go to one bucket in a row.
 
     Attributes:
-        bucket: where they go.
-        keys: how many, at least 1.
         opens: whether the first of them creates the bucket.
     """
 

@@ -31,7 +31,6 @@ class BuiltEntry:
 
     Attributes:
         column: a column's name, or ``column[key]``.
-        kind: name of the kind of index.
         size_bytes: of the payload; 0 for an empty entry.
     """
 
@@ -45,8 +44,6 @@ class BuiltIndex:
     """A container.
 
     Attributes:
-        content: its bytes.
-        entries: column by column.
         in_manifest: whether the engine would put it into the manifest instead of a file.
     """
 
@@ -64,7 +61,6 @@ def build(
 
     Args:
         columns: one value a row, for every column that is to be indexed.
-        options: which indexes to build.
         advance: told of indexes.
 
     Raises:
@@ -105,8 +101,6 @@ def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
 
     Args:
         path: where to; its directory exists.
-        content: all of the file.
-        replace: whether a file that is there already may be replaced.
 
     Raises:
         RequestError: there is such a file already.

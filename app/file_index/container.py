@@ -119,7 +119,6 @@ class Entry:
         column: the column, or ``map[key]``.
         kind: name of the index's kind, possibly one that nobody here knows.
         start: offset of the payload in the file; -1 for an empty entry.
-        length: its bytes.
     """
 
     column: str
@@ -147,7 +146,6 @@ class HeadLayout:
     """What a head says apart from where the payloads lie; the same for most files of a table.
 
     Attributes:
-        length: bytes of the head.
         columns: name of each column, with the kind of each of its indexes and the offset of its ``start``.
     """
 
@@ -196,7 +194,6 @@ class FileIndex:
     Attributes:
         size: bytes of the container.
         held_bytes: how many of them this keeps in memory.
-        entries: the indexes of each column.
         payloads: bytes of each of them that has some; those that lie outside of the container are missing.
     """
 
@@ -234,7 +231,6 @@ class FileIndex:
 
         Args:
             size: bytes of the whole container; entries that lie outside of it stay, and are broken.
-            entries: the indexes of each column.
             payloads: bytes of those that were fetched.
         """
         kept = {
@@ -359,11 +355,6 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
     """The payload of an index, byte for byte as the engine writes it.
-
-    Args:
-        kind: the kind of index.
-        column: what it is made of.
-        options: of this kind.
 
     Raises:
         IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of

@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.file_index.answers import row_index
 from app.file_index.answers.conditions import Condition, QuestionLimit
@@ -35,8 +36,6 @@ class ColumnProfile:
     """What is known of a column for which an index is proposed.
 
     Attributes:
-        data_type: its type.
-        distinct: number of distinct values.
         values: rows with a value.
     """
 
@@ -51,8 +50,6 @@ class Proposal(Generic[Options]):
 
     Attributes:
         rank: of the proposals for a column, the highest one is made.
-        reason: why it suits.
-        options: that it should have.
     """
 
     rank: int
@@ -75,7 +72,6 @@ class FileStack(Protocol):
         """Whether files can have rows that meet a condition, which the kind can answer.
 
         Args:
-            condition: what is asked.
             files: shape (k,): positions of files whose indexes are there and not broken.
             allowance: is asked for the work that a list of more than ``SHORT_LIST`` keys takes.
 
@@ -145,7 +141,6 @@ class Kind(str, ABC, Generic[Index, Options]):
 
         Args:
             payloads: a column of m payloads, null where a file has no such index.
-            space: how values become keys.
         """
         return None
 
@@ -194,12 +189,12 @@ class RowKind(Kind[KnownRows, Options]):
 
     __slots__ = ()
 
+    @override
     def select(self, index: KnownRows, condition: Condition) -> Result:
-        """See :meth:`Kind.select`."""
         return row_index.select(index, condition)
 
+    @override
     def row_count(self, index: KnownRows) -> int | None:
-        """See :meth:`Kind.row_count`."""
         return index.row_count
 
 

@@ -26,9 +26,7 @@ class IndexDefinition:
 
     Attributes:
         column: a column's name, or ``column[key]``; what the container calls it.
-        kind: the kind of index.
         data_type: of the indexed values: the column's, or that of the map's values.
-        options: of the kind.
     """
 
     column: str
@@ -42,7 +40,6 @@ class IndexDefinition:
 
         Args:
             declared: of a kind that can be written.
-            types: of the table's columns, by name.
 
         Raises:
             RequestError: the kind does not take the column, or an option is wrong.
@@ -73,7 +70,6 @@ class FileIndexOptions:
 
         Args:
             options: all options by name; those that are not about file indexes are passed over.
-            types: of the table's columns, by name.
 
         Raises:
             RequestError: an option is wrong, or would have no effect; the message names it.
@@ -89,7 +85,6 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
 
     Args:
         name: as options and containers write it.
-        types: of the columns, by name.
 
     Raises:
         RequestError: there is no such column, or it is no map with strings as keys.
@@ -106,7 +101,6 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
 
 
 def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> DataType:
-    """The type of what is to be indexed, which this kind must take."""
     try:
         data_type = indexed_type(name, types)
     except RequestError as error:
@@ -117,7 +111,6 @@ def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> Da
 
 
 def _advice(data_type: DataType) -> str:
-    """What to index a type with instead."""
     if data_type.root is TypeRoot.MAP:
         return "name one of its keys, as column[key]"
     suited = [kind for kind in KINDS.values() if kind.takes(data_type)]

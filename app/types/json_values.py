@@ -168,7 +168,6 @@ def read_json_instants(value: object, zone: SessionZone | None) -> Instants:
 
 
 def _written(value: object) -> TimestampText | None:
-    """A timestamp in a form that may have a zone; None for any other form."""
     match value:
         case [int(year), int(month), int(day), *clock]:
             return TimestampText(epoch_days(year, month, day) * NANOS_PER_DAY + _array_clock(clock), None)
@@ -231,8 +230,6 @@ def parse_json(value: object, data_type: DataType, zone: SessionZone | None = No
     """Reads one JSON value as a value of ``data_type``; JSON null is ``None``.
 
     Args:
-        value: the JSON value.
-        data_type: its type.
         zone: the time zone of the caller's session; None if it is not known.
 
     Raises:

@@ -62,7 +62,6 @@ def read_bitmap(
 
     Args:
         buffer: bytes that hold the bitmap, and possibly more behind it.
-        offset: where it starts.
         length: how many bytes it must occupy, where the format around it says so.
         row_count: all positions must lie below this, where the format around it says so.
 

@@ -120,7 +120,6 @@ class SessionZone:
     Attributes:
         name: the name as the caller wrote it.
         fixed_seconds: the offset of a zone that is nothing else; None for a region.
-        region: its rules.
         release: of the rules that whoever asks goes by, if he says so.
         doubts: when these may be others than those of the region here.
     """

@@ -110,7 +110,6 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
 
 
 def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
-    """Binary search by all values at once, one comparison of each in every round."""
     sorted_literals = pa.array(literals, pa.large_binary())
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
     for _ in range(len(literals).bit_length()):

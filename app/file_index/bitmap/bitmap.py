@@ -133,14 +133,7 @@ _HEAD = struct.Struct(">biib")
 
 @dataclass(frozen=True, slots=True)
 class BitmapHead:
-    """What a payload says before the first key.
-
-    Attributes:
-        version: 1 or 2.
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
-        nulls: rows without a value; None if every row has one.
-    """
+    """What a payload says before the first key."""
 
     version: int
     row_count: int
@@ -173,10 +166,7 @@ class BitmapIndex:
     """Rows by value.
 
     Attributes:
-        head: counts and null rows.
-        entries: rows of each key.
         body: where the bitmaps start.
-        buffer: the payload.
     """
 
     head: BitmapHead
@@ -265,8 +255,6 @@ def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAUL
     """The index of a column.
 
     Args:
-        column: of a type that the index takes.
-        version: 1 or 2.
         block_bytes: version 2: bound on the size of a block.
 
     Raises:

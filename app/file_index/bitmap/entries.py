@@ -57,8 +57,6 @@ class Records:
     """Stored records that begin with a key, ordered by it.
 
     Attributes:
-        buffer: the payload.
-        space: how keys are stored.
         positions: where each record starts.
     """
 
@@ -209,7 +207,6 @@ class BlockedEntries:
                 yield entries.key(position), _reference(entries, position)
 
     def _entries(self, block: int) -> Records:
-        """The entries of the block whose record starts at ``block``."""
         buffer, space = self.blocks.buffer, self.blocks.space
         (offset,) = OFFSET.unpack_from(buffer, self.blocks.behind_key(block))
         if not 0 <= offset < self.end - self.area:
@@ -224,7 +221,6 @@ class BlockedEntries:
 
 
 def _slice(records: Records, start: Key | None, stop: Key | None) -> Sequence[int]:
-    """Positions of the records from ``start`` up to, but without, ``stop``."""
     first = 0 if start is None else records.below(start)
     behind = len(records.positions) if stop is None else records.below(stop)
     return records.positions[first:behind]
@@ -245,11 +241,8 @@ def write_blocks(
     """The index of blocks and the block area of version 2.
 
     Args:
-        column: the column.
-        distinct: its keys.
         offsets: of the rows of each.
         lengths: of their bitmaps.
-        block_bytes: bound on the size of a block.
 
     Raises:
         IndexWriteError: an entry is longer than a block.
@@ -275,7 +268,6 @@ def write_blocks(
 
 
 def _too_long(column: KeyColumn, distinct: DistinctKeys, code: int, room: int) -> IndexWriteError:
-    """The error about an entry that no block has room for."""
     shown = to_json(column.space.value(distinct.key(code)), column.data_type)
     return IndexWriteError(
         f"a block of the bitmap index has room for entries of {room} bytes, which is too few for "

@@ -83,7 +83,6 @@ def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
 
 
 def _wrap(number: int) -> int:
-    """The low 64 bits as a signed integer."""
     return ((number + _SIGN) & _MASK_64) - _SIGN
 
 
@@ -108,9 +107,7 @@ class BloomFilter:
     """A set that forgets which keys it holds, but not that it lacks one.
 
     Attributes:
-        space: how values become keys.
         hash_functions: bits that each key sets.
-        bits: the bit set.
     """
 
     space: KeySpace
@@ -183,9 +180,7 @@ def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FP
     """The index of a column.
 
     Args:
-        column: of a type that the index takes.
         items: number of distinct values that the size is made for, at least 1.
-        fpp: wanted probability of a false positive, between 0 and 1.
     """
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))

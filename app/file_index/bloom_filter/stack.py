@@ -50,7 +50,6 @@ class BloomStack:
     """Bloom filters of m files.
 
     Attributes:
-        space: how values become keys.
         data: the shared buffer, uint8.
         starts: int64, shape (m,): where the bit set of each file starts in it.
         bits: int64, shape (m,), or (1,) where all filters are alike: size of the bit set.
@@ -108,13 +107,11 @@ class BloomStack:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
 
         Args:
-            keys: what is looked for.
             files: positions of files whose filters are there and not broken.
         """
         return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
 
     def _hashes(self, points: Points) -> NDArray[np.uint64]:
-        """The hashes of the keys, computed once for all stacks that are asked for them."""
         found = points.derived.get(_HASHES)
         if found is None:
             found = points.derived[_HASHES] = _hashed(points.keys, self.space)
@@ -151,7 +148,6 @@ class BloomStack:
         return hit
 
     def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of the files may hold one of the hashes, some more than once; filters may differ in size."""
         starts, bits, counts = (each.take(files) for each in (self.starts, self.bits, self.hash_functions))
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
@@ -166,7 +162,6 @@ class BloomStack:
         return np.concatenate(found)
 
     def _find(self, hashed: int, left: NDArray[np.int64], answers: Answers) -> None:
-        """Notes which of the files ``left`` may hold a hash."""
         numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)
         if len(self.bits) == 1:
             bits = int(self.bits[0])
@@ -189,15 +184,6 @@ class BloomStack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """Looks for many hashes in the filters of a stack, portion by portion.
-
-    Attributes:
-        stack: the filters.
-        portions: the hashes.
-        answers: where it is noted of each file what was found.
-        allowance: is asked for the questions of all portions but the first.
-    """
-
     stack: BloomStack
     portions: Sequence[NDArray[np.uint64]]
     answers: Answers
@@ -205,7 +191,6 @@ class _Search:
     _places: dict[int, _Places | None] = field(default_factory=dict)
 
     def without(self, number: int, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the files that do not hold a hash of this portion."""
         if number not in self._places:
             alike = len(self.stack.bits) == 1
             self._places[number] = _Places.of(self.portions[number], self.stack) if alike else None
@@ -214,7 +199,6 @@ class _Search:
         return files[~hit]
 
     def ask_further(self, files: NDArray[np.int64]) -> None:
-        """Asks files without a hash of the first portion for those of the others."""
         unused = sum(map(len, self.portions[1:])) * len(files)
         is_allowed = self.allowance.take(unused)
         if not is_allowed and len(files) > 1:
@@ -250,7 +234,6 @@ class _Places:
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], stack: BloomStack) -> Self:
-        """The places of keys in the filters of a stack."""
         bits, count = int(stack.bits[0]), int(stack.hash_functions[0])
         places = [spot.astype(np.int64) % bits for spot in spots(hashes, count)]
         return cls(
@@ -260,7 +243,6 @@ class _Places:
         )
 
     def hits(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of the filters that start somewhere hold a key, ascending, some more than once."""
         self._bring(data, starts)
         passed = self._bits(data, starts, 0)
         for number in range(1, min(_DENSE_PROBES, len(self.masks))):
@@ -305,7 +287,6 @@ def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
 
 
 def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:
-    """The hashes of one or more ascending keys."""
     column: Keys
     if isinstance(keys[0], bytes):
         column = BytesColumn.of(key for key in keys if isinstance(key, bytes))

@@ -45,8 +45,6 @@ class KeyColumn:
 
     Attributes:
         name: of the column, or ``column[key]``; for errors.
-        data_type: of its values.
-        space: what the keys are.
         row_count: number of rows, those without a value included.
         keys: of the rows that have a value, in their order.
         is_null: which rows have none, shape (row_count,); None where all have one.
@@ -66,8 +64,6 @@ class KeyColumn:
         Args:
             array: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
                 shared where the form allows it.
-            data_type: the column's type.
-            name: the column, or ``column[key]``.
 
         Raises:
             IndexWriteError: no index takes values of this type, the array holds others, or one of them does

@@ -100,10 +100,7 @@ class IntegerKeys:
     """Values that are integers, possibly counted in coarser units.
 
     Attributes:
-        stored: form of a stored key.
         unit: by how much the value grows from one key to the next; above 1 for timestamps only.
-        lossy: whether values that differ may share a key.
-        boolean: whether the values are ``bool``.
     """
 
     stored: struct.Struct
@@ -156,7 +153,6 @@ class FloatingKeys:
     """IEEE values as the integers that order their bits.
 
     Attributes:
-        values: form of the value.
         stored: form of its bits as a signed integer.
         infinity: key of positive infinity.
         nan: key of every NaN.

@@ -119,7 +119,6 @@ def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
-    """The integer that starts at each byte of the buffer."""
     width = np.dtype(form).itemsize
     return np.ndarray((len(data) - width + 1,), form, np.ascontiguousarray(data), strides=(1,))
 

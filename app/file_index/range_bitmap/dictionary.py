@@ -65,7 +65,6 @@ class _Chunk:
     """Keys that follow one another.
 
     Attributes:
-        first: its first key.
         code: code of the first key.
         keys_start: where the further keys, or the offsets that lead to them, start in the buffer.
         keys: number of further keys.
@@ -83,9 +82,6 @@ class Dictionary:
 
     Attributes:
         buffer: bytes that end with the dictionary's.
-        space: how keys are stored.
-        size: number of keys.
-        chunks: number of chunks.
         heads_area: where the chunk heads start.
         keys_area: where the keys area starts.
     """
@@ -202,7 +198,6 @@ def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
 
     Args:
         keys: in the order of their codes.
-        space: how they are stored.
         chunk_bytes: bound on a chunk's further keys, and separately on their offsets.
     """
     stored = stored_keys(keys, space)
@@ -230,7 +225,6 @@ def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
 
 
 def _first_codes(stored: KeyRecords, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
-    """The code of the first key of each chunk."""
     most_further = chunk_bytes // OFFSET.size if space.width is None else len(stored)
     firsts = array("q")
     first = 0

@@ -54,13 +54,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapHead:
-    """What a payload says before the first key.
-
-    Attributes:
-        length: bytes of the head.
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
-    """
+    """What a payload says before the first key."""
 
     length: int
     row_count: int
@@ -89,10 +83,7 @@ class RangeBitmap:
     """Rows by the rank of their value.
 
     Attributes:
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
         bounds: smallest and largest key; None where no row has a value.
-        dictionary: codes of the keys.
         slices: rows by code.
     """
 
@@ -172,7 +163,6 @@ class RangeBitmap:
         return code if found else None
 
     def _rank(self, key: Key) -> int:
-        """Number of distinct keys below ``key``."""
         if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys
             return 0
         return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
@@ -182,7 +172,6 @@ def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """The index of a column.
 
     Args:
-        column: of a type that the index takes.
         chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
     """
     if chunk_bytes is None:

@@ -46,7 +46,6 @@ class BitSlices:
     """Serialized slices; each question decodes what it needs and keeps nothing.
 
     Attributes:
-        buffer: the bytes that hold them.
         existing: the rows that have a code.
         slices: least significant bit first.
         row_count: every position lies below this.
@@ -134,9 +133,7 @@ def rows_in_spans(
     """The rows whose codes lie in one of some spans.
 
     Args:
-        existing: gives the rows that have a code.
         spans: ascending, without overlaps.
-        slices: how many there are.
         slice_at: gives one of them, by its bit.
 
     Returns:
@@ -158,7 +155,6 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
     Args:
         existing: rows that have a code; taken apart.
         span: not empty, of codes below ``2 ** slices``.
-        slices: how many there are.
         slice_at: gives one of them, by its bit; asked for each at most once, from the highest on.
 
     Returns:
@@ -201,7 +197,6 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
 
 
 def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
-    """Leaves the rows in place whose bit is ``wanted``."""
     if wanted:
         rows &= ones
     else:
@@ -236,7 +231,6 @@ def _descend(
     slice_at: Callable[[int], BitMap],
     found: list[BitMap],
 ) -> None:
-    """Collects the candidates, which agree on all bits from ``level`` on, whose low bits lie in ``spans``."""
     if not spans or not candidates:
         return
     if spans[0] == (0, 1 << level):
@@ -275,7 +269,6 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 
     Args:
         rows: block by block, ascending; codes lie below ``2 ** slices``.
-        slices: number of bits to keep.
     """
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:

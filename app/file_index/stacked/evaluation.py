@@ -111,7 +111,6 @@ def decide_files(
 
     Args:
         predicate: bound to the schema that the files were written with.
-        index: the files' indexes.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         allowance: is asked for the work that long lists of values take.
@@ -294,5 +293,4 @@ def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
 
 
 def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values at ascending places; mostly these are all of them."""
     return values if len(at) == len(values) else values.take(at)

@@ -62,9 +62,6 @@ class Fronts:
         """What is kept of the first bytes of files.
 
         Args:
-            warehouse: where they lie.
-            paths: of the files.
-            rows: of the files in their manifest.
             read: :data:`FRONT_BYTES` of each, or why there are none.
 
         Raises:
@@ -128,12 +125,9 @@ class Payloads:
         """The payloads of the asked indexes of files.
 
         Args:
-            warehouse: where they lie.
             paths: of the files, n.
             fronts: the first bytes of each, which need not be read again; None where they are not at hand.
-            heads: of these and other files.
             places: int64, shape (n,): which of the heads are theirs.
-            wanted: which indexes.
 
         Raises:
             DeadlineExceededError: the request's time ran out.

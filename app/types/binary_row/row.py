@@ -162,7 +162,6 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
 
     Args:
         values: one value or None per type, each in the range of its type; None where the type has no values.
-        types: one type per field.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))
