@@ -84,8 +84,7 @@ class BatchAssignment:
     def assign(self, batch: KeyBatch, state_of: Callable[[bytes], PartitionState]) -> Assignments:
         """Assigns keys and remembers them: all of them, or none if one cannot be.
 
-        Raises:
-            FilterError: no bucket is left for a key.
+        Raises FilterError: no bucket is left for a key.
         """
         groups = [
             _Group.of(partition, state_of(partition), positions, batch.hashes[positions])
@@ -187,11 +186,7 @@ class _Group:
         return [int(positions.min()) for positions in (known, new) if len(positions)]
 
     def settle(self, placement: Placement) -> NDArray[np.int16]:
-        """Remembers where new keys go.
-
-        Returns:
-            The bucket of each key, in the order of ``positions``.
-        """
+        """Remembers where new keys go. Returns the bucket of each key, in the order of ``positions``."""
         buckets = self.known.copy()
         buckets[self.new] = placement.buckets()
         ascending = np.sort(self.new)
@@ -223,8 +218,7 @@ class HashBucketAssigner:
     def assign_batch(self, batch: KeyBatch) -> Assignments:
         """Assigns keys in their order and remembers them: all of them, or none if one cannot be.
 
-        Raises:
-            FilterError: another assigner decides about a key, or no bucket is left for it.
+        Raises FilterError: another assigner decides about a key, or no bucket is left for it.
         """
         options = self._options
         responsible = assigners_of(batch.partition_hashes, batch.hashes, options.channels, options.assigners)

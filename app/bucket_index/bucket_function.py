@@ -84,11 +84,8 @@ def buckets_of(
 ) -> NDArray[np.int64]:
     """The buckets of many bucket keys, in order.
 
-    Args:
-        fields: the bucket key columns, each of shape (count,).
-
-    Raises:
-        FilterError: the function does not take keys of these types.
+    ``fields``: the bucket key columns, each of shape (count,). Raises FilterError: the function does not take
+    keys of these types.
     """
     types = [field.type for field in fields]
     match function:

@@ -44,8 +44,7 @@ def read(buffer: Buffer) -> Hashes:
 def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
     """The hashes of a file that must be all there, since what replaces it is made from them.
 
-    Raises:
-        CorruptIndexError: other bytes than the index manifest tells of.
+    Raises CorruptIndexError: other bytes than the index manifest tells of.
     """
     expected = meta.row_count * _STORED.itemsize
     if not expected == meta.file_size == len(buffer):
@@ -57,19 +56,14 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
 
 
 def write(hashes: Integers) -> bytes:
-    """A file of these hashes, in this order.
-
-    Raises:
-        RequestError: a hash is no signed 32-bit integer.
-    """
+    """A file of these hashes, in this order. Raises RequestError: a hash is no signed 32-bit integer."""
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
 def as_hashes(numbers: Integers) -> Hashes:
     """Numbers as key hashes, none of them cut to fit.
 
-    Raises:
-        RequestError: one is no signed 32-bit integer.
+    Raises RequestError: one is no signed 32-bit integer.
     """
     given = np.asarray(numbers)
     if given.dtype == np.int32 and given.ndim == 1:
@@ -97,8 +91,7 @@ class DynamicBucketIndexMaintainer:
     def restore(cls, meta: IndexFileMeta, content: Buffer) -> Self:
         """Starts from the hash index of the latest snapshot, which the index manifest describes by ``meta``.
 
-        Raises:
-            CorruptIndexError: the file is not whole; to go on without it would lose hashes.
+        Raises CorruptIndexError: the file is not whole; to go on without it would lose hashes.
         """
         return cls(read_whole(content, meta))
 
@@ -114,8 +107,7 @@ class DynamicBucketIndexMaintainer:
     def record(self, hashes: Integers) -> None:
         """Notes the hashes of keys that are written to the bucket.
 
-        Raises:
-            RequestError: one is no signed 32-bit integer; none is noted then.
+        Raises RequestError: one is no signed 32-bit integer; none is noted then.
         """
         recorded = np.unique(as_hashes(hashes))
         places = self._hashes.searchsorted(recorded)

@@ -60,9 +60,8 @@ class KeyBatch:
     ) -> KeyBatch:
         """A batch of keys, given as the attributes; partitions may repeat here.
 
-        Raises:
-            RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
-                codes and hashes differ.
+        Raises RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
+        codes and hashes differ.
         """
         keys = as_hashes(hashes)
         named = np.asarray(codes, np.intp)
@@ -80,11 +79,7 @@ class KeyBatch:
 
     @classmethod
     def of_one(cls, partition: bytes, hashes: Integers) -> KeyBatch:
-        """Keys of one partition.
-
-        Raises:
-            RequestError: a hash is no signed 32-bit integer.
-        """
+        """Keys of one partition. Raises RequestError: a hash is no signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)
 

@@ -193,11 +193,7 @@ class PartitionBuckets:
 
 
 class KeyRun(NamedTuple):
-    """Keys that go to one bucket in a row.
-
-    Attributes:
-        opens: whether the first of them creates the bucket.
-    """
+    """Keys that go to one bucket in a row; ``opens``: whether the first of them creates the bucket."""
 
     bucket: int
     keys: int

@@ -41,11 +41,7 @@ class BuiltEntry:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container.
-
-    Attributes:
-        in_manifest: whether the engine would put it into the manifest instead of a file.
-    """
+    """A container; ``in_manifest``: whether the engine would put it into the manifest instead of a file."""
 
     content: bytes
     entries: tuple[BuiltEntry, ...]

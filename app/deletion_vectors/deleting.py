@@ -56,8 +56,7 @@ class EncodedVector:
     def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
         """A vector of these rows, of this width.
 
-        Raises:
-            RequestError: the rows are no row positions, or some that a vector of this width does not hold.
+        Raises RequestError: the rows are no row positions, or some that a vector of this width does not hold.
         """
         try:
             positions = positions_of(rows)
@@ -77,11 +76,7 @@ class VectorFile:
 
 
 def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
-    """One file of all vectors, in their order.
-
-    Raises:
-        RequestError: two vectors are of the same data file.
-    """
+    """One file of all vectors, in their order. Raises RequestError: two vectors are of the same data file."""
     file = _OpenFile()
     for vector in _without_repetition(vectors):
         file.append(vector)

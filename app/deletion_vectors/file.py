@@ -128,9 +128,8 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
 def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
     """Reads all records of a whole file, in order.
 
-    Raises:
-        CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else.
-        UnsupportedFormatError: the file is of another version.
+    Raises CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else. Raises
+    UnsupportedFormatError: the file is of another version.
     """
     _check_version(buffer)
     vectors = []

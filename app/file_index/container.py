@@ -45,8 +45,7 @@ _NUL = b"\xc0\x80"
 def read_name(cursor: Cursor, what: str) -> str:
     """The next name.
 
-    Raises:
-        CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
+    Raises CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
     """
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
@@ -59,11 +58,7 @@ def read_name(cursor: Cursor, what: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """A name with its length.
-
-    Raises:
-        ValueError: it takes more than 65535 bytes.
-    """
+    """A name with its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -156,8 +151,7 @@ class HeadLayout:
     def read(cls, buffer: memoryview) -> Self:
         """The layout of the head at the front of ``buffer``.
 
-        Raises:
-            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")
@@ -207,8 +201,7 @@ class FileIndex:
     def read(cls, buffer: Buffer) -> Self:
         """Reads the head of a whole container.
 
-        Raises:
-            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
         view = memoryview(buffer).cast("B")
         entries = HeadLayout.read(view).entries(view)
@@ -253,8 +246,7 @@ class FileIndex:
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:  # noqa: ANN401 - of its kind
         """The index of one entry, which must not be empty.
 
-        Raises:
-            CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
+        Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
         """
         key = (entry.column, entry.kind, data_type)
         found = self._opened.get(key)
@@ -265,8 +257,7 @@ class FileIndex:
     def payload(self, entry: Entry) -> memoryview:
         """The bytes of an entry, which must not be empty.
 
-        Raises:
-            CorruptIndexError: they lie outside of the file.
+        Raises CorruptIndexError: they lie outside of the file.
         """
         found = self.payloads.get(entry)
         if found is None:
@@ -317,11 +308,8 @@ def _read_kind(cursor: Cursor) -> tuple[str, int]:
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
     """A container.
 
-    Args:
-        columns: kind and payload of each index of each column; None as a payload writes an empty entry.
-
-    Raises:
-        IndexWriteError: together they are longer than a container can be.
+    ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
+    Raises IndexWriteError: together they are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
     kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
@@ -356,10 +344,8 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
     """The payload of an index, byte for byte as the engine writes it.
 
-    Raises:
-        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
-            them.
-        TypeError: the options are of another kind.
+    Raises IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
+    them. Raises TypeError: the options are of another kind.
     """
     if not kind.takes(column.data_type):
         others = [other for other in KINDS.values() if other.takes(column.data_type)]

@@ -42,8 +42,7 @@ def cost(kind: str) -> int:
 def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:  # noqa: ANN401 - each kind's own
     """Reads the heads of an index.
 
-    Raises:
-        CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
+    Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
     """
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):

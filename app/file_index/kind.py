@@ -33,11 +33,7 @@ KnownRows = TypeVar("KnownRows", bound=RowIndex)
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """What is known of a column for which an index is proposed.
-
-    Attributes:
-        values: rows with a value.
-    """
+    """What is known of a column for which an index is proposed; ``values``: rows with a value."""
 
     data_type: DataType
     distinct: int
@@ -46,11 +42,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[Options]):
-    """That an index suits a column.
-
-    Attributes:
-        rank: of the proposals for a column, the highest one is made.
-    """
+    """That an index suits a column; ``rank``: of the proposals for a column, the highest one is made."""
 
     rank: int
     reason: str
@@ -106,11 +98,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def read(self, payload: Buffer, space: KeySpace) -> Index:
-        """Reads the heads of an index.
-
-        Raises:
-            CorruptIndexError: the payload is broken.
-        """
+        """Reads the heads of an index. Raises CorruptIndexError: the payload is broken."""
 
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
         """Whether such an index may rule out anything; else it is not opened, and files are kept."""
@@ -120,8 +108,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def select(self, index: Index, condition: Condition) -> Result:
         """The rows of a file that can meet a condition that the kind can answer.
 
-        Raises:
-            CorruptIndexError: the index is broken.
+        Raises CorruptIndexError: the index is broken.
         """
 
     def settles(self, condition: Condition) -> bool:
@@ -148,11 +135,8 @@ class Kind(str, ABC, Generic[Index, Options]):
     def parse_options(self, written: Mapping[str, str]) -> Options:
         """Reads the options of an index.
 
-        Args:
-            written: text of each option that is set, by its name; no others than :attr:`option_names`.
-
-        Raises:
-            RequestError: a text is not what the option takes.
+        ``written``: text of each option that is set, by its name; no others than :attr:`option_names`. Raises
+        RequestError: a text is not what the option takes.
         """
 
     def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - others look at them
@@ -163,8 +147,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def write(self, column: KeyColumn, options: Options) -> bytes:
         """The payload of an index, byte for byte as the engine writes it.
 
-        Raises:
-            IndexWriteError: the kind cannot hold one of the column's values, or all of them.
+        Raises IndexWriteError: the kind cannot hold one of the column's values, or all of them.
         """
 
     @abstractmethod
@@ -175,8 +158,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
         """What can be told of an index without knowing the column's type.
 
-        Raises:
-            CorruptIndexError: the payload is broken.
+        Raises CorruptIndexError: the payload is broken.
         """
 
     @abstractmethod

@@ -38,11 +38,8 @@ class IndexDefinition:
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
         """The index that a table's options declare.
 
-        Args:
-            declared: of a kind that can be written.
-
-        Raises:
-            RequestError: the kind does not take the column, or an option is wrong.
+        ``declared``: of a kind that can be written. Raises RequestError: the kind does not take the column,
+        or an option is wrong.
         """
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
@@ -68,11 +65,8 @@ class FileIndexOptions:
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
         """Reads the options of a table.
 
-        Args:
-            options: all options by name; those that are not about file indexes are passed over.
-
-        Raises:
-            RequestError: an option is wrong, or would have no effect; the message names it.
+        ``options``: all options by name; those that are not about file indexes are passed over. Raises
+        RequestError: an option is wrong, or would have no effect; the message names it.
         """
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
@@ -83,11 +77,8 @@ class FileIndexOptions:
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     """The type of a column's values, or of the values of ``column[key]``.
 
-    Args:
-        name: as options and containers write it.
-
-    Raises:
-        RequestError: there is no such column, or it is no map with strings as keys.
+    ``name``: as options and containers write it. Raises RequestError: there is no such column, or it is no
+    map with strings as keys.
     """
     column, key = split_map_key(name)
     data_type = types.get(column)

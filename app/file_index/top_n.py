@@ -74,8 +74,7 @@ def top_n(
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
     """How many rows the file has, by the column's range-bitmap; None if it has none.
 
-    Raises:
-        CorruptIndexError: the range-bitmap is broken.
+    Raises CorruptIndexError: the range-bitmap is broken.
     """
     entry = _range_entry(index, field)
     if entry is None:

@@ -178,8 +178,7 @@ class BytesColumn:
     def packed(self) -> Self:
         """The same strings one behind the other, in a buffer that holds nothing else.
 
-        Raises:
-            CorruptFileError: they are longer than any strings of the buffer are together.
+        Raises CorruptFileError: they are longer than any strings of the buffer are together.
         """
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths

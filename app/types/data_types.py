@@ -149,11 +149,7 @@ _UNBOUNDED = frozenset({"STRING", "BYTES"})
 
 
 def parse_type(written: str | Mapping[str, object]) -> DataType:
-    """Reads a type from its text or JSON form.
-
-    Raises:
-        RequestError: the text is not a type.
-    """
+    """Reads a type from its text or JSON form. Raises RequestError: the text is not a type."""
     return _parse(written, 0)
 
 

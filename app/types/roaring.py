@@ -104,8 +104,7 @@ def serialize(bitmap: BitMap) -> bytes:
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
     """Bytes that the bitmap at ``offset`` occupies; its containers are measured, not validated.
 
-    Raises:
-        CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
+    Raises CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
     """
     if not 0 <= offset <= len(buffer):
         raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes, found it at {offset}")

@@ -145,11 +145,8 @@ def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
 def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Groups rows with equal codes.
 
-    Args:
-        codes: one or several columns of numbers or truth values, each of shape (n,).
-
-    Returns:
-        The rows of each group, ascending; every row is in one group.
+    ``codes``: one or several columns of numbers or truth values, each of shape (n,). Returns the rows of each
+    group, ascending; every row is in one group.
     """
     differing = [each for each in codes if (each != each[:1]).any()]
     if not differing:

@@ -144,8 +144,7 @@ class BitmapHead:
     def read(cls, cursor: Cursor) -> Self:
         """Reads the head; the cursor ends up behind it.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         version = cursor.version("bitmap index", VERSION_1, VERSION_2)
         row_count = cursor.count("row count")
@@ -163,11 +162,7 @@ class BitmapHead:
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """Rows by value.
-
-    Attributes:
-        body: where the bitmaps start.
-    """
+    """Rows by value; ``body``: where the bitmaps start."""
 
     head: BitmapHead
     entries: Entries
@@ -178,8 +173,7 @@ class BitmapIndex:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the head; entries and bitmaps are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         head = BitmapHead.read(cursor)
@@ -254,11 +248,8 @@ class BitmapIndex:
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
     """The index of a column.
 
-    Args:
-        block_bytes: version 2: bound on the size of a block.
-
-    Raises:
-        IndexWriteError: an entry is longer than a block.
+    ``block_bytes``: version 2: bound on the size of a block. Raises IndexWriteError: an entry is longer than
+    a block.
     """
     return join_parts(_parts(column, version, block_bytes))
 

@@ -54,11 +54,7 @@ class Entries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Stored records that begin with a key, ordered by it.
-
-    Attributes:
-        positions: where each record starts.
-    """
+    """Stored records that begin with a key, ordered by it; ``positions``: where each record starts."""
 
     buffer: Buffer
     space: KeySpace
@@ -85,8 +81,7 @@ class Records:
 def measure_records(cursor: Cursor, space: KeySpace, count: int, tail_bytes: int) -> Sequence[int]:
     """Where each of the next ``count`` records starts: a key each, and ``tail_bytes`` behind it.
 
-    Raises:
-        CorruptIndexError: the buffer ends before they do.
+    Raises CorruptIndexError: the buffer ends before they do.
     """
     start = cursor.position
     if space.width is not None:
@@ -110,8 +105,7 @@ class PlainEntries:
     def read(cls, cursor: Cursor, space: KeySpace, count: int) -> PlainEntries:
         """Measures and orders the entries; the cursor ends up behind them.
 
-        Raises:
-            CorruptIndexError: the buffer ends before they do.
+        Raises CorruptIndexError: the buffer ends before they do.
         """
         positions = measure_records(cursor, space, count, OFFSET.size)
         by_key = sorted(positions, key=lambda at: space.read(cursor.buffer, at)[0])
@@ -162,8 +156,7 @@ class BlockedEntries:
     def read(cls, cursor: Cursor, space: KeySpace) -> BlockedEntries:
         """Measures the index of blocks; the cursor ends up behind the block area.
 
-        Raises:
-            CorruptIndexError: the buffer ends before they do.
+        Raises CorruptIndexError: the buffer ends before they do.
         """
         count = cursor.count("number of blocks", each_bytes=OFFSET.size)
         positions = measure_records(cursor, space, count, OFFSET.size)

@@ -46,11 +46,8 @@ _ROWS_PER_VALUE: Final = 4
 class BitmapOptions:
     """How a bitmap index is laid out.
 
-    Attributes:
-        block_bytes: version 2: bound on the size of a block of entries.
-
-    Raises:
-        RequestError: there is no such layout.
+    ``block_bytes``: version 2: bound on the size of a block of entries. Raises RequestError: there is no such
+    layout.
     """
 
     version: int = VERSION_2

@@ -118,8 +118,7 @@ class BloomFilter:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the head; the bit set stays where it is.
 
-        Raises:
-            CorruptIndexError: there are no bits, or no sensible number of hash functions.
+        Raises CorruptIndexError: there are no bits, or no sensible number of hash functions.
         """
         cursor = Cursor(buffer)
         hash_functions = cursor.i32("number of hash functions")
@@ -177,11 +176,7 @@ def payload_bytes(items: int, fpp: float) -> int:
 
 
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
-    """The index of a column.
-
-    Args:
-        items: number of distinct values that the size is made for, at least 1.
-    """
+    """The index of a column; ``items``: number of distinct values that the size is made for, at least 1."""
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)

@@ -39,8 +39,7 @@ _ROOTS = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_
 class BloomFilterOptions:
     """How large a bloom filter is made.
 
-    Raises:
-        RequestError: there is no such filter, or it would be too large for a file.
+    Raises RequestError: there is no such filter, or it would be too large for a file.
     """
 
     items: int = DEFAULT_ITEMS

@@ -105,8 +105,7 @@ class BitSlicedIntegers:
     def read(cls, buffer: Buffer) -> Self:
         """Reads the heads and measures the bitmaps, which are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: a head contradicts itself or the bytes.
+        Raises CorruptIndexError: a head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         cursor.version("bsi", VERSION)
@@ -185,11 +184,7 @@ def _measured(cursor: Cursor) -> Extent:
 
 
 def write(column: KeyColumn) -> bytes:
-    """The index of a column.
-
-    Raises:
-        IndexWriteError: a value has no absolute value of 63 bits.
-    """
+    """The index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")

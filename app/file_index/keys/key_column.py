@@ -61,13 +61,9 @@ class KeyColumn:
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
         """The keys of an Arrow array.
 
-        Args:
-            array: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
-                shared where the form allows it.
-
-        Raises:
-            IndexWriteError: no index takes values of this type, the array holds others, or one of them does
-                not fit it.
+        ``array``: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
+        shared where the form allows it. Raises IndexWriteError: no index takes values of this type, the array
+        holds others, or one of them does not fit it.
         """
         space = key_space(data_type)
         if space is None:

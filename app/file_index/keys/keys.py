@@ -83,9 +83,8 @@ class KeySpace(Protocol):
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """Where the keys of rows are cut right before ``value``, or right behind it.
 
-        Returns:
-            The first key of the rows that follow, and the key right behind those of the rows that precede.
-            They differ where a lossy key holds rows of both sides.
+        Returns the first key of the rows that follow, and the key right behind those of the rows that
+        precede. They differ where a lossy key holds rows of both sides.
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:

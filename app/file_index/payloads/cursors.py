@@ -128,8 +128,7 @@ def runs_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of things that stand ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on.
 
-    Returns:
-        The ``i`` of each thing, and its place.
+    Returns the ``i`` of each thing, and its place.
     """
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts

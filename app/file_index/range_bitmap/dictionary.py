@@ -97,8 +97,7 @@ class Dictionary:
     def read(cls, buffer: Buffer, offset: int, space: KeySpace, size: int) -> Self:
         """Reads the head of the dictionary of ``size`` keys from ``offset`` to the end of the buffer.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer, offset)
         head_length = cursor.i32("head length of the dictionary")
@@ -122,8 +121,7 @@ class Dictionary:
     def ends(self) -> tuple[Key, Key]:
         """The first and the last key, of which there is at least one.
 
-        Raises:
-            CorruptIndexError: the last chunk contradicts the bytes.
+        Raises CorruptIndexError: the last chunk contradicts the bytes.
         """
         last = self._chunk(self.chunks - 1)
         return self._first_key(0), self._further_key(last, last.keys - 1) if last.keys else last.first
@@ -131,8 +129,7 @@ class Dictionary:
     def locate(self, key: Key) -> tuple[int, bool]:
         """The number of keys below ``key``, and whether it is one of the keys; then this is its code.
 
-        Raises:
-            CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
+        Raises CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
         """
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:

@@ -38,11 +38,8 @@ _ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | S
 class RangeBitmapOptions:
     """How the dictionary of a range-bitmap is laid out.
 
-    Attributes:
-        chunk_bytes: bound on the further keys of a chunk; None for the default of the column's type.
-
-    Raises:
-        RequestError: there is no such layout.
+    ``chunk_bytes``: bound on the further keys of a chunk; None for the default of the column's type. Raises
+    RequestError: there is no such layout.
     """
 
     chunk_bytes: int | None = None

@@ -64,8 +64,7 @@ class RangeBitmapHead:
     def read(cls, cursor: Cursor) -> Self:
         """Reads these fields; the cursor ends up behind them.
 
-        Raises:
-            CorruptIndexError: they contradict each other or the bytes.
+        Raises CorruptIndexError: they contradict each other or the bytes.
         """
         length = cursor.count("head length of the range-bitmap", each_bytes=1)
         cursor.version("range-bitmap", VERSION)
@@ -97,8 +96,7 @@ class RangeBitmap:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the heads; keys and bitmaps are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: a head contradicts itself or the bytes.
+        Raises CorruptIndexError: a head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         head = RangeBitmapHead.read(cursor)
@@ -146,8 +144,7 @@ class RangeBitmap:
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
         """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out.
 
-        Raises:
-            CorruptIndexError: a row has a code that the dictionary lacks.
+        Raises CorruptIndexError: a row has a code that the dictionary lacks.
         """
         keys = list(self.dictionary.all())
         for code, count in self.slices.code_counts(rows):

@@ -34,11 +34,8 @@ _LENGTH_BYTES: Final = 4
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
     """Every key of every dictionary, of a type whose keys differ in length.
 
-    Args:
-        cursors: at the dictionaries, and ending with them; broken ones are no longer sound.
-
-    Returns:
-        The keys of sound dictionaries, in the order in which they are stored.
+    ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound. Returns the keys
+    of sound dictionaries, in the order in which they are stored.
     """
     sizes = cursors.remaining
     chunks = _read_chunks(cursors, space, cardinalities)

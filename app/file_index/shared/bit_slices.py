@@ -67,9 +67,8 @@ class BitSlices:
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
         """The ``limit`` smallest (or largest) codes among ``candidates``, all of which have a code.
 
-        Returns:
-            Rows that surely belong to them, fewer than ``limit`` or exactly as many; and rows that all share
-            the next code and compete for the places that are left, none if there are no such places.
+        Returns rows that surely belong to them, fewer than ``limit`` or exactly as many; and rows that all
+        share the next code and compete for the places that are left, none if there are no such places.
         """
         sure, tied, wanted = BitMap(), candidates, limit
         for level in reversed(range(len(self.slices))):

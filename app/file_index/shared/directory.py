@@ -123,12 +123,9 @@ class Directory:
     ) -> tuple[Self, NDArray[np.bool_]]:
         """Merges the dictionaries.
 
-        Args:
-            ascending: shape (m,): whether the keys of a file must be stored in ascending order.
-
-        Returns:
-            The directory; and shape (m,), the files that break the order or have a key twice, of which
-            nothing may be asked.
+        ``ascending``: shape (m,): whether the keys of a file must be stored in ascending order. Returns the
+        directory; and shape (m,), the files that break the order or have a key twice, of which nothing may be
+        asked.
         """
         if space.width is not None:
             return cls.of_integers(

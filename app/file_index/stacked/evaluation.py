@@ -77,9 +77,8 @@ class FileDecisions:
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
         """The files without a matching row, by the kind of index that ruled them out.
 
-        Yields:
-            A kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
-            it, the last one that ruled a file out, or was asked at all, counts.
+        Yields A kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
+        it, the last one that ruled a file out, or was asked at all, counts.
         """
         skip = self.skip
         kinds = list(dict.fromkeys(kind for kind, _, _ in self.said))

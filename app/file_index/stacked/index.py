@@ -314,8 +314,7 @@ class StackedIndex:
     def file_index(self, file: int) -> FileIndex:
         """The indexes of one file, for questions about its rows.
 
-        Raises:
-            CorruptIndexError: the head of the container is broken.
+        Raises CorruptIndexError: the head of the container is broken.
         """
         if file in self.heads.broken:
             raise self.heads.broken[file]

@@ -61,11 +61,8 @@ class Fronts:
     ) -> Self:
         """What is kept of the first bytes of files.
 
-        Args:
-            read: :data:`FRONT_BYTES` of each, or why there are none.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
+        ``read``: :data:`FRONT_BYTES` of each, or why there are none. Raises DeadlineExceededError: the
+        request's time ran out.
         """
         contents: list[bytes | None] = [None] * len(paths)
         sizes = np.zeros(len(paths), np.int64)

@@ -83,8 +83,7 @@ class FileIndexes:
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of ascending ``files`` have an index.
 
-        Raises:
-            CorruptMetadataError: a file has more than one.
+        Raises CorruptMetadataError: a file has more than one.
         """
         found = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
@@ -108,8 +107,7 @@ class FileIndexes:
 
         Files whose indexes cannot be read are left out; :meth:`failures` tells why.
 
-        Raises:
-            DeadlineExceededError: the request's time ran out.
+        Raises DeadlineExceededError: the request's time ran out.
         """
         for shares in self._turns(files):
             may_fetch = not self.budget.is_spent
@@ -273,8 +271,7 @@ def _opened(
 def open_declared(version: Version) -> None:
     """Opens what filters on indexed columns ask first: their statistics, and indexes embedded in manifests.
 
-    Raises:
-        CorruptMetadataError: the statistics of one of the manifests are damaged.
+    Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files(), FileBounds(version)
     if not files.manifests.in_memory:

@@ -62,11 +62,7 @@ class SideIndexes:
         return self.read_manifest()
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some files have an index file.
-
-        Raises:
-            CorruptMetadataError: a file has more than one.
-        """
+        """Which of some files have an index file. Raises CorruptMetadataError: a file has more than one."""
         return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
@@ -258,8 +254,7 @@ def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.in
 def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
     """Cuts ascending numbers up where they reach another multiple of ``size``.
 
-    Yields:
-        The multiple, and the start and end of a run of numbers from it on.
+    Yields the multiple, and the start and end of a run of numbers from it on.
     """
     if not len(ascending):
         return

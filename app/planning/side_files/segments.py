@@ -229,8 +229,7 @@ class KeptSegments:
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
         """Keeps heads, if many of them are not kept yet.
 
-        Returns:
-            The same heads, which know how many of them are kept.
+        Returns the same heads, which know how many of them are kept.
         """
         place = self.place_of(_heads_name(first))
         if place is None or not _is_worth_keeping(segment):

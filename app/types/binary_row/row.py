@@ -133,8 +133,7 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
 def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
     """The row inside a serialized row, checked to have ``fields`` fields and a slot for each.
 
-    Raises:
-        CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
     """
     if len(buffer) < _ARITY.size:
         raise CorruptMetadataError(

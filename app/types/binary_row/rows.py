@@ -245,8 +245,7 @@ class RowColumns:
     def __post_init__(self) -> None:
         """Checks the number of fields of every row, and that it has a slot for each.
 
-        Raises:
-            CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+        Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
         """
         lengths, needed = self.rows.lengths, self._slot_at(self.fields)
         cut = bool((lengths < needed).any())
