@@ -50,14 +50,14 @@ class FileDecisions:
         answered: bool, shape (k,): whether an index said something.
         unasked: bool, shape (k,): whether an index was not asked a list of values, for want of allowance.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
-        said: what was asked, in order: kind of index, positions among the k files, and an answer for each.
+        trace: what was asked, in order: kind of index, positions among the k files, and an answer for each.
     """
 
     answers: Answers
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
     errors: Mapping[int, CorruptIndexError]
-    said: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
+    trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
 
     @property
     def skip(self) -> NDArray[np.bool_]:
@@ -69,19 +69,14 @@ class FileDecisions:
         """Which files the file's own indexes would skip only if they are skipped here, shape (k,)."""
         return np.not_equal(self.answers, Answer.DOUBT)
 
-    @property
-    def narrows(self) -> NDArray[np.bool_]:
-        """Which files have indexes that know the rows that can match, shape (k,)."""
-        return np.isin(self.answers, (Answer.DOUBT, Answer.ROWS))
-
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
         """The files without a matching row, by the kind of index that ruled them out.
 
-        Yields A kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
+        Yields a kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
         it, the last one that ruled a file out, or was asked at all, counts.
         """
         skip = self.skip
-        kinds = list(dict.fromkeys(kind for kind, _, _ in self.said))
+        kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
         if len(kinds) <= 1:
             # Mostly so, and then nothing needs to be told of single files.
             yield (kinds[0] if kinds else None), skip
@@ -89,7 +84,7 @@ class FileDecisions:
         codes = {kind: code for code, kind in enumerate(kinds)}
         by = np.full(len(skip), -1, np.int32)
         for wanted in (False, True):
-            for kind, at, answers in self.said:
+            for kind, at, answers in self.trace:
                 by[at[answers == Answer.SKIP] if wanted else at] = codes[kind]
         yield None, skip & (by < 0)
         for kind, code in codes.items():
@@ -116,7 +111,7 @@ def decide_files(
     """
     failed, answered, unasked = np.zeros((3, len(files)), bool)
     evaluation = _Evaluation(
-        index, files, row_counts, allowance, failed, answered, unasked, errors={}, said=[]
+        index, files, row_counts, allowance, failed, answered, unasked, errors={}, trace=[]
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
@@ -129,7 +124,7 @@ def decide_files(
     else:
         decided = evaluation.answer(predicate, np.arange(len(files)))
     decided[failed] = Answer.KEEP
-    return FileDecisions(decided, answered, unasked, evaluation.errors, evaluation.said)
+    return FileDecisions(decided, answered, unasked, evaluation.errors, evaluation.trace)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +144,7 @@ class _Evaluation:
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
-    said: list[tuple[str, NDArray[np.int64], Answers]]
+    trace: list[tuple[str, NDArray[np.int64], Answers]]
 
     def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Answers:
         match predicate:
@@ -210,7 +205,7 @@ class _Evaluation:
             answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
             if len(places):
-                self.said.append((kind, _some(at, places), found))
+                self.trace.append((kind, _some(at, places), found))
             if number == len(kinds):
                 break
             known = KINDS.get(kind)

@@ -26,7 +26,7 @@ from app.planning.side_files.segments import (
     BodySegment,
     HeadSegment,
     KeptSegments,
-    Passing,
+    Uncached,
     body_bytes,
     files_of_bodies,
 )
@@ -211,15 +211,15 @@ class SideIndexes:
             # Each file is asked for once; what was taken of its front needs no more memory.
             fronts = [read.pop(row, None) for row in missing.tolist()]
             # Requests that are under way at the same time fetch once what they lack alike.
-            passing: Passing[Payloads] = cache.get_or_load(
+            uncached: Uncached[Payloads] = cache.get_or_load(
                 (*key, missing.tobytes()),
-                lambda: Passing(
+                lambda: Uncached(
                     Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),
                 account=self.source.readers.loads,
             )
-            payloads = passing.item
+            payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
             usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
             found = {index: column.take(usable) for index, column in payloads.found.items()}

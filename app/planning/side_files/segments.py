@@ -178,7 +178,7 @@ class BodySegment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passing(Generic[Item]):
+class Uncached(Generic[Item]):
     """A result shared by concurrent waiters, never cached."""
 
     item: Item

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types.murmur3 import SEED, hash_rows
+from app.bucket_index.key_batch import SEED, hash_rows
 from tests.examples import examples
 
 
