@@ -4,7 +4,7 @@ Per partition it goes through four steps and takes the first that applies:
 
 1. *existing*: the key's hash is in the partition's hash index, or was assigned before: its bucket.
 2. *non_full*: the lowest bucket of its own with fewer rows than the target; full ones are never tried again.
-   (The engine takes the first in the order of a hash map, which is the same while buckets are few.)
+   (The engine takes the first in the order of a hash map: the same while buckets are few.)
 3. *new*: the lowest bucket of its own that is not in use, if the partition has none yet, or if the highest
    bucket that this **assigner** has handed out lies below the bound.
 4. *random*: any bucket of its own that is in use, however full.
@@ -12,14 +12,11 @@ Per partition it goes through four steps and takes the first that applies:
 That highest bucket starts at 0, not at what the index holds, and all partitions share it: a partition first
 seen after another one reached the bound gets a single bucket. Rows are counted by hashes in the index files.
 
-Many keys of several partitions are assigned at once, with the same outcome as one after the other. The
-buckets of a partition fill in an order of their own, so its new keys are placed all together. Partitions meet
-in one number only, the highest bucket that was handed out to any of them: once it reaches the bound, no more
-buckets are created anywhere. So a batch is placed as if it never did; that tells the key that reaches the
-bound first, and what follows this key is placed again without creating buckets.
-
-A key that is new may have to choose among buckets. Each draws a random number for that, in the order of the
-batch and whether it needs one or not, so that the numbers do not depend on how keys are cut into batches.
+A batch has the same outcome as its keys one after the other. Partitions meet in one number only, the highest
+bucket that was handed out: once it reaches the bound, no more are created anywhere. So a batch is placed as
+if it never did; what follows the key that reaches the bound first is placed again without creating buckets.
+Each new key draws a random number, needed or not, so that numbers do not depend on how keys are cut into
+batches.
 """
 
 from __future__ import annotations

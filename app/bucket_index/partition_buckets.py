@@ -5,12 +5,9 @@ never tried again, even if a compaction empties it, until the partition is loade
 to a bucket at random do not count.
 
 A writer has a number of channels (its parallelism), and each partition is spread over a number of assigners
-among them. Rows are routed by the hashes of their partition and of their trimmed primary key; an assigner
-creates only buckets of its own, so assigners need not talk to each other.
-
-Where the channels are no multiple of the assigners, a partition whose assigners are both the last channels
-and the first ones has two that own the same buckets. Their keys differ, so nothing is lost, but neither
-counts what the other adds: such a bucket may get up to twice the target. The engine does the same.
+among them, each with buckets of its own. Where the channels are no multiple of the assigners, two may own the
+same buckets. Their keys differ, so nothing is lost, but neither counts what the other adds: such a bucket may
+get up to twice the target. The engine does the same.
 
 New keys fill buckets one after the other, so their buckets are *runs*; once no bucket has room and none may
 be created, each of the keys that remain goes to a bucket of its own choice.

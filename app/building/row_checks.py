@@ -1,11 +1,8 @@
 """Whether bitmap, range-bitmap and bsi name the right rows, no more and no fewer.
 
-Every key is looked up as the planner looks it up. A bitmap is asked for the rows of each; the two kinds of
-bit slices would walk all slices for every question, so their rows are decoded once and compared with what
-the look-up of each key says. Comparisons and ranges follow from these; some of them are asked nevertheless,
-through the same code that plans ask.
-
-A bloom filter must admit every value of its column; how many others it admits is estimated.
+Every key is looked up as the planner looks it up; the two kinds of bit slices, which would walk all slices
+for every question, are decoded once and compared with that. Some comparisons and ranges are asked as plans
+ask. A bloom filter must admit every value of its column; how many others it admits is estimated.
 """
 
 from __future__ import annotations

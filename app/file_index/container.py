@@ -342,7 +342,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """The payload of an index, byte for byte as the engine writes it.
+    """The payload of an index, as the engine writes it but for the order of bitmaps.
 
     Raises IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
     them. Raises TypeError: the options are of another kind.

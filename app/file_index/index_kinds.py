@@ -1,8 +1,7 @@
 """The kinds of file index that are known, one line each, and which of them a leaf asks, in which order.
 
-What a kind is: :mod:`app.file_index.kind`. Evaluation of one file (:mod:`app.file_index.evaluation`) and of
-many (:mod:`app.file_index.stacked.evaluation`) go by the same rules; so does whoever fetches no more of an
-index file than is going to be asked.
+Evaluation of one file and of many go by the same rules; so does whoever fetches only what is going to be
+asked.
 """
 
 from __future__ import annotations

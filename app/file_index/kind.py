@@ -145,7 +145,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def write(self, column: KeyColumn, options: Options) -> bytes:
-        """The payload of an index, byte for byte as the engine writes it.
+        """The payload of an index, as the engine reads it.
 
         Raises IndexWriteError: the kind cannot hold one of the column's values, or all of them.
         """

@@ -1,7 +1,6 @@
 """Many byte strings as one column: where each lies in a buffer that all of them share.
 
-The columnar counterpart of ``bytes``: rows of statistics, embedded indexes and names of a hundred thousand
-files are three arrays, and a field that lies at the same place in each of them is read by one gather.
+The columnar counterpart of ``bytes``: a field that lies at the same place in each is read by one gather.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The bloom filters of one column of many files.
 
-A key is hashed once for all of them. Its bits are probed one hash function at a time, and each finds fewer
-files left: a filter without the key is ruled out after two probes on average, so that asking costs a few
-reads of memory for each file however large the filters are. Nothing is copied.
+A key is hashed once for all of them, and its bits are probed one hash function at a time: a filter without
+the key is ruled out after two probes on average, however large it is.
 
 Many keys are probed together, in portions: the first bits of all keys, and the further bits of those keys
 that are left. A file that may hold one is asked no further portions. A few files at a time are asked all of

@@ -1,10 +1,8 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
-The dictionaries say it; the bit slices, which tell the rows, are not looked at.
-
-All chunks of all files are read side by side. Beyond what a look-up in one dictionary checks, the codes have
-to go on without a gap up to the number of distinct values, and chunks and keys may not overlap so far that
-together they hold more bytes than there are.
+The dictionaries say it; the bit slices, which tell the rows, are not looked at. Beyond what a look-up in one
+dictionary checks, codes have to go on without a gap up to the number of distinct values, and chunks and keys
+may not overlap so far that together they hold more bytes than there are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Evaluating a predicate with the indexes of many files: which of them can hold a matching row.
 
-Each step is that of :mod:`app.file_index.evaluation`, taken for all files that are still in question: a leaf
-asks the indexes of its column, cheapest first, until one of them settles it; AND goes on with the files that
-are left, OR asks about all of them. What differs is that sets of rows are not at hand: where it takes them to
-tell whether a file has a matching row, the file is kept, and the decision is not certain.
+Each step is that of :mod:`app.file_index.evaluation`, taken for all files that are still in question; AND
+goes on with the files that are left, OR asks about all of them. Sets of rows are not at hand: where it takes
+them to tell whether a file has a matching row, the file is kept, and the decision is not certain.
 """
 
 from __future__ import annotations

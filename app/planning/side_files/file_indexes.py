@@ -1,9 +1,9 @@
 """The file indexes of a version's data files, whether embedded in manifests or beside the data.
 
-Embedded indexes are stacked for a whole manifest at once, over the bytes that the manifest holds anyway, and
-stay with it. Those in files of their own are fetched for the files that are asked about
-(:mod:`app.planning.side_files.indexes`), of many manifests in one go. Once the plan's budget of time is used
-up nothing more is read: what the caches keep is asked, and the rest is reported as not loaded.
+Embedded indexes are stacked for a whole manifest, over the bytes that it holds anyway. Those in files of
+their own are fetched for the files that are asked about, of many manifests in one go. Once the plan's budget
+of time is used up nothing more is read: what the caches keep is asked, and the rest is reported as not
+loaded.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The ``.index`` files beside the data files of one manifest, fetched piece by piece.
 
-An index file may hold the indexes of many columns, and a bloom filter of the default size takes 599,071
-bytes whatever it is about. So a first request reads the front of a file, which is all of most; then, of what
-its head lists, only payloads that are going to be asked and lie further behind are read.
-
-Files are fetched, stacked and cached by *segments* of consecutive files, small enough that a segment fits
-into memory. A segment holds the files that somebody asked about; further ones are added when they are needed.
+A first request reads the front of a file, which is all of most; then, of what its head lists, only payloads
+that are going to be asked and lie further behind (a bloom filter of the default size takes 599,071 bytes).
+Files are fetched, stacked and cached by *segments* of consecutive files that fit into memory; a segment holds
+the files that somebody asked about, and further ones are added when they are needed.
 """
 
 from __future__ import annotations

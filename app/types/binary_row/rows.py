@@ -3,9 +3,7 @@
 Written rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all
 rows are of one length; with them there are as many matrices as lengths, which are multiples of 8.
 
-What lies at the same place in every row that is read is one gather over all of them; what lies in the
-variable part is another, at the offsets that the slots gave. Everything is checked for all rows before it is
-looked at; the first row that is broken is reported.
+Everything that is read is checked for all rows before it is looked at; the first broken row is reported.
 """
 
 from __future__ import annotations
