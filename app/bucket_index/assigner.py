@@ -3,8 +3,8 @@
 Per partition it goes through four steps and takes the first that applies:
 
 1. *existing*: the key's hash is in the partition's hash index, or was assigned before: its bucket.
-2. *non_full*: the first bucket of its own, in the order of a Java HashMap, with fewer rows than the target;
-   full ones met on the way are never tried again.
+2. *non_full*: the lowest bucket of its own with fewer rows than the target; full ones are never tried again.
+   (The engine takes the first in the order of a hash map: the same while buckets are few.)
 3. *new*: the lowest bucket of its own that is not in use, if the partition has none yet, or if the highest
    bucket that this **assigner** has handed out lies below the bound.
 4. *random*: any bucket of its own that is in use, however full.
@@ -12,14 +12,11 @@ Per partition it goes through four steps and takes the first that applies:
 That highest bucket starts at 0, not at what the index holds, and all partitions share it: a partition first
 seen after another one reached the bound gets a single bucket. Rows are counted by hashes in the index files.
 
-Many keys of several partitions are assigned at once, with the same outcome as one after the other. The
-buckets of a partition fill in an order of their own, so its new keys are placed all together. Partitions meet
-in one number only, the highest bucket that was handed out to any of them: once it reaches the bound, no more
-buckets are created anywhere. So a batch is placed as if it never did; that tells the key that reaches the
-bound first, and what follows this key is placed again without creating buckets.
-
-A key that is new may have to choose among buckets. Each draws a random number for that, in the order of the
-batch and whether it needs one or not, so that the numbers do not depend on how keys are cut into batches.
+A batch has the same outcome as its keys one after the other. Partitions meet in one number only, the highest
+bucket that was handed out: once it reaches the bound, no more are created anywhere. So a batch is placed as
+if it never did; what follows the key that reaches the bound first is placed again without creating buckets.
+Each new key draws a random number, needed or not, so that numbers do not depend on how keys are cut into
+batches.
 """
 
 from __future__ import annotations
@@ -62,12 +59,7 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What an assigner knows about one partition.
-
-    Attributes:
-        known: the buckets of its hashes.
-        room: where new hashes go.
-    """
+    """What an assigner knows about one partition."""
 
     known: KnownHashes
     room: PartitionBuckets
@@ -78,7 +70,6 @@ class BatchAssignment:
 
     Args:
         highest_allowed: the last bucket that may be created.
-        source: of random numbers.
     """
 
     def __init__(self, highest_allowed: int, source: RandomSource) -> None:
@@ -90,8 +81,7 @@ class BatchAssignment:
     def assign(self, batch: KeyBatch, state_of: Callable[[bytes], PartitionState]) -> Assignments:
         """Assigns keys and remembers them: all of them, or none if one cannot be.
 
-        Raises:
-            FilterError: no bucket is left for a key.
+        Raises FilterError: no bucket is left for a key.
         """
         groups = [
             _Group.of(partition, state_of(partition), positions, batch.hashes[positions])
@@ -119,14 +109,12 @@ class BatchAssignment:
         )
 
     def _draw(self, groups: Sequence[_Group]) -> list[NDArray[np.float64]]:
-        """The random numbers of each group's new keys."""
         positions = np.concatenate([np.empty(0, np.intp), *(group.new_positions for group in groups)])
         drawn = np.empty(len(positions))
         drawn[np.argsort(positions)] = self._source.random(len(positions))
         return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
 
     def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
-        """Where each group's new keys go."""
         last = -1
         if self._highest < self._highest_allowed:
             unhindered = [
@@ -151,8 +139,6 @@ class _Group:
     """The keys of a batch that are in one partition; positions are those in the batch.
 
     Attributes:
-        partition: the partition.
-        state: what is known about it.
         positions: of all keys by ascending hash, those of equal hashes ascending.
         places: of each of these, where its hash stands in ``distinct``.
         distinct: the hashes, ascending.
@@ -189,21 +175,15 @@ class _Group:
 
     @property
     def new_positions(self) -> NDArray[np.intp]:
-        """Of the first keys of new hashes, ascending."""
         return self.firsts[self.new]
 
     def reaching(self, bucket: int, placement: Placement) -> list[int]:
-        """Positions of keys that reach a bucket or a higher one, the first of all among them; if any do."""
         known = self.firsts[self.known >= bucket]
         new = self.new_positions[: len(placement)][placement.buckets() >= bucket]
         return [int(positions.min()) for positions in (known, new) if len(positions)]
 
     def settle(self, placement: Placement) -> NDArray[np.int16]:
-        """Remembers where new keys go.
-
-        Returns:
-            The bucket of each key, in the order of ``positions``.
-        """
+        """Remembers where new keys go. Returns the bucket of each key, in the order of ``positions``."""
         buckets = self.known.copy()
         buckets[self.new] = placement.buckets()
         ascending = np.sort(self.new)
@@ -216,7 +196,6 @@ class HashBucketAssigner:
     """One assigner over the partitions that it meets; keeps state, so one thread at a time.
 
     Args:
-        options: its place among the assigners, and the table's options.
         load: gives the hash index of a partition when it is first met.
         source: decides where the choice is free; seeded by the system if None.
     """
@@ -224,20 +203,10 @@ class HashBucketAssigner:
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:
         self._options = options
         self._load = load
-        self._partitions: dict[bytes, _Partition] = {}
+        self._partitions: dict[bytes, PartitionState] = {}
         self._assignment = BatchAssignment(
             options.highest_allowed, np.random.default_rng() if source is None else source
         )
-
-    @property
-    def cached_partitions(self) -> tuple[bytes, ...]:
-        """The partitions whose index is held in memory."""
-        return tuple(self._partitions)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory of the hashes that are held."""
-        return sum(partition.state.known.nbytes for partition in self._partitions.values())
 
     def assign(self, partition: bytes, hashes: Integers) -> Assignments:
         """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
@@ -246,8 +215,7 @@ class HashBucketAssigner:
     def assign_batch(self, batch: KeyBatch) -> Assignments:
         """Assigns keys in their order and remembers them: all of them, or none if one cannot be.
 
-        Raises:
-            FilterError: another assigner decides about a key, or no bucket is left for it.
+        Raises FilterError: another assigner decides about a key, or no bucket is left for it.
         """
         options = self._options
         responsible = assigners_of(batch.partition_hashes, batch.hashes, options.channels, options.assigners)
@@ -259,43 +227,10 @@ class HashBucketAssigner:
             )
         return self._assignment.assign(batch, self._state_of)
 
-    def prepare_commit(self, identifier: int, latest_committed: Callable[[], int | None]) -> None:
-        """Notes a commit, and forgets partitions that have been idle since a commit that succeeded.
-
-        Args:
-            identifier: of the commit that is being prepared.
-            latest_committed: identifier of the latest snapshot of this writer, None if it has none; asked
-                only where it matters, since a writer's first snapshot is expensive to look for.
-        """
-        has_history = any(known.last_access is not None for known in self._partitions.values())
-        committed = latest_committed() if has_history else None
-        for partition, known in list(self._partitions.items()):
-            if known.accessed:
-                known.last_access = identifier
-            elif committed is not None and known.last_access is not None and known.last_access <= committed:
-                del self._partitions[partition]
-            known.accessed = False
-
     def _state_of(self, partition: bytes) -> PartitionState:
-        known = self._partitions.get(partition)
-        if known is None:
+        state = self._partitions.get(partition)
+        if state is None:
             index = self._load(partition)
             room = PartitionBuckets.restore(index.rows, self._options)
-            known = self._partitions[partition] = _Partition(PartitionState(KnownHashes(index), room))
-        known.accessed = True
-        return known.state
-
-
-@dataclass(slots=True)
-class _Partition:
-    """A partition in memory.
-
-    Attributes:
-        state: where its keys are.
-        accessed: whether a key was assigned since the last commit.
-        last_access: identifier of the last commit that the partition took part in.
-    """
-
-    state: PartitionState
-    accessed: bool = False
-    last_access: int | None = None
+            state = self._partitions[partition] = PartitionState(KnownHashes(index), room)
+        return state

@@ -62,9 +62,7 @@ def bucket_of(
     """The bucket of a bucket key.
 
     Args:
-        function: the table's bucket function.
         key: one value per bucket key column.
-        types: their types.
         buckets: number of buckets, at least 1; that of the data file's entry, since it may have changed.
 
     Raises:
@@ -86,14 +84,8 @@ def buckets_of(
 ) -> NDArray[np.int64]:
     """The buckets of many bucket keys, in order.
 
-    Args:
-        function: the table's bucket function.
-        fields: the bucket key columns, each of shape (count,).
-        count: number of keys.
-        buckets: as of :func:`bucket_of`.
-
-    Raises:
-        FilterError: the function does not take keys of these types.
+    ``fields``: the bucket key columns, each of shape (count,). Raises FilterError: the function does not take
+    keys of these types.
     """
     types = [field.type for field in fields]
     match function:
@@ -136,7 +128,6 @@ def _hive(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
 
 
 def _hive_field(value: Value, data_type: DataType) -> int:
-    """The hash of one value, correct in its low 32 bits."""
     if isinstance(value, bytes):
         return _hive_bytes(value)
     match data_type.root:

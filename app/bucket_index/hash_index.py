@@ -9,7 +9,7 @@ offset  width  meaning
 There is no header and no checksum. One file lists every key hash of its bucket, and each commit that adds a
 key rewrites it. Keys with equal hashes share an entry, so a hash that is listed says that a key *may* be in
 the bucket, and one that is not says that no such key is. As in the engine, a tail shorter than 4 bytes is
-ignored.
+ignored. Readers take any order: the engine writes that of its hash set, we ascending ones.
 
 A commit that brings a new hash rewrites the bucket's whole hash index, so everything that the last file lists
 is restored first: what is forgotten here would be lost for good, and its keys would be assigned again.
@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import CorruptIndexError, RequestError
-from app.java_orders.int_hash_set import IntHashSet
 from app.types.binary_row.row import Buffer
 from app.types.index_files import IndexFileMeta
 
@@ -45,8 +44,7 @@ def read(buffer: Buffer) -> Hashes:
 def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
     """The hashes of a file that must be all there, since what replaces it is made from them.
 
-    Raises:
-        CorruptIndexError: other bytes than the index manifest tells of.
+    Raises CorruptIndexError: other bytes than the index manifest tells of.
     """
     expected = meta.row_count * _STORED.itemsize
     if not expected == meta.file_size == len(buffer):
@@ -58,19 +56,14 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
 
 
 def write(hashes: Integers) -> bytes:
-    """A file of these hashes, in this order.
-
-    Raises:
-        RequestError: a hash is no signed 32-bit integer.
-    """
+    """A file of these hashes, in this order. Raises RequestError: a hash is no signed 32-bit integer."""
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
 def as_hashes(numbers: Integers) -> Hashes:
     """Numbers as key hashes, none of them cut to fit.
 
-    Raises:
-        RequestError: one is no signed 32-bit integer.
+    Raises RequestError: one is no signed 32-bit integer.
     """
     given = np.asarray(numbers)
     if given.dtype == np.int32 and given.ndim == 1:
@@ -90,54 +83,37 @@ class DynamicBucketIndexMaintainer:
         hashes: those that the last file lists; None if the bucket has no hash index.
     """
 
-    def __init__(self, hashes: IntHashSet | None = None) -> None:
-        self._hashes = IntHashSet() if hashes is None else hashes
-        self._is_modified = False
+    def __init__(self, hashes: Hashes | None = None) -> None:
+        self._hashes: Hashes = np.unique(np.zeros(0, np.int32) if hashes is None else hashes)
+        self._listed = len(self._hashes)
 
     @classmethod
     def restore(cls, meta: IndexFileMeta, content: Buffer) -> Self:
-        """Starts from the hash index of the latest snapshot.
+        """Starts from the hash index of the latest snapshot, which the index manifest describes by ``meta``.
 
-        Args:
-            meta: what the index manifest says of it.
-            content: the file.
-
-        Raises:
-            CorruptIndexError: the file is not whole; to go on without it would lose hashes.
+        Raises CorruptIndexError: the file is not whole; to go on without it would lose hashes.
         """
-        restored = read_whole(content, meta)
-        # The room decides the order of the next file; the engine makes it for as many as the manifest says.
-        hashes = IntHashSet(meta.row_count)
-        hashes.add(restored)
-        return cls(hashes)
+        return cls(read_whole(content, meta))
 
     def __len__(self) -> int:
         """The number of distinct hashes."""
         return len(self._hashes)
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of memory of the hashes."""
-        return self._hashes.nbytes
-
-    @property
     def is_modified(self) -> bool:
         """Whether hashes were recorded that the last file does not list."""
-        return self._is_modified
+        return len(self._hashes) > self._listed
 
     def record(self, hashes: Integers) -> None:
-        """Notes the hashes of keys that are written to the bucket, in their order.
+        """Notes the hashes of keys that are written to the bucket.
 
-        Raises:
-            RequestError: one is no signed 32-bit integer; none is noted then.
+        Raises RequestError: one is no signed 32-bit integer; none is noted then.
         """
-        if self._hashes.add(as_hashes(hashes)):
-            self._is_modified = True
+        recorded = np.unique(as_hashes(hashes))
+        places = self._hashes.searchsorted(recorded)
+        is_new = self._hashes.searchsorted(recorded, side="right") == places
+        self._hashes = np.insert(self._hashes, places[is_new], recorded[is_new])
 
     def content(self) -> bytes:
-        """The file that lists all hashes."""
-        return write(self._hashes.to_array())
-
-    def mark_written(self) -> None:
-        """Notes that a file lists all hashes."""
-        self._is_modified = False
+        """The file that lists all hashes, ascending."""
+        return write(self._hashes)

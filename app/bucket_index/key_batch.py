@@ -1,14 +1,28 @@
 """Rows of a batch, known by their partitions and by the hashes of their keys.
 
 A hash is taken of the *trimmed* primary key (the primary key without the partition columns, in primary key
-order) as a binary row, so it depends on the columns' types as well as on the values.
+order) as a binary row, so it depends on the columns' types as well as on the values. It is Murmur3 (x86, 32
+bits): bytes are taken four at a time, little endian, and each word is mixed into the state:
+
+======  ============================================================================================
+step    wrapping 32-bit arithmetic; ``<<<`` rotates to the left
+======  ============================================================================================
+start   ``h = seed``
+word    ``k = (word * 0xcc9e2d51 <<< 15) * 0x1b873593``, ``h = (h ^ k <<< 13) * 5 + 0xe6546b64``
+end     ``h ^= length``, ``h = (h ^ h >>> 16) * 0x85ebca6b``, ``h = (h ^ h >>> 13) * 0xc2b2ae35``,
+        ``h ^= h >>> 16``
+======  ============================================================================================
+
+Implementations differ in what they do with bytes left over; rows are multiples of 8 bytes and have none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +31,56 @@ from app.errors import RequestError
 from app.types import DataType, Value
 from app.types.binary_row.row import row_hash, write_row
 from app.types.binary_row.rows import FieldValues, write_rows
-from app.types.murmur3 import hash_rows
+
+SEED: Final = 42
+"""The engine's."""
+
+_WORD: Final = np.dtype("<u4")
+_ROWS_AT_ONCE: Final = 1 << 14
+"""So many states stay in the processor's caches from word to word."""
+
+_FEWEST_ROWS_PER_BYTE: Final = 16
+"""With fewer rows than that, calling NumPy for each word costs more than ``mmh3`` for each row."""
+
+
+def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """The hash of each row, as signed integers.
+
+    Args:
+        rows: contiguous, shape (n, length); the length is a multiple of 4.
+    """
+    count, length = rows.shape
+    if count < _FEWEST_ROWS_PER_BYTE * length:
+        return np.fromiter((mmh3.hash(row.tobytes(), SEED) for row in rows), np.int32, count)
+    words = rows.view(_WORD)
+    hashes = np.empty(count, np.uint32)
+    for start in range(0, count, _ROWS_AT_ONCE):
+        block = words[start : start + _ROWS_AT_ONCE]
+        state = hashes[start : start + _ROWS_AT_ONCE]
+        state[:] = SEED
+        for column in range(block.shape[1]):
+            _mix(state, block[:, column])
+        _finish(state, np.uint32(length))
+    return hashes.view(np.int32)
+
+
+def _mix(state: NDArray[np.uint32], word: NDArray[np.uint32]) -> None:
+    mixed = word * np.uint32(0xCC9E2D51)
+    mixed = mixed << np.uint32(15) | mixed >> np.uint32(17)
+    mixed *= np.uint32(0x1B873593)
+    mixed ^= state
+    state[:] = mixed << np.uint32(13) | mixed >> np.uint32(19)
+    state *= np.uint32(5)
+    state += np.uint32(0xE6546B64)
+
+
+def _finish(state: NDArray[np.uint32], length: np.uint32) -> None:
+    state ^= length
+    state ^= state >> np.uint32(16)
+    state *= np.uint32(0x85EBCA6B)
+    state ^= state >> np.uint32(13)
+    state *= np.uint32(0xC2B2AE35)
+    state ^= state >> np.uint32(16)
 
 
 def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
@@ -30,7 +93,6 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 
     Args:
         fields: the key columns, each of shape (count,).
-        count: number of keys.
     """
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):
@@ -61,9 +123,8 @@ class KeyBatch:
     ) -> KeyBatch:
         """A batch of keys, given as the attributes; partitions may repeat here.
 
-        Raises:
-            RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
-                codes and hashes differ.
+        Raises RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
+        codes and hashes differ.
         """
         keys = as_hashes(hashes)
         named = np.asarray(codes, np.intp)
@@ -81,11 +142,7 @@ class KeyBatch:
 
     @classmethod
     def of_one(cls, partition: bytes, hashes: Integers) -> KeyBatch:
-        """Keys of one partition.
-
-        Raises:
-            RequestError: a hash is no signed 32-bit integer.
-        """
+        """Keys of one partition. Raises RequestError: a hash is no signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)
 

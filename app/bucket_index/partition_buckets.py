@@ -5,12 +5,9 @@ never tried again, even if a compaction empties it, until the partition is loade
 to a bucket at random do not count.
 
 A writer has a number of channels (its parallelism), and each partition is spread over a number of assigners
-among them. Rows are routed by the hashes of their partition and of their trimmed primary key; an assigner
-creates only buckets of its own, so assigners need not talk to each other.
-
-Where the channels are no multiple of the assigners, a partition whose assigners are both the last channels
-and the first ones has two that own the same buckets. Their keys differ, so nothing is lost, but neither
-counts what the other adds: such a bucket may get up to twice the target. The engine does the same.
+among them, each with buckets of its own. Where the channels are no multiple of the assigners, two may own the
+same buckets. Their keys differ, so nothing is lost, but neither counts what the other adds: such a bucket may
+get up to twice the target. The engine does the same.
 
 New keys fill buckets one after the other, so their buckets are *runs*; once no bucket has room and none may
 be created, each of the keys that remain goes to a bucket of its own choice.
@@ -29,7 +26,6 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_batch import KeyBatch
-from app.java_orders.hash_map import iteration_order
 from app.options.dynamic_buckets import AssignerOptions
 
 
@@ -67,7 +63,6 @@ class Assignments:
     """Where the keys of a batch go.
 
     Attributes:
-        batch: the keys.
         buckets: of each key, int32.
         strategies: of each key, the number of its strategy.
         permitted: by partition, the buckets that its RANDOM keys could choose from, ascending.
@@ -99,8 +94,6 @@ def routing_keys(
     Args:
         partition_hashes: row hashes of the partitions, shape (rows,).
         key_hashes: row hashes of the trimmed primary keys, shape (rows,).
-        channels: number of channels, at least 1.
-        assigners: number of assigners per partition, at least 1.
     """
     return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
 
@@ -127,9 +120,7 @@ class PartitionBuckets:
     """The buckets of one partition.
 
     Attributes:
-        options: of the assigner.
         room: buckets with the number of keys that each still takes, in the order in which they are tried.
-        used: buckets in use.
         next_free: no bucket of this assigner below this number is free.
     """
 
@@ -143,14 +134,11 @@ class PartitionBuckets:
         """The buckets of an assigner that starts.
 
         Args:
-            rows: rows of every bucket of the partition, in the order in which their indexes were read.
+            rows: rows of every bucket of the partition.
             options: of the assigner; buckets of others are left out.
         """
-        own = [bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners)]
-        numbers = np.array(own, np.int32)
-        # The engine counts rows in a map, one call each: all but a bucket's first one find it there.
-        order = iteration_order(numbers, numbers, looked_up_last=bool(own) and rows[own[-1]] > 1)
-        room = ((bucket, options.target_rows - rows[bucket]) for bucket in numbers[order].tolist())
+        own = sorted(bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners))
+        room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
@@ -185,7 +173,6 @@ class PartitionBuckets:
                 self.room.appendleft((run.bucket, room - run.keys))
 
     def _fill(self, keys: int, creating: int) -> Iterator[KeyRun]:
-        """Fills the buckets that have room, then new ones."""
         placed = 0
         for bucket, room in self.room:
             if placed == keys:
@@ -203,13 +190,7 @@ class PartitionBuckets:
 
 
 class KeyRun(NamedTuple):
-    """Keys that go to one bucket in a row.
-
-    Attributes:
-        bucket: where they go.
-        keys: how many, at least 1.
-        opens: whether the first of them creates the bucket.
-    """
+    """Keys that go to one bucket in a row; ``opens``: whether the first of them creates the bucket."""
 
     bucket: int
     keys: int

@@ -107,7 +107,6 @@ def find_ascending(hashes: Hashes, buckets: npt.NDArray[np.int16], asked: Hashes
     """The bucket of each hash that is asked for, :data:`UNKNOWN` where there is none.
 
     Args:
-        hashes: known hashes, ascending.
         buckets: the bucket of each; of equal hashes the last one counts.
         asked: ascending too, since a search that goes on where the one before it ended stays in the caches.
     """
@@ -125,19 +124,10 @@ _GROWTH: Final = 2
 
 
 class KnownHashes:
-    """A map of hashes to buckets.
-
-    Args:
-        loaded: what is known at first.
-    """
+    """A map of hashes to buckets."""
 
     def __init__(self, loaded: PartitionIndex) -> None:
         self._runs: list[tuple[Hashes, Buckets]] = [(loaded.hashes, loaded.buckets)]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return sum(hashes.nbytes + buckets.nbytes for hashes, buckets in self._runs)
 
     def find(self, asked: Hashes) -> Buckets:
         """The bucket of each of some ascending hashes, ``UNKNOWN`` where there is none."""

@@ -47,13 +47,9 @@ class ColumnAdvice:
     """What a column is worth.
 
     Attributes:
-        column: its name.
         reason: why it should have this index, or none.
         data_type: its type; None if nobody tells it.
         distinct: number of distinct values; None where no index could hold them.
-        null_count: number of rows without a value; None likewise.
-        index: the proposed index, if there is one.
-        size_bytes: of the index.
         warning: what it would cost without its options, or what to consider instead.
     """
 
@@ -73,8 +69,6 @@ def advise(
     """Judges every column of a data file that belongs to its table, one after the other.
 
     Args:
-        file: the data file.
-        types: of its columns.
         advance: told of columns.
 
     Raises:
@@ -148,7 +142,6 @@ def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
 
 
 def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
-    """Each kind of index that suits a column, the best one first."""
     taken = [kind for kind in KINDS.values() if kind.takes(profile.data_type)]
     found = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
     return sorted(found, key=lambda each: each[1].rank, reverse=True)
@@ -166,7 +159,6 @@ def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None
 
 
 def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int) -> str | None:
-    """What to know of one index: what it would take without its options, and whether it is large."""
     warning = _warning_of_kind(file, column, kind, size_bytes, distinct)
     if size_bytes <= file.size_bytes * _LARGEST_PART or kind == RANGE_BITMAP:
         return warning
@@ -196,7 +188,6 @@ def _warning_of_kind(
 
 
 def _obstacle(column: str, kind: IndexKind, proposal: Proposal[Any]) -> str | None:
-    """Why options cannot ask for an index; None if they can."""
     if "," in column or column != column.strip() or not column or split_map_key(column)[1] is not None:
         return "options cannot list a column of this name"
     if kind.written_options(proposal.options) and "." in column:

@@ -11,7 +11,6 @@ from app.errors import RequestError
 from app.file_index.container import write, write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.java_orders.container_order import container_order
 from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ class BuiltEntry:
 
     Attributes:
         column: a column's name, or ``column[key]``.
-        kind: name of the kind of index.
         size_bytes: of the payload; 0 for an empty entry.
     """
 
@@ -43,13 +41,7 @@ class BuiltEntry:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container.
-
-    Attributes:
-        content: its bytes.
-        entries: column by column.
-        in_manifest: whether the engine would put it into the manifest instead of a file.
-    """
+    """A container; ``in_manifest``: whether the engine would put it into the manifest instead of a file."""
 
     content: bytes
     entries: tuple[BuiltEntry, ...]
@@ -59,11 +51,12 @@ class BuiltIndex:
 def build(
     columns: Mapping[str, pa.ChunkedArray], options: FileIndexOptions, advance: Advance = ignore_progress
 ) -> BuiltIndex:
-    """Builds the container that the engine would write for a data file.
+    """Builds the container that the engine would write for a data file, in an order of its own.
+
+    Columns, kinds and bitmaps ascend here; their order means nothing to readers.
 
     Args:
         columns: one value a row, for every column that is to be indexed.
-        options: which indexes to build.
         advance: told of indexes.
 
     Raises:
@@ -76,8 +69,8 @@ def build(
     for definition in options.indexes:
         definitions.setdefault(definition.column, {})[definition.kind] = definition
     payloads: dict[str, list[tuple[str, bytes | None]]] = {}
-    for column, kinds in container_order(definitions).items():
-        ordered = [definitions[column][kind] for kind in kinds]
+    for column, kinds in sorted(definitions.items()):
+        ordered = [definition for _, definition in sorted(kinds.items())]
         keys = KeyColumn.of(columns[column], ordered[0].data_type, column)
         for definition in ordered:
             payloads.setdefault(column, []).append((definition.kind, _payload(keys, definition)))
@@ -104,8 +97,6 @@ def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
 
     Args:
         path: where to; its directory exists.
-        content: all of the file.
-        replace: whether a file that is there already may be replaced.
 
     Raises:
         RequestError: there is such a file already.

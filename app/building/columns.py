@@ -53,7 +53,6 @@ def read_columns(
     """Reads columns, one value a row.
 
     Args:
-        file: the data file.
         names: columns that it has, or ``column[key]`` for the values that a map column has under one key.
         advance: told of rows.
 
@@ -82,7 +81,6 @@ def read_columns(
 
 
 def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
-    """The type that a column has where there is no row to tell it."""
     found = file.schema.field(column).type
     return found if key is None else found.item_type
 
@@ -92,8 +90,6 @@ def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) ->
 
     Args:
         maps: maps with strings as keys.
-        key: the key.
-        column: name of the column, for errors.
         first_row: row of the file that the first map belongs to, for errors.
 
     Raises:
@@ -144,7 +140,6 @@ class ColumnTypes(Mapping[str, DataType]):
     Looking up a column whose type the file does not tell raises ``RequestError``.
 
     Attributes:
-        file: the data file.
         declared: types that somebody knows, of the file's or other columns.
     """
 

@@ -40,12 +40,9 @@ class DataFile:
     """A data file.
 
     Attributes:
-        path: where it is.
-        format: how it is written.
         size_bytes: of the whole file.
         schema: its columns; what is a timestamp of nanoseconds here may come in batches as one of
             microseconds.
-        row_count: number of rows.
     """
 
     path: Path
@@ -120,7 +117,6 @@ def _format(path: Path) -> DataFormat:
 
 @contextmanager
 def _blame(path: Path) -> Iterator[None]:
-    """Turns what readers raise into this project's errors, with the path."""
     try:
         yield
     except CorruptFileError as error:

@@ -1,11 +1,8 @@
 """Whether bitmap, range-bitmap and bsi name the right rows, no more and no fewer.
 
-Every key is looked up as the planner looks it up. A bitmap is asked for the rows of each; the two kinds of
-bit slices would walk all slices for every question, so their rows are decoded once and compared with what
-the look-up of each key says. Comparisons and ranges follow from these; some of them are asked nevertheless,
-through the same code that plans ask.
-
-A bloom filter must admit every value of its column; how many others it admits is estimated.
+Every key is looked up as the planner looks it up; the two kinds of bit slices, which would walk all slices
+for every question, are decoded once and compared with that. Some comparisons and ranges are asked as plans
+ask. A bloom filter must admit every value of its column; how many others it admits is estimated.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ class ActualValues:
     """Rows by the key of their value.
 
     Attributes:
-        column: the column.
         keys: distinct, ascending; n of them.
         ranks: int64, shape (rows,): of each row the place of its key among ``keys``, -1 where it has none.
         grouped: uint32: the rows that have a value, by the rank of their key, then ascending.
@@ -107,7 +103,6 @@ class Mismatch:
     """A row about which an index errs.
 
     Attributes:
-        row: the row.
         lost: whether the index leaves out a row that matches; else it names one that does not.
         question: what the index was asked, as the end of an SQL condition.
     """
@@ -124,7 +119,6 @@ def find_mismatch(
 
     Args:
         index: of as many rows as the column has.
-        actual: the column.
         checked: ranks of the keys to look up, ascending.
         random: chooses the bounds of ranges.
 
@@ -171,7 +165,6 @@ def _codes(slices: BitSlices) -> _Numbers:
 
 
 def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
-    """The rows of each sign with their values, as the index answers for them."""
     for part, sign in ((index.positive, 1), (index.negative, -1)):
         if part is None:
             continue
@@ -191,7 +184,6 @@ def _wrong_numbers(
     Args:
         parts: rows, each with the number that the index gives it.
         numbered: the keys that the index has: shape (n, 2), the rank of each and its number.
-        actual: the column.
         checked: ranks of the keys that it should have.
     """
     # The last place stands for rows without a key.
@@ -221,7 +213,6 @@ def _wrong_numbers(
 def _conditions(
     actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Iterator[tuple[Condition, NDArray[np.bool_], str]]:
-    """Conditions, each with the keys that meet it and its text."""
     ranks = np.arange(len(actual.keys))
     yield Span(None, None), ranks >= 0, "IS NOT NULL"
     count = min(_ASKED_BOUNDS, len(checked))
@@ -256,7 +247,6 @@ class BloomFindings:
 
     Attributes:
         hash_functions: bits that each value sets.
-        size_bits: of the bit set.
         false_positive_rate: the part of absent values that it admits, as measured; None if every value of
             the type is present.
         expected_rate: the same as its size and the number of distinct values let expect.
@@ -276,8 +266,6 @@ def find_refused(
     """The first row whose value the filter refuses; None if there is none.
 
     Args:
-        bloom: the filter.
-        actual: the column.
         checked: ranks of the keys to look up, ascending.
         random: chooses keys to ask one by one, as plans do; the others are looked up together.
     """
@@ -304,7 +292,6 @@ def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generato
 
 
 def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
-    """Which keys the filter may hold."""
     bits = np.frombuffer(bloom.bits, np.uint8)
     parts = [np.zeros(0, np.bool_)]
     for hashes in hash_keys(keys, bloom.space):
@@ -316,7 +303,6 @@ def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
 
 
 def _absent_keys(actual: ActualValues, random: np.random.Generator) -> Keys:
-    """Keys that no row has."""
     if isinstance(actual.keys, BytesColumn):
         # So many random bytes are nobody's value.
         drawn = random.bytes(_ABSENT_KEYS * _ABSENT_BYTES)

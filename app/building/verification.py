@@ -39,7 +39,6 @@ class IndexProblem:
     """Why an index must not be used.
 
     Attributes:
-        detail: what is wrong, for people.
         row: the 0-based row that it errs about, if it can be read at all.
         value: the value of this row; None for null.
         lost: whether the index leaves out this row, so that queries miss it.
@@ -57,11 +56,9 @@ class CheckedEntry:
 
     Attributes:
         column: a column's name, or ``column[key]``.
-        kind: the kind of index.
         size_bytes: of the payload; 0 for an empty entry.
         distinct: number of distinct values of the column; None if it could not be read.
         checked: how many of them were looked up.
-        problem: what is wrong; None if nothing is.
         bloom: what a bloom filter is worth; None for other kinds, and where there is a problem.
     """
 
@@ -79,10 +76,7 @@ class Verification:
     """What became of a container.
 
     Attributes:
-        row_count: rows of the data file.
-        size_bytes: of the container.
         unused_bytes: of it that belong neither to its head nor to any index.
-        entries: every index.
     """
 
     row_count: int
@@ -107,10 +101,8 @@ def verify(
     """Proves a container against the data.
 
     Args:
-        content: the container.
         column_of: reads a column, or the values of ``column[key]``; asked once for each column that has an
             index, and raises ``RequestError`` where it can have none.
-        row_count: rows of the data file.
         sample: most distinct values to look up in each index; None for all of them. Which these are is the
             same for every call.
         advance: told of indexes.
@@ -192,7 +184,6 @@ def _judge(
 def _first_refused(
     kind: IndexKind, opened: object, actual: ActualValues, ranks: NDArray[np.int64]
 ) -> Mismatch | None:
-    """The first row whose value is refused by an index that tells no rows."""
     refused = [rank for rank in ranks.tolist() if kind.select(opened, Points((actual.key(rank),))) is SKIP]
     if not refused:
         return None

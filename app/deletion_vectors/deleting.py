@@ -45,9 +45,7 @@ class EncodedVector:
     """The vector of one data file, ready to be written.
 
     Attributes:
-        data_file: the data file's name.
         data: a whole vector, magic included, without size and checksum.
-        cardinality: deleted rows.
     """
 
     data_file: str
@@ -58,8 +56,7 @@ class EncodedVector:
     def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
         """A vector of these rows, of this width.
 
-        Raises:
-            RequestError: the rows are no row positions, or some that a vector of this width does not hold.
+        Raises RequestError: the rows are no row positions, or some that a vector of this width does not hold.
         """
         try:
             positions = positions_of(rows)
@@ -72,23 +69,14 @@ class EncodedVector:
 
 @dataclass(frozen=True, slots=True)
 class VectorFile:
-    """A file of deletion vectors.
-
-    Attributes:
-        meta: what the index manifest says of it.
-        content: the whole file.
-    """
+    """A file of deletion vectors."""
 
     meta: IndexFileMeta
     content: bytes
 
 
 def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
-    """One file of all vectors, in their order.
-
-    Raises:
-        RequestError: two vectors are of the same data file.
-    """
+    """One file of all vectors, in their order. Raises RequestError: two vectors are of the same data file."""
     file = _OpenFile()
     for vector in _without_repetition(vectors):
         file.append(vector)
@@ -102,7 +90,6 @@ def write_files(
 
     Args:
         vectors: of different data files.
-        names: of the files.
         target_bytes: a file that is larger is followed by another one.
 
     Raises:
@@ -121,8 +108,6 @@ def write_files(
 
 
 class _OpenFile:
-    """A file that vectors are appended to."""
-
     def __init__(self) -> None:
         self.content = bytearray((VERSION,))
         self.ranges: list[DeletionRange] = []
@@ -171,8 +156,6 @@ def delete_in_bucket(
     Args:
         previous: the bucket's file of vectors, if it has one.
         deletions: rows by the name of their data file.
-        name: of the new file.
-        options: of the table.
 
     Raises:
         RequestError: rows are no row positions, or some that only a 64-bit vector holds.
@@ -201,8 +184,6 @@ def delete_without_buckets(
         previous: all files of vectors of the partition.
         contents: those that :func:`files_to_read` names, by their name.
         deletions: rows by the name of their data file.
-        names: of the new files.
-        options: of the table.
 
     Raises:
         RequestError: rows are no row positions, or some that only a 64-bit vector holds; or the content of a
@@ -235,7 +216,6 @@ def files_to_read(
 
 
 def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:
-    """The deletions as sets, where there is anything to delete."""
     pending = {}
     for data_file, rows in deletions.items():
         try:
@@ -270,7 +250,6 @@ def _merge(
 
 
 def _read(file: VectorFile) -> list[DeletionVector]:
-    """The vectors of a file, found to be what the index manifest says."""
     meta, content = file.meta, file.content
     if len(content) != meta.file_size:
         raise CorruptIndexError(
@@ -291,7 +270,6 @@ def _read(file: VectorFile) -> list[DeletionVector]:
 
 
 def _encode(pending: Mapping[str, Positions], options: VectorOptions) -> list[EncodedVector]:
-    """First vectors of data files."""
     return [
         EncodedVector.encode(data_file, positions, is64=options.bitmap64)
         for data_file, positions in pending.items()

@@ -56,7 +56,6 @@ class DeletionVector:
 
     Attributes:
         positions: 0-based row positions; shared between requests, so never changed in place.
-        is64: whether it is stored as a 64-bit vector.
         record_bytes: size of the record, without a checksum that is missing.
     """
 
@@ -88,7 +87,6 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 
     Args:
         buffer: bytes that hold the record, its checksum and possibly more.
-        offset: where in ``buffer`` the record starts.
         length: what the index manifest says; None skips that comparison.
 
     Raises:
@@ -117,7 +115,6 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
     """Reads some records of a whole file.
 
     Args:
-        buffer: the file.
         ranges: offset and length of each record, as the index manifest says them.
 
     Raises:
@@ -131,9 +128,8 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
 def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
     """Reads all records of a whole file, in order.
 
-    Raises:
-        CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else.
-        UnsupportedFormatError: the file is of another version.
+    Raises CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else. Raises
+    UnsupportedFormatError: the file is of another version.
     """
     _check_version(buffer)
     vectors = []

@@ -27,8 +27,7 @@ _FIRST_ENTRY: Final = struct.Struct("<qi")
 def positions_of(rows: Rows) -> Positions:
     """The set of some rows.
 
-    Raises:
-        RequestError: the rows are no integers, or one is negative; the message names it.
+    Raises RequestError: the rows are no integers, or one is negative; the message names it.
     """
     if isinstance(rows, BitMap):
         return rows

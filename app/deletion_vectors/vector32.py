@@ -28,12 +28,8 @@ MAX_POSITION: Final = 2**31 - 1
 def read(data: memoryview) -> BitMap:
     """The deleted positions.
 
-    Args:
-        data: a whole vector, magic included.
-
-    Raises:
-        CorruptIndexError: behind the magic stands no bitmap of exactly that length, or one with positions
-            above :data:`MAX_POSITION`.
+    ``data``: a whole vector, magic included. Raises CorruptIndexError: behind the magic stands no bitmap of
+    exactly that length, or one with positions above :data:`MAX_POSITION`.
     """
     positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)
     return positions
@@ -42,8 +38,7 @@ def read(data: memoryview) -> BitMap:
 def write(positions: Positions) -> bytes:
     """The vector, byte for byte as the engine writes it: runs wherever they are shorter.
 
-    Raises:
-        RequestError: a position above :data:`MAX_POSITION`; only a 64-bit vector can hold it.
+    Raises RequestError: a position above :data:`MAX_POSITION`; only a 64-bit vector can hold it.
     """
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(

@@ -45,11 +45,8 @@ _SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
 def read(data: memoryview) -> Positions:
     """The deleted positions.
 
-    Args:
-        data: a whole vector, magic included.
-
-    Raises:
-        CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes left over.
+    ``data``: a whole vector, magic included. Raises CorruptIndexError: a wrong count, keys that do not
+    ascend, a broken bitmap, or bytes left over.
     """
     count = _read_count(data)
     narrow = BitMap()

@@ -45,8 +45,7 @@ _NUL = b"\xc0\x80"
 def read_name(cursor: Cursor, what: str) -> str:
     """The next name.
 
-    Raises:
-        CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
+    Raises CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
     """
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
@@ -59,11 +58,7 @@ def read_name(cursor: Cursor, what: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """A name with its length.
-
-    Raises:
-        ValueError: it takes more than 65535 bytes.
-    """
+    """A name with its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -119,7 +114,6 @@ class Entry:
         column: the column, or ``map[key]``.
         kind: name of the index's kind, possibly one that nobody here knows.
         start: offset of the payload in the file; -1 for an empty entry.
-        length: its bytes.
     """
 
     column: str
@@ -147,7 +141,6 @@ class HeadLayout:
     """What a head says apart from where the payloads lie; the same for most files of a table.
 
     Attributes:
-        length: bytes of the head.
         columns: name of each column, with the kind of each of its indexes and the offset of its ``start``.
     """
 
@@ -158,8 +151,7 @@ class HeadLayout:
     def read(cls, buffer: memoryview) -> Self:
         """The layout of the head at the front of ``buffer``.
 
-        Raises:
-            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")
@@ -196,7 +188,6 @@ class FileIndex:
     Attributes:
         size: bytes of the container.
         held_bytes: how many of them this keeps in memory.
-        entries: the indexes of each column.
         payloads: bytes of each of them that has some; those that lie outside of the container are missing.
     """
 
@@ -210,8 +201,7 @@ class FileIndex:
     def read(cls, buffer: Buffer) -> Self:
         """Reads the head of a whole container.
 
-        Raises:
-            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
         view = memoryview(buffer).cast("B")
         entries = HeadLayout.read(view).entries(view)
@@ -234,7 +224,6 @@ class FileIndex:
 
         Args:
             size: bytes of the whole container; entries that lie outside of it stay, and are broken.
-            entries: the indexes of each column.
             payloads: bytes of those that were fetched.
         """
         kept = {
@@ -257,8 +246,7 @@ class FileIndex:
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:  # noqa: ANN401 - of its kind
         """The index of one entry, which must not be empty.
 
-        Raises:
-            CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
+        Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
         """
         key = (entry.column, entry.kind, data_type)
         found = self._opened.get(key)
@@ -269,8 +257,7 @@ class FileIndex:
     def payload(self, entry: Entry) -> memoryview:
         """The bytes of an entry, which must not be empty.
 
-        Raises:
-            CorruptIndexError: they lie outside of the file.
+        Raises CorruptIndexError: they lie outside of the file.
         """
         found = self.payloads.get(entry)
         if found is None:
@@ -321,11 +308,8 @@ def _read_kind(cursor: Cursor) -> tuple[str, int]:
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
     """A container.
 
-    Args:
-        columns: kind and payload of each index of each column; None as a payload writes an empty entry.
-
-    Raises:
-        IndexWriteError: together they are longer than a container can be.
+    ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
+    Raises IndexWriteError: together they are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
     kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
@@ -358,17 +342,10 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """The payload of an index, byte for byte as the engine writes it.
+    """The payload of an index, as the engine writes it but for the order of bitmaps.
 
-    Args:
-        kind: the kind of index.
-        column: what it is made of.
-        options: of this kind.
-
-    Raises:
-        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
-            them.
-        TypeError: the options are of another kind.
+    Raises IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
+    them. Raises TypeError: the options are of another kind.
     """
     if not kind.takes(column.data_type):
         others = [other for other in KINDS.values() if other.takes(column.data_type)]

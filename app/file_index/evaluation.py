@@ -45,7 +45,6 @@ def evaluate(
 
     Args:
         predicate: bound to the schema that the file was written with.
-        index: the file's indexes.
         row_count: rows of the file, where they are known; every index must agree with it.
         trace: if given, a step for every question asked is added.
 
@@ -121,7 +120,6 @@ class _Evaluation:
         return result
 
     def _ask(self, entry: Entry, leaf: BoundLeaf, condition: Condition | None) -> Result | None:
-        """What one index says; None where it cannot be asked."""
         if entry.is_empty:
             return SKIP if is_false_without_values(leaf) else KEEP
         kind = KINDS.get(entry.kind)
@@ -137,7 +135,6 @@ class _Evaluation:
             return kind.select(opened, condition)
 
     def _answered(self, entry: Entry, leaf: BoundLeaf, found: Result) -> Step:
-        """The step of an index that gave an answer."""
         outcome: Outcome = "rows" if isinstance(found, Rows) else "skip" if found is SKIP else "keep"
         left = len(found.positions) if isinstance(found, Rows) else 0 if found is SKIP else None
         evidence = fpp = None
@@ -157,6 +154,5 @@ class _Evaluation:
         *,
         rows: int | None = None,
     ) -> None:
-        """Adds a step that no index is to be named for."""
         if self.trace is not None:
             self.trace.append(Step(column, None, str(part), outcome, rows, evidence))

@@ -1,8 +1,7 @@
 """The kinds of file index that are known, one line each, and which of them a leaf asks, in which order.
 
-What a kind is: :mod:`app.file_index.kind`. Evaluation of one file (:mod:`app.file_index.evaluation`) and of
-many (:mod:`app.file_index.stacked.evaluation`) go by the same rules; so does whoever fetches no more of an
-index file than is going to be asked.
+Evaluation of one file and of many go by the same rules; so does whoever fetches only what is going to be
+asked.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def cost(kind: str) -> int:
 def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:  # noqa: ANN401 - each kind's own
     """Reads the heads of an index.
 
-    Raises:
-        CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
+    Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
     """
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):

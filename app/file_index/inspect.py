@@ -17,7 +17,6 @@ def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
     A damaged index is described by its ``error``; the others are not affected.
 
     Args:
-        index: the container.
         types: types of columns by name, as far as they are known; a map column stands for its keys. Of
             columns without a type only that is told which needs none.
     """
@@ -35,7 +34,6 @@ def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
 
 
 def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
-    """The type of a column, or of the values of the map that ``column[key]`` belongs to."""
     if column in types:
         return types[column]
     name, key = split_map_key(column)

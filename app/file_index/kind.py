@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.file_index.answers import row_index
 from app.file_index.answers.conditions import Condition, OutOfTime
@@ -32,13 +33,7 @@ KnownRows = TypeVar("KnownRows", bound=RowIndex)
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """What is known of a column for which an index is proposed.
-
-    Attributes:
-        data_type: its type.
-        distinct: number of distinct values.
-        values: rows with a value.
-    """
+    """What is known of a column for which an index is proposed; ``values``: rows with a value."""
 
     data_type: DataType
     distinct: int
@@ -47,13 +42,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[Options]):
-    """That an index suits a column.
-
-    Attributes:
-        rank: of the proposals for a column, the highest one is made.
-        reason: why it suits.
-        options: that it should have.
-    """
+    """That an index suits a column; ``rank``: of the proposals for a column, the highest one is made."""
 
     rank: int
     reason: str
@@ -75,7 +64,6 @@ class FileStack(Protocol):
         """Whether files can have rows that meet a condition, which the kind can answer.
 
         Args:
-            condition: what is asked.
             files: shape (k,): positions of files whose indexes are there and not broken.
             out_of_time: is asked before more than ``SHORT_LIST`` keys of a list are looked for.
 
@@ -110,11 +98,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def read(self, payload: Buffer, space: KeySpace) -> Index:
-        """Reads the heads of an index.
-
-        Raises:
-            CorruptIndexError: the payload is broken.
-        """
+        """Reads the heads of an index. Raises CorruptIndexError: the payload is broken."""
 
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
         """Whether such an index may rule out anything; else it is not opened, and files are kept."""
@@ -124,8 +108,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def select(self, index: Index, condition: Condition) -> Result:
         """The rows of a file that can meet a condition that the kind can answer.
 
-        Raises:
-            CorruptIndexError: the index is broken.
+        Raises CorruptIndexError: the index is broken.
         """
 
     def settles(self, condition: Condition) -> bool:
@@ -145,7 +128,6 @@ class Kind(str, ABC, Generic[Index, Options]):
 
         Args:
             payloads: a column of m payloads, null where a file has no such index.
-            space: how values become keys.
         """
         return None
 
@@ -153,11 +135,8 @@ class Kind(str, ABC, Generic[Index, Options]):
     def parse_options(self, written: Mapping[str, str]) -> Options:
         """Reads the options of an index.
 
-        Args:
-            written: text of each option that is set, by its name; no others than :attr:`option_names`.
-
-        Raises:
-            RequestError: a text is not what the option takes.
+        ``written``: text of each option that is set, by its name; no others than :attr:`option_names`. Raises
+        RequestError: a text is not what the option takes.
         """
 
     def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - others look at them
@@ -166,10 +145,9 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def write(self, column: KeyColumn, options: Options) -> bytes:
-        """The payload of an index, byte for byte as the engine writes it.
+        """The payload of an index, as the engine reads it.
 
-        Raises:
-            IndexWriteError: the kind cannot hold one of the column's values, or all of them.
+        Raises IndexWriteError: the kind cannot hold one of the column's values, or all of them.
         """
 
     @abstractmethod
@@ -180,8 +158,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
         """What can be told of an index without knowing the column's type.
 
-        Raises:
-            CorruptIndexError: the payload is broken.
+        Raises CorruptIndexError: the payload is broken.
         """
 
     @abstractmethod
@@ -194,12 +171,12 @@ class RowKind(Kind[KnownRows, Options]):
 
     __slots__ = ()
 
+    @override
     def select(self, index: KnownRows, condition: Condition) -> Result:
-        """See :meth:`Kind.select`."""
         return row_index.select(index, condition)
 
+    @override
     def row_count(self, index: KnownRows) -> int | None:
-        """See :meth:`Kind.row_count`."""
         return index.row_count
 
 

@@ -26,9 +26,7 @@ class IndexDefinition:
 
     Attributes:
         column: a column's name, or ``column[key]``; what the container calls it.
-        kind: the kind of index.
         data_type: of the indexed values: the column's, or that of the map's values.
-        options: of the kind.
     """
 
     column: str
@@ -40,12 +38,8 @@ class IndexDefinition:
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
         """The index that a table's options declare.
 
-        Args:
-            declared: of a kind that can be written.
-            types: of the table's columns, by name.
-
-        Raises:
-            RequestError: the kind does not take the column, or an option is wrong.
+        ``declared``: of a kind that can be written. Raises RequestError: the kind does not take the column,
+        or an option is wrong.
         """
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
@@ -71,12 +65,8 @@ class FileIndexOptions:
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
         """Reads the options of a table.
 
-        Args:
-            options: all options by name; those that are not about file indexes are passed over.
-            types: of the table's columns, by name.
-
-        Raises:
-            RequestError: an option is wrong, or would have no effect; the message names it.
+        ``options``: all options by name; those that are not about file indexes are passed over. Raises
+        RequestError: an option is wrong, or would have no effect; the message names it.
         """
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
@@ -87,12 +77,8 @@ class FileIndexOptions:
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     """The type of a column's values, or of the values of ``column[key]``.
 
-    Args:
-        name: as options and containers write it.
-        types: of the columns, by name.
-
-    Raises:
-        RequestError: there is no such column, or it is no map with strings as keys.
+    ``name``: as options and containers write it. Raises RequestError: there is no such column, or it is no
+    map with strings as keys.
     """
     column, key = split_map_key(name)
     data_type = types.get(column)
@@ -106,7 +92,6 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
 
 
 def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> DataType:
-    """The type of what is to be indexed, which this kind must take."""
     try:
         data_type = indexed_type(name, types)
     except RequestError as error:
@@ -117,7 +102,6 @@ def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> Da
 
 
 def _advice(data_type: DataType) -> str:
-    """What to index a type with instead."""
     if data_type.root is TypeRoot.MAP:
         return "name one of its keys, as column[key]"
     suited = [kind for kind in KINDS.values() if kind.takes(data_type)]

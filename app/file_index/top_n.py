@@ -34,11 +34,7 @@ def top_n(
     """Narrows ``selection`` to the rows that can be among the first ``limit``.
 
     Args:
-        index: the file's indexes.
         field: the first sort key.
-        descending: whether large values come first.
-        nulls_first: whether null rows come first.
-        limit: how many rows are asked for.
         strict: whether ``field`` is the only sort key.
         selection: answer to the filter; without a filter, all rows as exact ones. Unless it is exact, or
             where the field has no range-bitmap or is CHAR, it is returned as it is: values of CHAR that are
@@ -78,8 +74,7 @@ def top_n(
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
     """How many rows the file has, by the column's range-bitmap; None if it has none.
 
-    Raises:
-        CorruptIndexError: the range-bitmap is broken.
+    Raises CorruptIndexError: the range-bitmap is broken.
     """
     entry = _range_entry(index, field)
     if entry is None:
@@ -100,7 +95,6 @@ def _open(index: FileIndex, entry: Entry, field: DataField) -> RangeBitmap:
 
 
 def _first_nulls(nulls: BitMap, limit: int, *, strict: bool) -> BitMap:
-    """Null rows tie with each other."""
     return nulls[:limit] if strict else nulls.copy()
 
 

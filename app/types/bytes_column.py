@@ -1,7 +1,6 @@
 """Many byte strings as one column: where each lies in a buffer that all of them share.
 
-The columnar counterpart of ``bytes``: rows of statistics, embedded indexes and names of a hundred thousand
-files are three arrays, and a field that lies at the same place in each of them is read by one gather.
+The columnar counterpart of ``bytes``: a field that lies at the same place in each is read by one gather.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CorruptFileError
@@ -21,6 +21,8 @@ NULL_LENGTH: Final = -1
 
 _MANY: Final = 64
 """Of fewer strings it does not matter how they are copied."""
+_AT_ONCE: Final = 1 << 16
+"""So many strings are packed for Arrow at a time, which takes several bytes for each of theirs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +177,7 @@ class BytesColumn:
     def packed(self) -> Self:
         """The same strings one behind the other, in a buffer that holds nothing else.
 
-        Raises:
-            CorruptFileError: they are longer than any strings of the buffer are together.
+        Raises CorruptFileError: they are longer than any strings of the buffer are together.
         """
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths
@@ -217,39 +218,17 @@ class BytesColumn:
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
 
-
-class GrowingBytes:
-    """A buffer that bytes are copied to, one behind the other.
-
-    Args:
-        capacity: how many there will be, about: memory that is never written to costs nothing.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._data = np.empty(capacity, np.uint8)
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def extend(self, added: NDArray[np.uint8]) -> None:
-        """Adds bytes, shape (n,)."""
-        end = self._size + len(added)
-        if end > len(self._data):
-            grown = np.empty(2 * end, np.uint8)
-            grown[: self._size] = self.data
-            self._data = grown
-        self._data[self._size : end] = added
-        self._size = end
-
-    @property
-    def data(self) -> NDArray[np.uint8]:
-        """All bytes that were added, shape (n,)."""
-        return self._data[: self._size]
-
-    def packed(self) -> NDArray[np.uint8]:
-        """The same to keep: a copy where much of the buffer is empty, which takes memory nevertheless."""
-        return self.data if 4 * self._size >= 3 * len(self._data) else self.data.copy()
+    def distinct(self) -> tuple[Self, NDArray[np.uint32]]:
+        """The distinct strings, ascending bytewise; and of each string, none of which is null, its rank."""
+        parts = [self.take(slice(at, at + _AT_ONCE)).to_arrow() for at in range(0, len(self), _AT_ONCE)]
+        encoded = pa.chunked_array(parts, pa.large_binary()).dictionary_encode()
+        # All chunks share one dictionary.
+        dictionary = encoded.chunk(0).dictionary if parts else pa.array([], pa.large_binary())
+        order = np.asarray(pc.array_sort_indices(dictionary))
+        ranks = np.empty(len(order), np.uint32)
+        ranks[order] = np.arange(len(order), dtype=np.uint32)
+        codes = [ranks[np.asarray(chunk.indices)] for chunk in encoded.chunks]
+        return self.from_arrow(dictionary.take(order)), np.concatenate([ranks[:0], *codes])
 
 
 def own_bytes(array: NDArray[Any]) -> int:

@@ -43,11 +43,7 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01; any year.
-
-    Raises:
-        ValueError: there is no such day.
-    """
+    """Days since 1970-01-01; any year. Raises ValueError: there is no such day."""
     if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
@@ -87,22 +83,14 @@ def _is_leap(year: int) -> bool:
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
-    """Nanoseconds since midnight.
-
-    Raises:
-        ValueError: no clock shows that.
-    """
+    """Nanoseconds since midnight. Raises ValueError: no clock shows that."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= nanos < NANOS_PER_SECOND):  # noqa: PLR2004 - a clock
         raise ValueError("no such time of day")
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + nanos
 
 
 def read_date(text: str) -> int:
-    """Days since 1970-01-01 of ``2025-08-01``.
-
-    Raises:
-        ValueError: the text is no date.
-    """
+    """Days since 1970-01-01 of ``2025-08-01``. Raises ValueError: the text is no date."""
     found = _DATE.fullmatch(text)
     if found is None:
         raise ValueError("not of the form YYYY-MM-DD")
@@ -111,11 +99,7 @@ def read_date(text: str) -> int:
 
 
 def read_clock(text: str) -> int:
-    """Nanoseconds since midnight of ``12:30[:15[.250]]``.
-
-    Raises:
-        ValueError: the text is no time of day.
-    """
+    """Nanoseconds since midnight of ``12:30[:15[.250]]``. Raises ValueError: the text is no time of day."""
     found = _CLOCK.fullmatch(text)
     if found is None:
         raise ValueError("not of the form HH:MM[:SS[.fraction]]")
@@ -126,8 +110,7 @@ def read_clock(text: str) -> int:
 def read_timestamp(text: str) -> TimestampText:
     """Reads ``2025-08-01T12:30:15.25+02:00`` and its shorter forms.
 
-    Raises:
-        ValueError: the text is no timestamp.
+    Raises ValueError: the text is no timestamp.
     """
     found = _TIMESTAMP.fullmatch(text)
     if found is None:

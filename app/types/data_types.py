@@ -70,8 +70,6 @@ class DataType:
     """One data type.
 
     Attributes:
-        root: the kind.
-        nullable: False for ``NOT NULL``.
         precision: digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR,
             BINARY and VARBINARY; 0 elsewhere.
         scale: fraction digits of DECIMAL; 0 elsewhere.
@@ -151,11 +149,7 @@ _UNBOUNDED = frozenset({"STRING", "BYTES"})
 
 
 def parse_type(written: str | Mapping[str, object]) -> DataType:
-    """Reads a type from its text or JSON form.
-
-    Raises:
-        RequestError: the text is not a type.
-    """
+    """Reads a type from its text or JSON form. Raises RequestError: the text is not a type."""
     return _parse(written, 0)
 
 
@@ -191,7 +185,6 @@ def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
 
 
 def _row(written: object, *, nullable: bool, depth: int) -> DataType:
-    """A ROW of these fields; a list that is absent tells of none."""
     if not isinstance(written, list | None):
         raise RequestError(f"the fields of a ROW are a list, found {written!r:.100}")
     fields = tuple(_row_field(each, depth + 1) for each in written or ())
@@ -246,7 +239,6 @@ def _parse_text(written: str, depth: int) -> DataType:
 
 
 def _split_arguments(inner: str) -> list[str]:
-    """Splits at the commas that stand outside of any bracket."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(inner):
         if char in "<(":

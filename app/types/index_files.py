@@ -19,7 +19,6 @@ class DeletionRange:
     """Where the deletion vector of one data file lies in an index file.
 
     Attributes:
-        data_file: the data file's name.
         offset: byte of the vector's size field.
         length: bytes as recorded; for 32-bit vectors without the size field and the checksum.
         cardinality: deleted rows, if recorded.
@@ -36,9 +35,7 @@ class GlobalIndex:
     """The rows that a global index file covers, of a table that numbers its rows.
 
     Attributes:
-        first_row: the lowest row id.
         last_row: the highest row id, included.
-        field_id: the indexed field.
         extra_field_ids: further fields that the file holds, if recorded.
         metadata: what the index type keeps for itself, if anything.
     """
@@ -61,7 +58,6 @@ class IndexFileMeta:
         row_count: hashes, deletion vectors, or indexed rows in it.
         ranges: the vectors of a deletion vector file, in file order; empty for other types.
         external_path: where it lies, if not with the table's other index files.
-        global_index: what a global index covers; None for other types.
     """
 
     index_type: str

@@ -51,11 +51,7 @@ def is_integer(value: object) -> bool:
 
 
 def any_integer(value: object) -> int:
-    """An integer of any size, written as one or as its text.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """An integer of any size, written as one or as its text. Raises ValueError: it is neither."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -70,8 +66,7 @@ def any_integer(value: object) -> int:
 def any_decimal(value: object) -> decimal.Decimal:
     """A finite decimal with up to 400 digits on either side, written as a number or as its text.
 
-    Raises:
-        ValueError: it is neither.
+    Raises ValueError: it is neither.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
@@ -91,11 +86,7 @@ _EXACT_SECONDS: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
 
 
 def read_json_date(value: object, _: DataType) -> int:
-    """Days since 1970-01-01.
-
-    Raises:
-        ValueError: the value has no form of a date.
-    """
+    """Days since 1970-01-01. Raises ValueError: the value has no form of a date."""
     match value:
         case int(days) | {"$days": int(days)} if is_integer(days):
             pass
@@ -111,11 +102,7 @@ def read_json_date(value: object, _: DataType) -> int:
 
 
 def read_json_time(value: object, _: DataType) -> int:
-    """Milliseconds of the day.
-
-    Raises:
-        ValueError: the value has no form of a time of day.
-    """
+    """Milliseconds of the day. Raises ValueError: the value has no form of a time of day."""
     match value:
         case int(millis) if is_integer(millis) and 0 <= millis < MILLIS_PER_DAY:
             return millis
@@ -133,8 +120,7 @@ def read_json_time(value: object, _: DataType) -> int:
 def read_json_clock(value: object, _: DataType) -> int:
     """A wall clock, in nanoseconds since 1970-01-01T00:00.
 
-    Raises:
-        ValueError: the value has no form of a timestamp without time zone.
+    Raises ValueError: the value has no form of a timestamp without time zone.
     """
     millis = _from_millis(value)
     if millis is not None:
@@ -150,8 +136,7 @@ def read_json_clock(value: object, _: DataType) -> int:
 def read_json_instants(value: object, zone: SessionZone | None) -> Instants:
     """An instant; a form that names no zone is one of ``zone``, which is None where it is not known.
 
-    Raises:
-        ValueError: the value has no form of a timestamp with local time zone.
+    Raises ValueError: the value has no form of a timestamp with local time zone.
     """
     exact = _from_millis(value)
     if exact is None and isinstance(value, float | decimal.Decimal):
@@ -168,7 +153,6 @@ def read_json_instants(value: object, zone: SessionZone | None) -> Instants:
 
 
 def _written(value: object) -> TimestampText | None:
-    """A timestamp in a form that may have a zone; None for any other form."""
     match value:
         case [int(year), int(month), int(day), *clock]:
             return TimestampText(epoch_days(year, month, day) * NANOS_PER_DAY + _array_clock(clock), None)
@@ -230,14 +214,9 @@ _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, 
 def parse_json(value: object, data_type: DataType, zone: SessionZone | None = None) -> Value | None:
     """Reads one JSON value as a value of ``data_type``; JSON null is ``None``.
 
-    Args:
-        value: the JSON value.
-        data_type: its type.
-        zone: the time zone of the caller's session; None if it is not known.
-
-    Raises:
-        FilterError: the value has no such form, or does not fit the type, or is a wall clock and would be an
-            instant if the zone were known.
+    ``zone``: the time zone of the caller's session; None if it is not known. Raises FilterError: the value
+    has no such form, or does not fit the type, or is a wall clock and would be an instant if the zone were
+    known.
     """
     if value is None:
         return None
@@ -255,8 +234,7 @@ def parse_json(value: object, data_type: DataType, zone: SessionZone | None = No
 def parse_instants(value: object, data_type: DataType, zone: SessionZone | None) -> Instants:
     """Reads a timestamp with local time zone as far as it is known, see :func:`parse_json`.
 
-    Raises:
-        FilterError: the value is no timestamp.
+    Raises FilterError: the value is no timestamp.
     """
     try:
         return read_json_instants(value, zone)
@@ -277,8 +255,7 @@ def _only_instant(value: object, data_type: DataType, zone: SessionZone | None) 
 def parse_integer(value: object, data_type: DataType) -> int:
     """Reads an integer of any size; whether it is in the range of ``data_type`` is the caller's matter.
 
-    Raises:
-        FilterError: the value is neither an integer nor the text of one.
+    Raises FilterError: the value is neither an integer nor the text of one.
     """
     try:
         return any_integer(value)
@@ -289,8 +266,7 @@ def parse_integer(value: object, data_type: DataType) -> int:
 def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
     """Reads a finite decimal with up to 400 digits on either side; fitting it is the caller's matter.
 
-    Raises:
-        FilterError: the value is neither such a number nor the text of one.
+    Raises FilterError: the value is neither such a number nor the text of one.
     """
     try:
         return any_decimal(value)

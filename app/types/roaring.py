@@ -62,7 +62,6 @@ def read_bitmap(
 
     Args:
         buffer: bytes that hold the bitmap, and possibly more behind it.
-        offset: where it starts.
         length: how many bytes it must occupy, where the format around it says so.
         row_count: all positions must lie below this, where the format around it says so.
 
@@ -105,8 +104,7 @@ def serialize(bitmap: BitMap) -> bytes:
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
     """Bytes that the bitmap at ``offset`` occupies; its containers are measured, not validated.
 
-    Raises:
-        CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
+    Raises CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
     """
     if not 0 <= offset <= len(buffer):
         raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes, found it at {offset}")

@@ -120,7 +120,6 @@ class SessionZone:
     Attributes:
         name: the name as the caller wrote it.
         fixed_seconds: the offset of a zone that is nothing else; None for a region.
-        region: its rules.
         release: of the rules that whoever asks goes by, if he says so.
         doubts: when these may be others than those of the region here.
     """
@@ -255,8 +254,7 @@ def clocks_of_instants(instants: Instants, zone: SessionZone | None) -> tuple[in
 def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instants:
     """The instant of a timestamp's text: in the zone that it names, else in ``zone``, by whose rules too.
 
-    Raises:
-        ValueError: it names a zone that does not exist.
+    Raises ValueError: it names a zone that does not exist.
     """
     if written.zone is not None:
         release = f"@{zone.release}" if zone is not None and zone.release is not None else ""
@@ -268,11 +266,8 @@ def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instan
 def session_zone(name: str) -> SessionZone:
     """The zone of a name.
 
-    Args:
-        name: of the zone; the release of the reader's rules may follow: ``America/Vancouver@2025a``.
-
-    Raises:
-        ValueError: there is no such zone.
+    ``name``: of the zone; the release of the reader's rules may follow: ``America/Vancouver@2025a``. Raises
+    ValueError: there is no such zone.
     """
     named = _RELEASE.fullmatch(name)
     zone, release = (name, None) if named is None else (named["zone"], named["release"])

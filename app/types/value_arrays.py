@@ -110,7 +110,6 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
 
 
 def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
-    """Binary search by all values at once, one comparison of each in every round."""
     sorted_literals = pa.array(literals, pa.large_binary())
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
     for _ in range(len(literals).bit_length()):
@@ -146,11 +145,8 @@ def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
 def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Groups rows with equal codes.
 
-    Args:
-        codes: one or several columns of numbers or truth values, each of shape (n,).
-
-    Returns:
-        The rows of each group, ascending; every row is in one group.
+    ``codes``: one or several columns of numbers or truth values, each of shape (n,). Returns the rows of each
+    group, ascending; every row is in one group.
     """
     differing = [each for each in codes if (each != each[:1]).any()]
     if not differing:

@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 
 from app.bucket_index import Assignment, Strategy
-from app.java_orders.hash_map import iteration_order
 from app.options.dynamic_buckets import AssignerOptions
 
 Files: TypeAlias = Mapping[tuple[int, int], list[int]]
@@ -37,10 +36,7 @@ class PlainHashAssigner:
                 self.buckets[partition] |= dict.fromkeys(hashes, bucket)
                 if hashes and bucket % self.options.assigners == self.own:
                     rows[bucket] = len(hashes)
-        own = np.array([*rows], np.int32)
-        counts_again = bool(rows) and rows[int(own[-1])] > 1
-        order = own[iteration_order(own, own, looked_up_last=counts_again)]
-        self.non_full[partition] = {bucket: rows[bucket] for bucket in order.tolist()}
+        self.non_full[partition] = {bucket: rows[bucket] for bucket in sorted(rows)}
         self.used[partition] = sorted(rows)
 
     @property

@@ -30,9 +30,8 @@ def test_a_hash_has_the_bucket_that_it_was_given(
     assert index.hashes.tolist() == loaded
 
 
-def test_small_batches_are_merged_as_they_add_up() -> None:
+def test_many_small_batches_are_found() -> None:
     known = KnownHashes(PartitionIndex.merge([(0, np.arange(1000, dtype=np.int32))]))
     for hashed in range(1000, 3000):
         known.add(np.array([hashed], np.int32), np.array([1], np.int16))
-    assert known.nbytes == 6 * 3000
     assert known.find(np.array([999, 1000, 2999, 3000], np.int32)).tolist() == [0, 1, 1, UNKNOWN]

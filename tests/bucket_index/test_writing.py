@@ -36,7 +36,6 @@ class Table:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.indexes: dict[Place, IndexFileMeta] = {}
-        self.committed: int | None = None
 
     def load_partition(self, row: bytes) -> PartitionIndex:
         return PartitionIndex.merge(
@@ -57,7 +56,6 @@ class Table:
         content, name = index.content(), f"index-{len(self.files)}"
         self.files[name] = content
         self.indexes[place] = IndexFileMeta(HASH, name, len(content), len(index))
-        index.mark_written()
 
 
 class Job:
@@ -88,13 +86,11 @@ class Job:
                 self.indexes[place].record(own.hashes[(own.codes == code) & (buckets[mine] == bucket)])
         return buckets
 
-    def commit(self, identifier: int) -> None:
-        for assigner in self.assigners:
-            assigner.prepare_commit(identifier, lambda: self.table.committed)
+    def commit(self) -> None:
         for place, index in self.indexes.items():
             if index.is_modified:
                 self.table.write(place, index)
-        self.table.committed = identifier
+        self.indexes.clear()
 
 
 def rows_of(round_number: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Hashes]:
@@ -126,7 +122,7 @@ def test_each_key_keeps_its_bucket(
         codes, hashes = rows_of(identifier, rng)
         parts = np.array_split(np.arange(ROWS), 5)
         buckets = np.concatenate([job.write(KeyBatch.of(PARTITIONS, codes[at], hashes[at])) for at in parts])
-        job.commit(identifier)
+        job.commit()
         for key, bucket in zip(
             zip(codes.tolist(), hashes.tolist(), strict=True), buckets.tolist(), strict=True
         ):

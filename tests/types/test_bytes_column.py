@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptFileError
 from app.mapped_bytes import MappedBytes
-from app.types.bytes_column import BytesColumn, GrowingBytes, own_bytes
+from app.types.bytes_column import BytesColumn, own_bytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
 
@@ -110,16 +110,27 @@ def test_gathered_columns_hold_their_strings_alone(parts: list[tuple[list[bytes 
     assert gathered.data.tobytes() == b"".join(value for value in expected if value is not None)
 
 
-@pytest.mark.parametrize("capacity", [0, 6, 12, 100])
-def test_a_growing_buffer_keeps_what_was_added(capacity: int) -> None:
-    growing = GrowingBytes(capacity)
-    for added in (b"abc", b"", b"def"):
-        growing.extend(np.frombuffer(added, np.uint8))
+_STRINGS = st.tuples(
+    st.sampled_from([b"", b"\0", b"a" * 7, b"a" * 8, b"prefix-of-many-words", b"x" * 300]),
+    st.lists(st.sampled_from([b"\0", b"\1", b"a", b"\xff"]), max_size=9).map(b"".join),
+).map(b"".join)
 
-    kept = growing.packed()
-    assert len(growing) == 6
-    assert growing.data.tobytes() == kept.tobytes() == b"abcdef"
-    assert np.shares_memory(kept, growing.data) == (capacity <= 6)
+
+@given(st.lists(_STRINGS, max_size=60))
+def test_distinct_strings_ascend_as_those_of_python(values: list[bytes]) -> None:
+    distinct, ranks = BytesColumn.of(values).distinct()
+
+    assert list(distinct) == sorted(set(values))
+    assert [distinct[rank] for rank in ranks.tolist()] == values
+
+
+def test_distinct_strings_of_many_portions_share_their_ranks() -> None:
+    values = [b"%d" % (number * 7 % 1000) for number in range(150_000)]
+
+    distinct, ranks = BytesColumn.of(values).distinct()
+
+    assert list(distinct) == sorted(set(values))
+    assert [distinct[rank] for rank in ranks.tolist()] == values
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,6 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
 
 
 def _span(low: tuple[Key, Key] | None, high: tuple[Key, Key] | None) -> Span:
-    """The rows between two cuts; each is a pair as :meth:`KeySpace.edge` gives it."""
     exact = all(cut is None or cut[0] == cut[1] for cut in (low, high))
     return Span(None if low is None else low[0], None if high is None else high[1], exact)
 
@@ -105,7 +104,6 @@ def _text(leaf: BoundLeaf) -> bytes:
 
 
 def _prefixed(prefix: bytes, *, exact: bool) -> Span:
-    """Texts that start with ``prefix``: from it to the smallest text above all of them."""
     stem = prefix.rstrip(b"\xff")
     return Span(prefix, stem[:-1] + bytes([stem[-1] + 1]) if stem else None, exact)
 

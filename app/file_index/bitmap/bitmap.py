@@ -13,7 +13,8 @@ width              type          meaning
 4                  i32           number of distinct values n
 1                  i8            1 if there are null rows
 4                  i32           offset of the null rows; absent without them
-n entries          key, i32      a value and the offset of its rows, in no order
+n entries          key, i32      a value and the offset of its rows, in no order; those that have bitmaps,
+                                 in the order of the body
 the rest           roaring ...   body: null rows if there are two or more, the others
 =================  ============  ==================================================================
 
@@ -40,9 +41,9 @@ ascend over all blocks. A block holds at most ``index-block-size`` bytes, its co
 Beyond the engine, which leaves comparisons unanswered here, ranges are read off the keys; and ``<>`` and NOT
 IN leave the null rows out, as SQL does and the engine does not.
 
-In the body, the rows of each key are arranged as the engine arranges them, which collects rows by key in a
-``java.util.HashMap`` and writes them as that map iterates, which depends on the Java hash codes of the keys
-and on the order in which the rows bring them up.
+We write bodies, and the entries of version 1, in the order of the keys; the engine in that of a Java map. Its
+reader of version 1 takes the distance of two offsets for the length of a bitmap, so entries and body must be
+in the same order.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,20 +68,14 @@ from app.file_index.bitmap.entries import (
     Reference,
     write_blocks,
 )
-from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
-from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor, join_parts
-from app.java_orders.hash_map import iteration_order
-from app.types import TypeRoot
-from app.types.bytes_column import BytesColumn
-from app.types.murmur3 import hash_strings
 from app.types.roaring import Buffer, bitmap_of, read_bitmap, serialize
 
 INLINE_LENGTH: Final = -1
 
-_JAVA_TRUE, _JAVA_FALSE = 1231, 1237
 _WORD_BITS = 32
 
 
@@ -92,13 +87,11 @@ class BitmapBody:
         offsets: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
             single row, which has no bitmap.
         lengths: int32, by code: bytes of the bitmap, -1 for a single row.
-        order: the codes as the engine's map iterates over their keys.
-        bitmaps: in that order.
+        bitmaps: in the order of the codes.
     """
 
     offsets: NDArray[np.int32]
     lengths: NDArray[np.int32]
-    order: NDArray[np.intp]
     bitmaps: tuple[bytes, ...]
 
     @classmethod
@@ -106,8 +99,7 @@ class BitmapBody:
         """The body of a column from ``start`` on, which is where that of the null rows ends."""
         rows, bounds = _by_code(column, distinct)
         begins, counts = bounds[:-1], np.diff(bounds)
-        order = _engine_order(column, distinct, rows[begins])
-        several = order[counts[order] > 1]
+        several = np.flatnonzero(counts > 1)
         bitmaps = tuple(
             serialize(bitmap_of(rows[begin : begin + count]))
             for begin, count in zip(begins[several].tolist(), counts[several].tolist(), strict=True)
@@ -117,7 +109,7 @@ class BitmapBody:
         offsets[several] = start + np.cumsum(sizes) - sizes
         lengths = np.full(len(counts), INLINE_LENGTH, np.int32)
         lengths[several] = sizes
-        return cls(offsets.astype(np.int32), lengths, order, bitmaps)
+        return cls(offsets.astype(np.int32), lengths, bitmaps)
 
 
 def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
@@ -132,32 +124,6 @@ def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint
     return rows_behind_codes.view("<u4")[::2], rows_behind_codes.searchsorted(codes_alone)
 
 
-def _engine_order(
-    column: KeyColumn, distinct: DistinctKeys, first_rows: NDArray[np.uint32]
-) -> NDArray[np.intp]:
-    """The codes in the order of the engine's map, given the first row of each."""
-    codes = distinct.codes
-    # Rows without a value do not reach the map.
-    looked_up_last = len(codes) > 0 and bool(np.count_nonzero(codes == codes[-1]) > 1)
-    met = np.argsort(first_rows)
-    hash_codes = _hash_codes(distinct.keys, column)
-    return met[iteration_order(hash_codes[met], met, looked_up_last=looked_up_last)]
-
-
-def _hash_codes(keys: Keys, column: KeyColumn) -> NDArray[np.int32]:
-    """What Java's ``hashCode`` gives for the engine's objects of these keys."""
-    if isinstance(keys, BytesColumn):
-        return hash_strings(keys)
-    bits: NDArray[np.signedinteger[Any]] = keys
-    if isinstance(column.space, FloatingKeys):
-        bits = column.space.reorder(keys)
-    if column.data_type.root is TypeRoot.BOOLEAN:
-        return np.where(bits != 0, _JAVA_TRUE, _JAVA_FALSE).astype(np.int32)
-    if bits.itemsize * 8 > _WORD_BITS:
-        bits = bits ^ bits >> _WORD_BITS
-    return bits.astype(np.int32)
-
-
 VERSION_1: Final = 1
 VERSION_2: Final = 2
 DEFAULT_BLOCK_BYTES: Final = 16 * 1024
@@ -167,14 +133,7 @@ _HEAD = struct.Struct(">biib")
 
 @dataclass(frozen=True, slots=True)
 class BitmapHead:
-    """What a payload says before the first key.
-
-    Attributes:
-        version: 1 or 2.
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
-        nulls: rows without a value; None if every row has one.
-    """
+    """What a payload says before the first key."""
 
     version: int
     row_count: int
@@ -185,8 +144,7 @@ class BitmapHead:
     def read(cls, cursor: Cursor) -> Self:
         """Reads the head; the cursor ends up behind it.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         version = cursor.version("bitmap index", VERSION_1, VERSION_2)
         row_count = cursor.count("row count")
@@ -204,14 +162,7 @@ class BitmapHead:
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """Rows by value.
-
-    Attributes:
-        head: counts and null rows.
-        entries: rows of each key.
-        body: where the bitmaps start.
-        buffer: the payload.
-    """
+    """Rows by value; ``body``: where the bitmaps start."""
 
     head: BitmapHead
     entries: Entries
@@ -222,8 +173,7 @@ class BitmapIndex:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the head; entries and bitmaps are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         head = BitmapHead.read(cursor)
@@ -298,13 +248,8 @@ class BitmapIndex:
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
     """The index of a column.
 
-    Args:
-        column: of a type that the index takes.
-        version: 1 or 2.
-        block_bytes: version 2: bound on the size of a block.
-
-    Raises:
-        IndexWriteError: an entry is longer than a block.
+    ``block_bytes``: version 2: bound on the size of a block. Raises IndexWriteError: an entry is longer than
+    a block.
     """
     return join_parts(_parts(column, version, block_bytes))
 
@@ -322,8 +267,7 @@ def _parts(column: KeyColumn, version: int, block_bytes: int) -> deque[Buffer]:
     entries: list[Buffer]
     if version == VERSION_1:
         nulls = nulls[:1]
-        tails = body.offsets[body.order][:, None]
-        entries = [key_records(distinct.keys.take(body.order), column.space, tails).data.data]
+        entries = [key_records(distinct.keys, column.space, body.offsets[:, None]).data.data]
     else:
         entries = write_blocks(column, distinct, body.offsets, body.lengths, block_bytes)
     return deque([head, *map(OFFSET.pack, nulls), *entries, null_body, *body.bitmaps])

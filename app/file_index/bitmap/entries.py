@@ -54,13 +54,7 @@ class Entries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Stored records that begin with a key, ordered by it.
-
-    Attributes:
-        buffer: the payload.
-        space: how keys are stored.
-        positions: where each record starts.
-    """
+    """Stored records that begin with a key, ordered by it; ``positions``: where each record starts."""
 
     buffer: Buffer
     space: KeySpace
@@ -87,8 +81,7 @@ class Records:
 def measure_records(cursor: Cursor, space: KeySpace, count: int, tail_bytes: int) -> Sequence[int]:
     """Where each of the next ``count`` records starts: a key each, and ``tail_bytes`` behind it.
 
-    Raises:
-        CorruptIndexError: the buffer ends before they do.
+    Raises CorruptIndexError: the buffer ends before they do.
     """
     start = cursor.position
     if space.width is not None:
@@ -112,8 +105,7 @@ class PlainEntries:
     def read(cls, cursor: Cursor, space: KeySpace, count: int) -> PlainEntries:
         """Measures and orders the entries; the cursor ends up behind them.
 
-        Raises:
-            CorruptIndexError: the buffer ends before they do.
+        Raises CorruptIndexError: the buffer ends before they do.
         """
         positions = measure_records(cursor, space, count, OFFSET.size)
         by_key = sorted(positions, key=lambda at: space.read(cursor.buffer, at)[0])
@@ -164,8 +156,7 @@ class BlockedEntries:
     def read(cls, cursor: Cursor, space: KeySpace) -> BlockedEntries:
         """Measures the index of blocks; the cursor ends up behind the block area.
 
-        Raises:
-            CorruptIndexError: the buffer ends before they do.
+        Raises CorruptIndexError: the buffer ends before they do.
         """
         count = cursor.count("number of blocks", each_bytes=OFFSET.size)
         positions = measure_records(cursor, space, count, OFFSET.size)
@@ -209,7 +200,6 @@ class BlockedEntries:
                 yield entries.key(position), _reference(entries, position)
 
     def _entries(self, block: int) -> Records:
-        """The entries of the block whose record starts at ``block``."""
         buffer, space = self.blocks.buffer, self.blocks.space
         (offset,) = OFFSET.unpack_from(buffer, self.blocks.behind_key(block))
         if not 0 <= offset < self.end - self.area:
@@ -224,7 +214,6 @@ class BlockedEntries:
 
 
 def _slice(records: Records, start: Key | None, stop: Key | None) -> Sequence[int]:
-    """Positions of the records from ``start`` up to, but without, ``stop``."""
     first = 0 if start is None else records.below(start)
     behind = len(records.positions) if stop is None else records.below(stop)
     return records.positions[first:behind]
@@ -245,11 +234,8 @@ def write_blocks(
     """The index of blocks and the block area of version 2.
 
     Args:
-        column: the column.
-        distinct: its keys.
         offsets: of the rows of each.
         lengths: of their bitmaps.
-        block_bytes: bound on the size of a block.
 
     Raises:
         IndexWriteError: an entry is longer than a block.
@@ -275,7 +261,6 @@ def write_blocks(
 
 
 def _too_long(column: KeyColumn, distinct: DistinctKeys, code: int, room: int) -> IndexWriteError:
-    """The error about an entry that no block has room for."""
     shown = to_json(column.space.value(distinct.key(code)), column.data_type)
     return IndexWriteError(
         f"a block of the bitmap index has room for entries of {room} bytes, which is too few for "

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.bitmap import (
@@ -44,12 +46,8 @@ _ROWS_PER_VALUE: Final = 4
 class BitmapOptions:
     """How a bitmap index is laid out.
 
-    Attributes:
-        version: 1 or 2.
-        block_bytes: version 2: bound on the size of a block of entries.
-
-    Raises:
-        RequestError: there is no such layout.
+    ``block_bytes``: version 2: bound on the size of a block of entries. Raises RequestError: there is no such
+    layout.
     """
 
     version: int = VERSION_2
@@ -71,30 +69,30 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
     option_names: ClassVar[tuple[str, ...]] = ("version", "index-block-size")
     directory_bytes: ClassVar[int] = 1
 
+    @override
     def takes(self, data_type: DataType) -> bool:
-        """See :meth:`Kind.takes`."""
         return data_type.root in _ROOTS
 
+    @override
     def read(self, payload: Buffer, space: KeySpace) -> BitmapIndex:
-        """See :meth:`Kind.read`."""
         return BitmapIndex.read(payload, space)
 
+    @override
     def stack(self, payloads: BytesColumn, space: KeySpace) -> BitmapStack:
-        """See :meth:`Kind.stack`."""
         return BitmapStack.read(payloads, space)
 
+    @override
     def parse_options(self, written: Mapping[str, str]) -> BitmapOptions:
-        """See :meth:`Kind.parse_options`."""
         size = written.get("index-block-size", f"{DEFAULT_BLOCK_BYTES} b")
         version = whole_number("version", written.get("version", str(VERSION_2)))
         return BitmapOptions(version, memory_size("index-block-size", size))
 
+    @override
     def write(self, column: KeyColumn, options: BitmapOptions) -> bytes:
-        """See :meth:`Kind.write`."""
         return bitmap.write(column, options.version, options.block_bytes)
 
+    @override
     def describe(self, index: BitmapIndex, data_type: DataType) -> dict[str, Json]:
-        """See :meth:`Kind.describe`."""
         return {
             "version": index.head.version,
             "row_count": index.head.row_count,
@@ -103,8 +101,8 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
             **describe_bounds(index.entries.bounds(), data_type),
         }
 
+    @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """See :meth:`Kind.describe_untyped`."""
         head = BitmapHead.read(Cursor(payload))
         return {
             "version": head.version,
@@ -113,6 +111,7 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
             "has_nulls": head.nulls is not None,
         }
 
+    @override
     def propose(self, profile: ColumnProfile) -> Proposal[BitmapOptions] | None:
         """For few values."""
         few = profile.distinct <= _FEW_VALUES and profile.distinct * _ROWS_PER_VALUE <= profile.values

@@ -37,7 +37,6 @@ def measure_records(
 
     Args:
         cursors: at the first record of each string; strings that end too early are no longer sound.
-        space: how keys are stored.
         counts: records of each string; no more than its bytes can hold.
         tail_bytes: bytes of a record behind its key.
 
@@ -59,7 +58,6 @@ def behind_keys(data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace) ->
 
 
 def _walk(cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_bytes: int) -> StoredKeys:
-    """Records whose keys tell how long they are: the first one of every string, then the second ..."""
     counts = np.where(cursors.sound, counts, 0)
     owners, slots = runs_of(np.cumsum(counts) - counts, counts, 1)
     places = np.zeros(len(slots), np.int64)
@@ -135,7 +133,6 @@ class StoredEntries:
 def _plain_keys(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], flags: NDArray[np.int64]
 ) -> StoredKeys:
-    """The keys of version 1; the cursors end up at the body."""
     in_body = _null_rows_in_body(cursors, flags)
     cursors.skip(flags * OFFSET.size)
     stored = measure_records(cursors, space, counts, OFFSET.size)
@@ -149,7 +146,6 @@ def _plain_keys(
 
 
 def _null_rows_in_body(cursors: Cursors, flags: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the null rows are a bitmap in the body; the cursors stay where they are."""
     peeking = cursors.take(np.arange(len(flags)))
     in_body: NDArray[np.bool_] = (flags == 1) & (peeking.i32() >= 0)
     return in_body
@@ -158,7 +154,6 @@ def _null_rows_in_body(cursors: Cursors, flags: NDArray[np.int64]) -> NDArray[np
 def _blocked_keys(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], flags: NDArray[np.int64]
 ) -> StoredKeys:
-    """The keys of version 2; the cursors end up at the body."""
     data = cursors.data
     cursors.skip(flags * OFFSET_AND_LENGTH.size)
     listed = measure_records(cursors, space, cursors.count(each_bytes=OFFSET.size), OFFSET.size)
@@ -186,7 +181,6 @@ class BitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:
-        directory: the files of each value.
         row_counts: int64, shape (m,): rows of each file.
         with_nulls: bool, shape (m,): which files have null rows.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.

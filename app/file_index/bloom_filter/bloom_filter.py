@@ -83,7 +83,6 @@ def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
 
 
 def _wrap(number: int) -> int:
-    """The low 64 bits as a signed integer."""
     return ((number + _SIGN) & _MASK_64) - _SIGN
 
 
@@ -108,9 +107,7 @@ class BloomFilter:
     """A set that forgets which keys it holds, but not that it lacks one.
 
     Attributes:
-        space: how values become keys.
         hash_functions: bits that each key sets.
-        bits: the bit set.
     """
 
     space: KeySpace
@@ -121,8 +118,7 @@ class BloomFilter:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the head; the bit set stays where it is.
 
-        Raises:
-            CorruptIndexError: there are no bits, or no sensible number of hash functions.
+        Raises CorruptIndexError: there are no bits, or no sensible number of hash functions.
         """
         cursor = Cursor(buffer)
         hash_functions = cursor.i32("number of hash functions")
@@ -180,13 +176,7 @@ def payload_bytes(items: int, fpp: float) -> int:
 
 
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
-    """The index of a column.
-
-    Args:
-        column: of a type that the index takes.
-        items: number of distinct values that the size is made for, at least 1.
-        fpp: wanted probability of a false positive, between 0 and 1.
-    """
+    """The index of a column; ``items``: number of distinct values that the size is made for, at least 1."""
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)

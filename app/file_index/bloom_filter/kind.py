@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from app.errors import RequestError
 from app.file_index.answers.conditions import Condition, Points
 from app.file_index.answers.result import Result
@@ -37,12 +39,7 @@ _ROOTS = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_
 class BloomFilterOptions:
     """How large a bloom filter is made.
 
-    Attributes:
-        items: number of distinct values to make room for.
-        fpp: wanted probability of a false positive.
-
-    Raises:
-        RequestError: there is no such filter, or it would be too large for a file.
+    Raises RequestError: there is no such filter, or it would be too large for a file.
     """
 
     items: int = DEFAULT_ITEMS
@@ -68,58 +65,62 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
     option_names: ClassVar[tuple[str, ...]] = ("items", "fpp")
     tells_rows: ClassVar[bool] = False
 
+    @override
     def takes(self, data_type: DataType) -> bool:
-        """See :meth:`Kind.takes`."""
         return data_type.root in _ROOTS
 
+    @override
     def read(self, payload: Buffer, space: KeySpace) -> BloomFilter:
-        """See :meth:`Kind.read`."""
         return BloomFilter.read(payload, space)
 
+    @override
     def can_answer(self, condition: Condition) -> bool:
         """Only whether one of some values is there."""
         return isinstance(condition, Points) and not condition.negated
 
+    @override
     def select(self, index: BloomFilter, condition: Condition) -> Result:
-        """See :meth:`Kind.select`."""
         return index.select(condition)
 
+    @override
     def false_positive_rate(self, index: BloomFilter) -> float:
-        """See :meth:`Kind.false_positive_rate`."""
         return index.false_positive_rate
 
-    def row_count(self, index: BloomFilter) -> int | None:  # noqa: ARG002 - none of them does
+    @override
+    def row_count(self, index: BloomFilter) -> int | None:
         """A bloom filter does not tell."""
         return None
 
+    @override
     def stack(self, payloads: BytesColumn, space: KeySpace) -> BloomStack:
-        """See :meth:`Kind.stack`."""
         return BloomStack.read(payloads, space)
 
+    @override
     def parse_options(self, written: Mapping[str, str]) -> BloomFilterOptions:
-        """See :meth:`Kind.parse_options`."""
         return BloomFilterOptions(
             whole_number("items", written.get("items", str(DEFAULT_ITEMS))),
             fraction("fpp", written.get("fpp", str(DEFAULT_FPP))),
         )
 
+    @override
     def written_options(self, options: BloomFilterOptions) -> dict[str, str]:
         """The number of values; without it a filter is made for a million."""
         return {"items": str(options.items)}
 
+    @override
     def write(self, column: KeyColumn, options: BloomFilterOptions) -> bytes:
-        """See :meth:`Kind.write`."""
         return bloom_filter.write(column, options.items, options.fpp)
 
-    def describe(self, index: BloomFilter, data_type: DataType) -> dict[str, Json]:  # noqa: ARG002 - not in it
-        """See :meth:`Kind.describe`."""
+    @override
+    def describe(self, index: BloomFilter, data_type: DataType) -> dict[str, Json]:
         return {"bits": 8 * len(index.bits), "hash_functions": index.hash_functions}
 
+    @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """See :meth:`Kind.describe_untyped`."""
         opened = BloomFilter.read(payload, ByteKeys())
         return {"bits": 8 * len(opened.bits), "hash_functions": opened.hash_functions}
 
+    @override
     def propose(self, profile: ColumnProfile) -> Proposal[BloomFilterOptions]:
         """For many values without an order that matters, with room for those that there are."""
         options = BloomFilterOptions(rounded_items(profile.distinct))

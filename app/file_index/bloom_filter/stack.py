@@ -1,8 +1,7 @@
 """The bloom filters of one column of many files.
 
-A key is hashed once for all of them. Its bits are probed one hash function at a time, and each finds fewer
-files left: a filter without the key is ruled out after two probes on average, so that asking costs a few
-reads of memory for each file however large the filters are. Nothing is copied.
+A key is hashed once for all of them, and its bits are probed one hash function at a time: a filter without
+the key is ruled out after two probes on average, however large it is.
 
 Many keys are probed together, in portions: the first bits of all keys, and the further bits of those keys
 that are left. A file that may hold one is asked no further portions. A few files at a time are asked all of
@@ -56,7 +55,6 @@ class BloomStack:
     """Bloom filters of m files.
 
     Attributes:
-        space: how values become keys.
         data: the shared buffer, uint8.
         starts: int64, shape (m,): where the bit set of each file starts in it.
         bits: int64, shape (m,), or (1,) where all filters are alike: size of the bit set.
@@ -117,13 +115,11 @@ class BloomStack:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
 
         Args:
-            keys: what is looked for.
             files: positions of files whose filters are there and not broken.
         """
         return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
 
     def _hashes(self, points: Points) -> NDArray[np.uint64]:
-        """The hashes of the keys, computed once for all stacks that are asked for them."""
         found = points.derived.get(_HASHES)
         if found is None:
             found = points.derived[_HASHES] = _hashed(points.keys, self.space)
@@ -166,7 +162,6 @@ class BloomStack:
         return hit
 
     def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of the files may hold one of the hashes, some more than once; filters may differ in size."""
         starts, bits, counts = (each.take(files) for each in (self.starts, self.bits, self.hash_functions))
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
@@ -181,7 +176,6 @@ class BloomStack:
         return np.concatenate(found)
 
     def _find(self, hashed: int, left: NDArray[np.int64], answers: Answers) -> None:
-        """Notes which of the files ``left`` may hold a hash."""
         numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)
         if len(self.bits) == 1:
             bits = int(self.bits[0])
@@ -218,7 +212,6 @@ class _Places:
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], stack: BloomStack) -> Self:
-        """The places of keys in the filters of a stack."""
         bits, count = int(stack.bits[0]), int(stack.hash_functions[0])
         places = [spot.astype(np.int64) % bits for spot in spots(hashes, count)]
         return cls(
@@ -228,7 +221,6 @@ class _Places:
         )
 
     def hits(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of the filters that start somewhere hold a key, ascending, some more than once."""
         self._bring(data, starts)
         passed = self._bits(data, starts, 0)
         for number in range(1, min(_DENSE_PROBES, len(self.masks))):
@@ -270,7 +262,6 @@ def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
 
 
 def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:
-    """The hashes of one or more ascending keys."""
     column: Keys
     if isinstance(keys[0], bytes):
         column = BytesColumn.of(key for key in keys if isinstance(key, bytes))

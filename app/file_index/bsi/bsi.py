@@ -93,7 +93,6 @@ class BitSlicedIntegers:
     """Rows by value.
 
     Attributes:
-        row_count: rows of the data file.
         positive: rows with values >= 0, if there are any.
         negative: rows with values < 0, if there are any.
     """
@@ -106,8 +105,7 @@ class BitSlicedIntegers:
     def read(cls, buffer: Buffer) -> Self:
         """Reads the heads and measures the bitmaps, which are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: a head contradicts itself or the bytes.
+        Raises CorruptIndexError: a head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         cursor.version("bsi", VERSION)
@@ -180,18 +178,13 @@ def _read_part(cursor: Cursor, row_count: int) -> Part:
 
 
 def _measured(cursor: Cursor) -> Extent:
-    """The extent of the bitmap that comes next."""
     extent = Extent(cursor.position, bitmap_size(cursor.buffer, cursor.position))
     cursor.position += extent.length
     return extent
 
 
 def write(column: KeyColumn) -> bytes:
-    """The index of a column.
-
-    Raises:
-        IndexWriteError: a value has no absolute value of 63 bits.
-    """
+    """The index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")
@@ -211,7 +204,6 @@ def write(column: KeyColumn) -> bytes:
 def _write_part(
     rows: Iterable[tuple[NDArray[np.uint32], Integers]], high: int, *, negative: bool
 ) -> list[bytes]:
-    """Flag and part of the values of one sign, of which ``high`` is the largest absolute one."""
     existing, *slices = slice_codes(_absolute(rows, negative=negative), high.bit_length())
     return [_PRESENT, _PART_HEAD.pack(VERSION, 0, high), existing, _SLICES.pack(len(slices)), *slices]
 
@@ -219,7 +211,6 @@ def _write_part(
 def _absolute(
     rows: Iterable[tuple[NDArray[np.uint32], Integers]], *, negative: bool
 ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
-    """The rows with values of one sign, and their absolute values."""
     for positions, values in rows:
         chosen = (values < 0) == negative
         yield positions[chosen], np.abs(values[chosen].astype(np.int64)).view(np.uint64)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from app.file_index.bsi import bsi
 from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.bsi.stack import BsiStack
@@ -32,35 +34,36 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
 
     options_class: ClassVar[type] = BsiOptions
 
+    @override
     def takes(self, data_type: DataType) -> bool:
-        """See :meth:`Kind.takes`."""
         return data_type.root in _ROOTS
 
-    def read(self, payload: Buffer, space: KeySpace) -> BitSlicedIntegers:  # noqa: ARG002 - keys are integers
-        """See :meth:`Kind.read`."""
+    @override
+    def read(self, payload: Buffer, space: KeySpace) -> BitSlicedIntegers:
         return BitSlicedIntegers.read(payload)
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> BsiStack:  # noqa: ARG002 - keys are integers
-        """See :meth:`Kind.stack`."""
+    @override
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> BsiStack:
         return BsiStack.read(payloads)
 
-    def parse_options(self, written: Mapping[str, str]) -> BsiOptions:  # noqa: ARG002 - it has none
-        """See :meth:`Kind.parse_options`."""
+    @override
+    def parse_options(self, written: Mapping[str, str]) -> BsiOptions:
         return BsiOptions()
 
-    def write(self, column: KeyColumn, options: BsiOptions) -> bytes:  # noqa: ARG002 - it has none
-        """See :meth:`Kind.write`."""
+    @override
+    def write(self, column: KeyColumn, options: BsiOptions) -> bytes:
         return bsi.write(column)
 
+    @override
     def describe(self, index: BitSlicedIntegers, data_type: DataType) -> dict[str, Json]:
-        """See :meth:`Kind.describe`."""
         return {**self._counts(index), **describe_bounds(index.bounds(), data_type)}
 
+    @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """See :meth:`Kind.describe_untyped`."""
         return self._counts(BitSlicedIntegers.read(payload))
 
-    def propose(self, profile: ColumnProfile) -> Proposal[BsiOptions]:  # noqa: ARG002 - what is left
+    @override
+    def propose(self, profile: ColumnProfile) -> Proposal[BsiOptions]:
         """For what no other kind takes."""
         return Proposal(10, "many values, too wide for other indexes", BsiOptions())
 

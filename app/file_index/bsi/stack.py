@@ -50,20 +50,17 @@ class _Part:
         return touched
 
     def among(self, values: NDArray[np.int64]) -> Answers:
-        """Whether rows have one of these absolute values, which ascend."""
         answers = where(self.present & (self._count(values) > 0), Answer.DOUBT)
         answers[self._holds_high(values)] = Answer.ROWS
         return answers
 
     def others(self, values: NDArray[np.int64]) -> Answers:
-        """Whether rows have an absolute value that is none of these."""
         answers = where(self.present, Answer.ROWS)
         answers[self._holds_high(values)] = Answer.DOUBT
         answers[self.present & (self._count(values) > self.high - self.low)] = Answer.SKIP
         return answers
 
     def _count(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many of the values lie within the bounds of each file."""
         return np.searchsorted(values, self.high, "right") - np.searchsorted(values, self.low)
 
     def _holds_high(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -147,7 +144,6 @@ def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _read_part(cursors: Cursors, least: int) -> _Part:
-    """Flags and parts of one sign, whose absolute values are at least ``least``."""
     flags = cursors.i8()
     cursors.expect((flags == 0) | (flags == 1))
     present = cursors.sound & (flags == 1)

@@ -76,8 +76,6 @@ def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, 
 
     Args:
         chunks: arrays of one type that is accepted, but no dictionaries; nulls are passed over.
-        data_type: Paimon's type.
-        space: its keys.
         refuse: what to do about a value that is none of the type's, given its index among the values.
     """
     parts = [chunk.drop_null() for chunk in chunks if chunk.null_count < len(chunk)]
@@ -121,7 +119,6 @@ def _fit(
     space: IntegerKeys | FloatingKeys,
     refuse: Refuse,
 ) -> NDArray[Any]:
-    """The keys that Arrow's numbers stand for."""
     if not parts:
         return numbers
     if isinstance(space, FloatingKeys):

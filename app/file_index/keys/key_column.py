@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import NamedTuple, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.errors import IndexWriteError
-from app.file_index.keys.arrow_keys import Integers, Keys, accepts, read_keys
-from app.file_index.keys.byte_order import rank
+from app.file_index.keys.arrow_keys import Keys, accepts, read_keys
 from app.file_index.keys.keys import Key, KeySpace, key_space
 from app.types import DataType
 from app.types.bytes_column import BytesColumn
@@ -46,8 +45,6 @@ class KeyColumn:
 
     Attributes:
         name: of the column, or ``column[key]``; for errors.
-        data_type: of its values.
-        space: what the keys are.
         row_count: number of rows, those without a value included.
         keys: of the rows that have a value, in their order.
         is_null: which rows have none, shape (row_count,); None where all have one.
@@ -64,15 +61,9 @@ class KeyColumn:
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
         """The keys of an Arrow array.
 
-        Args:
-            array: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
-                shared where the form allows it.
-            data_type: the column's type.
-            name: the column, or ``column[key]``.
-
-        Raises:
-            IndexWriteError: no index takes values of this type, the array holds others, or one of them does
-                not fit it.
+        ``array``: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
+        shared where the form allows it. Raises IndexWriteError: no index takes values of this type, the array
+        holds others, or one of them does not fit it.
         """
         space = key_space(data_type)
         if space is None:
@@ -120,23 +111,13 @@ class KeyColumn:
     def distinct(self) -> DistinctKeys:
         """The keys without repetition; worked out anew by each call."""
         if isinstance(self.keys, BytesColumn):
-            order, ranks = rank(self.keys.data, self.keys.starts, self.keys.lengths)
-            return DistinctKeys(self.keys.take(order[_begins(ranks[order])]), ranks.astype(np.uint32))
-        keys = _distinct_numbers(self.keys)
+            return DistinctKeys(*self.keys.distinct())
+        ascending = np.sort(self.keys)
+        opens = np.ones(len(ascending), np.bool_)
+        np.not_equal(ascending[1:], ascending[:-1], out=opens[1:])
+        keys = ascending[opens]
         codes = np.empty(len(self.keys), np.uint32)
         for start in range(0, len(codes), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             codes[part] = keys.searchsorted(self.keys[part])
         return DistinctKeys(keys, codes)
-
-
-def _distinct_numbers(numbers: Integers) -> Integers:
-    ascending = np.sort(numbers)
-    return ascending[_begins(ascending)]
-
-
-def _begins(ascending: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
-    """Which of them differ from the one before."""
-    found = np.ones(len(ascending), np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=found[1:])
-    return found

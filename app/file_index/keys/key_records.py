@@ -51,8 +51,6 @@ def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: b
     """Records of a key and some numbers each.
 
     Args:
-        keys: n of them.
-        space: how they are stored.
         tails: shape (n, k): what follows each key, stored in 4 bytes a number, big endian.
         lead: bytes in front of each key.
     """
@@ -89,7 +87,6 @@ def _string_records(keys: BytesColumn, tails: NDArray[np.integer], lead: bytes) 
 
 
 def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.int64]) -> None:
-    """Copies each string to its place, all strings of one length at once."""
     by_length = np.argsort(strings.lengths, kind="stable")
     lengths, begins = np.unique(strings.lengths[by_length], return_index=True)
     for length, rows in zip(lengths.tolist(), np.split(by_length, begins[1:]), strict=True):

@@ -83,9 +83,8 @@ class KeySpace(Protocol):
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """Where the keys of rows are cut right before ``value``, or right behind it.
 
-        Returns:
-            The first key of the rows that follow, and the key right behind those of the rows that precede.
-            They differ where a lossy key holds rows of both sides.
+        Returns the first key of the rows that follow, and the key right behind those of the rows that
+        precede. They differ where a lossy key holds rows of both sides.
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
@@ -100,10 +99,7 @@ class IntegerKeys:
     """Values that are integers, possibly counted in coarser units.
 
     Attributes:
-        stored: form of a stored key.
         unit: by how much the value grows from one key to the next; above 1 for timestamps only.
-        lossy: whether values that differ may share a key.
-        boolean: whether the values are ``bool``.
     """
 
     stored: struct.Struct
@@ -156,7 +152,6 @@ class FloatingKeys:
     """IEEE values as the integers that order their bits.
 
     Attributes:
-        values: form of the value.
         stored: form of its bits as a signed integer.
         infinity: key of positive infinity.
         nan: key of every NaN.

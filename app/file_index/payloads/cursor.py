@@ -30,7 +30,6 @@ class Cursor:
     Every method raises :class:`CorruptIndexError` where the buffer ends too early.
 
     Attributes:
-        buffer: the bytes.
         position: offset of the next byte.
     """
 
@@ -65,7 +64,6 @@ class Cursor:
         """A 32-bit integer that counts something.
 
         Args:
-            what: what is counted, for the message.
             each_bytes: fewest bytes that each of them still takes in this buffer.
         """
         start = self.position

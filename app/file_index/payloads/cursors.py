@@ -119,7 +119,6 @@ def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
-    """The integer that starts at each byte of the buffer."""
     width = np.dtype(form).itemsize
     return np.ndarray((len(data) - width + 1,), form, np.ascontiguousarray(data), strides=(1,))
 
@@ -129,8 +128,7 @@ def runs_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of things that stand ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on.
 
-    Returns:
-        The ``i`` of each thing, and its place.
+    Returns the ``i`` of each thing, and its place.
     """
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts

@@ -96,7 +96,6 @@ def skip_bitmaps(cursors: Cursors) -> None:
 def _container_bytes(
     walking: Cursors, heads: BitmapHeads, bitmaps: NDArray[np.int64], container: int
 ) -> NDArray[np.int64]:
-    """Bytes of the container that comes next; behind the number of runs, where it is stored as runs."""
     flags = walking.data[heads.flags_at[bitmaps] + (container >> 3)]
     at = heads.keys_at[bitmaps] + container * _KEY_AND_CARDINALITY_BYTES + _KEY_BYTES
     sizes = _plain_bytes(integers(walking.data, at, "<u2") + 1)

@@ -44,7 +44,6 @@ def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
         buffer: the range-bitmap, of which this is the last part.
         offset: where this part starts.
         codes: number of distinct codes.
-        row_count: rows of the data file.
 
     Raises:
         CorruptIndexError: the head contradicts itself, the bytes or the number of codes.

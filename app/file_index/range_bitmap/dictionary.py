@@ -65,7 +65,6 @@ class _Chunk:
     """Keys that follow one another.
 
     Attributes:
-        first: its first key.
         code: code of the first key.
         keys_start: where the further keys, or the offsets that lead to them, start in the buffer.
         keys: number of further keys.
@@ -83,9 +82,6 @@ class Dictionary:
 
     Attributes:
         buffer: bytes that end with the dictionary's.
-        space: how keys are stored.
-        size: number of keys.
-        chunks: number of chunks.
         heads_area: where the chunk heads start.
         keys_area: where the keys area starts.
     """
@@ -101,8 +97,7 @@ class Dictionary:
     def read(cls, buffer: Buffer, offset: int, space: KeySpace, size: int) -> Self:
         """Reads the head of the dictionary of ``size`` keys from ``offset`` to the end of the buffer.
 
-        Raises:
-            CorruptIndexError: the head contradicts itself or the bytes.
+        Raises CorruptIndexError: the head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer, offset)
         head_length = cursor.i32("head length of the dictionary")
@@ -126,8 +121,7 @@ class Dictionary:
     def ends(self) -> tuple[Key, Key]:
         """The first and the last key, of which there is at least one.
 
-        Raises:
-            CorruptIndexError: the last chunk contradicts the bytes.
+        Raises CorruptIndexError: the last chunk contradicts the bytes.
         """
         last = self._chunk(self.chunks - 1)
         return self._first_key(0), self._further_key(last, last.keys - 1) if last.keys else last.first
@@ -135,8 +129,7 @@ class Dictionary:
     def locate(self, key: Key) -> tuple[int, bool]:
         """The number of keys below ``key``, and whether it is one of the keys; then this is its code.
 
-        Raises:
-            CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
+        Raises CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
         """
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:
@@ -202,7 +195,6 @@ def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
 
     Args:
         keys: in the order of their codes.
-        space: how they are stored.
         chunk_bytes: bound on a chunk's further keys, and separately on their offsets.
     """
     stored = stored_keys(keys, space)
@@ -230,7 +222,6 @@ def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
 
 
 def _first_codes(stored: KeyRecords, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
-    """The code of the first key of each chunk."""
     most_further = chunk_bytes // OFFSET.size if space.width is None else len(stored)
     firsts = array("q")
     first = 0

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from app.errors import RequestError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace, key_space
@@ -36,11 +38,8 @@ _ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | S
 class RangeBitmapOptions:
     """How the dictionary of a range-bitmap is laid out.
 
-    Attributes:
-        chunk_bytes: bound on the further keys of a chunk; None for the default of the column's type.
-
-    Raises:
-        RequestError: there is no such layout.
+    ``chunk_bytes``: bound on the further keys of a chunk; None for the default of the column's type. Raises
+    RequestError: there is no such layout.
     """
 
     chunk_bytes: int | None = None
@@ -59,33 +58,33 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
     option_names: ClassVar[tuple[str, ...]] = ("chunk-size",)
     directory_bytes: ClassVar[int] = 2
 
+    @override
     def takes(self, data_type: DataType) -> bool:
-        """See :meth:`Kind.takes`."""
         if data_type.root not in _ROOTS:
             return False
         space = key_space(data_type)
         is_wide_decimal = data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal
         return space is not None and not space.lossy and not is_wide_decimal
 
+    @override
     def read(self, payload: Buffer, space: KeySpace) -> RangeBitmap:
-        """See :meth:`Kind.read`."""
         return RangeBitmap.read(payload, space)
 
+    @override
     def stack(self, payloads: BytesColumn, space: KeySpace) -> RangeBitmapStack:
-        """See :meth:`Kind.stack`."""
         return RangeBitmapStack.read(payloads, space)
 
+    @override
     def parse_options(self, written: Mapping[str, str]) -> RangeBitmapOptions:
-        """See :meth:`Kind.parse_options`."""
         size = written.get("chunk-size")
         return RangeBitmapOptions(None if size is None else memory_size("chunk-size", size))
 
+    @override
     def write(self, column: KeyColumn, options: RangeBitmapOptions) -> bytes:
-        """See :meth:`Kind.write`."""
         return range_bitmap.write(column, options.chunk_bytes)
 
+    @override
     def describe(self, index: RangeBitmap, data_type: DataType) -> dict[str, Json]:
-        """See :meth:`Kind.describe`."""
         return {
             "version": range_bitmap.VERSION,
             "row_count": index.row_count,
@@ -94,8 +93,8 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
             **describe_bounds(index.bounds, data_type),
         }
 
+    @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """See :meth:`Kind.describe_untyped`."""
         head = RangeBitmapHead.read(Cursor(payload))
         return {
             "version": range_bitmap.VERSION,
@@ -103,6 +102,7 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
             "cardinality": head.cardinality,
         }
 
+    @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:
         """For values of which ranges are asked for."""
         if profile.data_type.root in STRING_ROOTS:

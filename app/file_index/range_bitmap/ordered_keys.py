@@ -128,9 +128,6 @@ class MergedKeys:
     """Keys of many files, merged once they are asked about again.
 
     Threads may share one: what two of them merge at the same time is equal.
-
-    Args:
-        keys: of these files.
     """
 
     __slots__ = ("_keys", "_was_asked")

@@ -54,13 +54,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapHead:
-    """What a payload says before the first key.
-
-    Attributes:
-        length: bytes of the head.
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
-    """
+    """What a payload says before the first key."""
 
     length: int
     row_count: int
@@ -70,8 +64,7 @@ class RangeBitmapHead:
     def read(cls, cursor: Cursor) -> Self:
         """Reads these fields; the cursor ends up behind them.
 
-        Raises:
-            CorruptIndexError: they contradict each other or the bytes.
+        Raises CorruptIndexError: they contradict each other or the bytes.
         """
         length = cursor.count("head length of the range-bitmap", each_bytes=1)
         cursor.version("range-bitmap", VERSION)
@@ -89,10 +82,7 @@ class RangeBitmap:
     """Rows by the rank of their value.
 
     Attributes:
-        row_count: rows of the data file.
-        cardinality: number of distinct values.
         bounds: smallest and largest key; None where no row has a value.
-        dictionary: codes of the keys.
         slices: rows by code.
     """
 
@@ -106,8 +96,7 @@ class RangeBitmap:
     def read(cls, buffer: Buffer, space: KeySpace) -> Self:
         """Reads the heads; keys and bitmaps are decoded when they are asked for.
 
-        Raises:
-            CorruptIndexError: a head contradicts itself or the bytes.
+        Raises CorruptIndexError: a head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
         head = RangeBitmapHead.read(cursor)
@@ -155,8 +144,7 @@ class RangeBitmap:
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
         """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out.
 
-        Raises:
-            CorruptIndexError: a row has a code that the dictionary lacks.
+        Raises CorruptIndexError: a row has a code that the dictionary lacks.
         """
         keys = list(self.dictionary.all())
         for code, count in self.slices.code_counts(rows):
@@ -172,7 +160,6 @@ class RangeBitmap:
         return code if found else None
 
     def _rank(self, key: Key) -> int:
-        """Number of distinct keys below ``key``."""
         if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys
             return 0
         return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
@@ -182,7 +169,6 @@ def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """The index of a column.
 
     Args:
-        column: of a type that the index takes.
         chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
     """
     if chunk_bytes is None:

@@ -1,10 +1,8 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
-The dictionaries say it; the bit slices, which tell the rows, are not looked at.
-
-All chunks of all files are read side by side. Beyond what a look-up in one dictionary checks, the codes have
-to go on without a gap up to the number of distinct values, and chunks and keys may not overlap so far that
-together they hold more bytes than there are.
+The dictionaries say it; the bit slices, which tell the rows, are not looked at. Beyond what a look-up in one
+dictionary checks, codes have to go on without a gap up to the number of distinct values, and chunks and keys
+may not overlap so far that together they hold more bytes than there are.
 """
 
 from __future__ import annotations
@@ -34,13 +32,8 @@ _LENGTH_BYTES: Final = 4
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
     """Every key of every dictionary, of a type whose keys differ in length.
 
-    Args:
-        cursors: at the dictionaries, and ending with them; broken ones are no longer sound.
-        space: how keys are stored.
-        cardinalities: number of keys of each dictionary.
-
-    Returns:
-        The keys of sound dictionaries, in the order in which they are stored.
+    ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound. Returns the keys
+    of sound dictionaries, in the order in which they are stored.
     """
     sizes = cursors.remaining
     chunks = _read_chunks(cursors, space, cardinalities)
@@ -86,8 +79,6 @@ def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> 
     """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
 
     Args:
-        stored: the keys of sound dictionaries.
-        cursors: of the dictionaries.
         ends: int64, shape (2, m): where the smallest and the largest key are stored once more.
     """
     owners, first = np.unique(stored.owners, return_index=True)
@@ -123,7 +114,6 @@ class _Chunks:
 
 
 def _read_chunks(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> _Chunks:
-    """The chunks of dictionaries; leaves ``cursors`` at the keys areas."""
     head_lengths, versions = cursors.i32(), cursors.i8()
     chunk_counts = cursors.count(each_bytes=OFFSET.size)
     offsets_lengths, heads_lengths = cursors.i32(), cursors.count(each_bytes=1)
@@ -149,7 +139,6 @@ def _checked(
     space: KeySpace,
     cardinalities: NDArray[np.int64],
 ) -> _Chunks:
-    """Reads the heads of chunks; ``cursors`` are at the keys areas of their dictionaries."""
     chunks.expect(chunks.i8() == VERSION)
     first_at = chunks.at
     skip_keys(chunks, space)
@@ -177,7 +166,6 @@ def _checked(
 
 
 def _further_keys(data: NDArray[np.uint8], chunks: _Chunks) -> NDArray[np.int64]:
-    """Places of all keys but the first one of each chunk, where their offsets stand in front of them."""
     of_key, places = runs_of(chunks.starts, chunks.further, OFFSET.size)
     return (chunks.starts + chunks.further * OFFSET.size)[of_key] + integers(data, places, OFFSET.format)
 
@@ -188,7 +176,6 @@ def _interleave(
     further: NDArray[np.int64],
     sound: NDArray[np.bool_],
 ) -> StoredKeys:
-    """The first key of each sound chunk, and its further keys behind it."""
     counts = np.where(sound, further + 1, 0)
     owners = np.repeat(np.arange(len(counts)), counts)
     places = np.empty(len(owners), np.int64)
@@ -199,7 +186,6 @@ def _interleave(
 
 
 def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> StoredKeys:
-    """The keys of dictionaries that hold all of their keys in ``sizes`` bytes; others are not sound."""
     count = len(cursors.at)
     inside = (stored.places >= 0) & (stored.places < cursors.ends[stored.owners])
     at = np.where(inside, stored.places, 0)
@@ -220,7 +206,6 @@ class RangeBitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:
-        dictionary: the files of each value.
         row_counts: int64, shape (m,): rows of each file.
         existing: the bitmap of the rows that have a value, of each file.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
@@ -297,7 +282,6 @@ class RangeBitmapStack(AnsweringRows):
 
 
 def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
-    """Reads the heads of the bit-slice indexes: bitmaps of the rows with a value."""
     head_lengths = cursors.count(each_bytes=1)
     cursors.expect(cursors.i8() == bit_slice_index.VERSION)
     slices = cursors.i8()

@@ -46,7 +46,6 @@ class BitSlices:
     """Serialized slices; each question decodes what it needs and keeps nothing.
 
     Attributes:
-        buffer: the bytes that hold them.
         existing: the rows that have a code.
         slices: least significant bit first.
         row_count: every position lies below this.
@@ -68,9 +67,8 @@ class BitSlices:
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
         """The ``limit`` smallest (or largest) codes among ``candidates``, all of which have a code.
 
-        Returns:
-            Rows that surely belong to them, fewer than ``limit`` or exactly as many; and rows that all share
-            the next code and compete for the places that are left, none if there are no such places.
+        Returns rows that surely belong to them, fewer than ``limit`` or exactly as many; and rows that all
+        share the next code and compete for the places that are left, none if there are no such places.
         """
         sure, tied, wanted = BitMap(), candidates, limit
         for level in reversed(range(len(self.slices))):
@@ -134,9 +132,7 @@ def rows_in_spans(
     """The rows whose codes lie in one of some spans.
 
     Args:
-        existing: gives the rows that have a code.
         spans: ascending, without overlaps.
-        slices: how many there are.
         slice_at: gives one of them, by its bit.
 
     Returns:
@@ -158,7 +154,6 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
     Args:
         existing: rows that have a code; taken apart.
         span: not empty, of codes below ``2 ** slices``.
-        slices: how many there are.
         slice_at: gives one of them, by its bit; asked for each at most once, from the highest on.
 
     Returns:
@@ -201,7 +196,6 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
 
 
 def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
-    """Leaves the rows in place whose bit is ``wanted``."""
     if wanted:
         rows &= ones
     else:
@@ -236,7 +230,6 @@ def _descend(
     slice_at: Callable[[int], BitMap],
     found: list[BitMap],
 ) -> None:
-    """Collects the candidates, which agree on all bits from ``level`` on, whose low bits lie in ``spans``."""
     if not spans or not candidates:
         return
     if spans[0] == (0, 1 << level):
@@ -275,7 +268,6 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 
     Args:
         rows: block by block, ascending; codes lie below ``2 ** slices``.
-        slices: number of bits to keep.
     """
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:

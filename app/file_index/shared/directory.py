@@ -16,9 +16,9 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.keys import byte_order
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
 from app.file_index.payloads.cursors import integers
+from app.types.bytes_column import BytesColumn
 
 _LENGTH = struct.Struct(">i")
 _SCANNED_AT_ONCE: Final = 1 << 18
@@ -53,12 +53,9 @@ class StoredKeys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Integers:
-    """Ascending keys that are integers, in the narrowest form that their type allows."""
-
     values: NDArray[np.signedinteger]
 
     def below(self, key: Key) -> int:
-        """How many are smaller than ``key``."""
         bounds = np.iinfo(self.values.dtype)
         if int(key) <= bounds.min:
             return 0
@@ -76,7 +73,6 @@ class _Integers:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
         return self.values.nbytes
 
 
@@ -88,7 +84,6 @@ class _Texts:
     places: NDArray[np.unsignedinteger]
 
     def below(self, key: Key) -> int:
-        """How many are smaller than ``key``."""
         return bisect_left(range(len(self.places)), key, key=self._key)
 
     def _key(self, position: int) -> bytes:
@@ -98,7 +93,6 @@ class _Texts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory without the shared buffer."""
         return self.places.nbytes
 
 
@@ -129,22 +123,17 @@ class Directory:
     ) -> tuple[Self, NDArray[np.bool_]]:
         """Merges the dictionaries.
 
-        Args:
-            data: the shared buffer.
-            stored: every key of every file.
-            space: how keys are stored.
-            ascending: shape (m,): whether the keys of a file must be stored in ascending order.
-
-        Returns:
-            The directory; and shape (m,), the files that break the order or have a key twice, of which
-            nothing may be asked.
+        ``ascending``: shape (m,): whether the keys of a file must be stored in ascending order. Returns the
+        directory; and shape (m,), the files that break the order or have a key twice, of which nothing may be
+        asked.
         """
         if space.width is not None:
             return cls.of_integers(
                 read_integers(data, stored.places, space), stored.owners, ascending, space.width
             )
-        starts = stored.places + _LENGTH.size
-        _, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
+        lengths = integers(data, stored.places, _LENGTH.format)
+        _, ranks = BytesColumn(data, stored.places + _LENGTH.size, lengths).distinct()
+        codes = ranks.astype(np.int64)
         width = np.uint32 if len(data) < 1 << 32 else np.uint64
         keys = _Texts(data, stored.places[np.argsort(codes)].astype(width))
         return cls._of(
@@ -160,7 +149,6 @@ class Directory:
         Args:
             values: shape (n,): those of a file stand together.
             owners: shape (n,): the file of each.
-            ascending: as of :meth:`build`.
             width: of an integer, in bytes.
         """
         file_bits = len(ascending).bit_length()
@@ -212,7 +200,6 @@ class Directory:
         return found
 
     def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
-        """The files of keys, of as many keys at once as find no more than a good many files."""
         if len(keys) <= _FEW_KEYS or not isinstance(self.keys, _Integers):
             for key in keys:
                 yield self.files[self.keys.below(key) : self.keys.below(after(key))]
@@ -229,7 +216,6 @@ class Directory:
             start = stop
 
     def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
-        """Looks at the keys of a range until no file is left of which it is open whether it has some."""
         for start in range(first, behind, _SCANNED_AT_ONCE):
             found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
             if found[around].all():
@@ -263,7 +249,6 @@ def _codes(
 
 
 def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.integer]:
-    """Numbers of keys with those of ``count`` files that have them, ascending."""
     file_bits = count.bit_length()
     pairs = codes << file_bits | owners
     # Half as wide is sorted several times as fast.
@@ -287,7 +272,6 @@ class _Runs:
 
     @classmethod
     def of(cls, owners: NDArray[np.int64], codes: NDArray[np.int64]) -> Self:
-        """The runs of keys, given the file of each."""
         opens = np.ones(len(owners), bool)
         np.not_equal(owners[1:], owners[:-1], out=opens[1:])
         starts = np.flatnonzero(opens)

@@ -1,9 +1,8 @@
 """Evaluating a predicate with the indexes of many files: which of them can hold a matching row.
 
-Each step is that of :mod:`app.file_index.evaluation`, taken for all files that are still in question: a leaf
-asks the indexes of its column, cheapest first, until one of them settles it; AND goes on with the files that
-are left, OR asks about all of them. What differs is that sets of rows are not at hand: where it takes them to
-tell whether a file has a matching row, the file is kept, and the decision is not certain.
+Each step is that of :mod:`app.file_index.evaluation`, taken for all files that are still in question; AND
+goes on with the files that are left, OR asks about all of them. Sets of rows are not at hand: where it takes
+them to tell whether a file has a matching row, the file is kept, and the decision is not certain.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ class FileDecisions:
         answered: bool, shape (k,): whether an index said something.
         unasked: bool, shape (k,): whether an index was not asked all of the filter, for want of time.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
-        said: what was asked, in order: kind of index, positions among the k files, and an answer for each.
+        trace: what was asked, in order: kind of index, positions among the k files, and an answer for each.
     """
 
     answers: Answers
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
     errors: Mapping[int, CorruptIndexError]
-    said: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
+    trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
 
     @property
     def skip(self) -> NDArray[np.bool_]:
@@ -69,20 +68,14 @@ class FileDecisions:
         """Which files the file's own indexes would skip only if they are skipped here, shape (k,)."""
         return np.not_equal(self.answers, Answer.DOUBT)
 
-    @property
-    def narrows(self) -> NDArray[np.bool_]:
-        """Which files have indexes that know the rows that can match, shape (k,)."""
-        return np.isin(self.answers, (Answer.DOUBT, Answer.ROWS))
-
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
         """The files without a matching row, by the kind of index that ruled them out.
 
-        Yields:
-            A kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
-            it, the last one that ruled a file out, or was asked at all, counts.
+        Yields a kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
+        it, the last one that ruled a file out, or was asked at all, counts.
         """
         skip = self.skip
-        kinds = list(dict.fromkeys(kind for kind, _, _ in self.said))
+        kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
         if len(kinds) <= 1:
             # Mostly so, and then nothing needs to be told of single files.
             yield (kinds[0] if kinds else None), skip
@@ -90,7 +83,7 @@ class FileDecisions:
         codes = {kind: code for code, kind in enumerate(kinds)}
         by = np.full(len(skip), -1, np.int32)
         for wanted in (False, True):
-            for kind, at, answers in self.said:
+            for kind, at, answers in self.trace:
                 by[at[answers == Answer.SKIP] if wanted else at] = codes[kind]
         yield None, skip & (by < 0)
         for kind, code in codes.items():
@@ -111,14 +104,13 @@ def decide_files(
 
     Args:
         predicate: bound to the schema that the files were written with.
-        index: the files' indexes.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         out_of_time: is asked before long lists of values are, and before further tests of long filters.
     """
     failed, answered, unasked = np.zeros((3, len(files)), bool)
     evaluation = _Evaluation(
-        index, files, row_counts, out_of_time, failed, answered, unasked, errors={}, said=[]
+        index, files, row_counts, out_of_time, failed, answered, unasked, errors={}, trace=[]
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
@@ -131,7 +123,7 @@ def decide_files(
     else:
         decided = evaluation.answer(predicate, np.arange(len(files)))
     decided[failed] = Answer.KEEP
-    return FileDecisions(decided, answered, unasked, evaluation.errors, evaluation.said)
+    return FileDecisions(decided, answered, unasked, evaluation.errors, evaluation.trace)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +143,7 @@ class _Evaluation:
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
-    said: list[tuple[str, NDArray[np.int64], Answers]]
+    trace: list[tuple[str, NDArray[np.int64], Answers]]
 
     def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Answers:
         match predicate:
@@ -215,7 +207,7 @@ class _Evaluation:
             answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
             if len(places):
-                self.said.append((kind, _some(at, places), found))
+                self.trace.append((kind, _some(at, places), found))
             if number == len(kinds):
                 break
             known = KINDS.get(kind)
@@ -297,5 +289,4 @@ def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
 
 
 def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values at ascending places; mostly these are all of them."""
     return values if len(at) == len(values) else values.take(at)

@@ -161,7 +161,6 @@ class Heads:
 
     @cached_property
     def _places(self) -> dict[str, dict[str, list[tuple[int, int]]]]:
-        """By column and kind: the layouts that list it, with the offset of its ``start`` in the head."""
         places: dict[str, dict[str, list[tuple[int, int]]]] = {}
         for layout, listed in enumerate(self.layouts):
             for column, kinds in listed.columns:
@@ -240,7 +239,6 @@ class StackedIndex:
     Threads may share one: what they open at the same time is equal, and one of the copies stays.
 
     Attributes:
-        heads: the heads of the files' containers.
         fetched: payloads by column and kind, each a column of m; None if the heads stand in whole containers.
     """
 
@@ -316,8 +314,7 @@ class StackedIndex:
     def file_index(self, file: int) -> FileIndex:
         """The indexes of one file, for questions about its rows.
 
-        Raises:
-            CorruptIndexError: the head of the container is broken.
+        Raises CorruptIndexError: the head of the container is broken.
         """
         if file in self.heads.broken:
             raise self.heads.broken[file]
@@ -348,7 +345,6 @@ class StackedIndex:
         return OpenedStack(stack, at_hand & ~broken, outside | broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
-        """The payloads that are at hand; null for the other files."""
         at_hand = self._at_hand(column, kind)
         if self.fetched is None:
             extents, buffers = self.extents(column, kind), self.heads.buffers

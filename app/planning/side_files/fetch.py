@@ -61,14 +61,8 @@ class Fronts:
     ) -> Self:
         """What is kept of the first bytes of files.
 
-        Args:
-            warehouse: where they lie.
-            paths: of the files.
-            rows: of the files in their manifest.
-            read: :data:`FRONT_BYTES` of each, or why there are none.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
+        ``read``: :data:`FRONT_BYTES` of each, or why there are none. Raises DeadlineExceededError: the
+        request's time ran out.
         """
         contents: list[bytes | None] = [None] * len(paths)
         sizes = np.zeros(len(paths), np.int64)
@@ -128,12 +122,9 @@ class Payloads:
         """The payloads of the asked indexes of files.
 
         Args:
-            warehouse: where they lie.
             paths: of the files, n.
             fronts: the first bytes of each, which need not be read again; None where they are not at hand.
-            heads: of these and other files.
             places: int64, shape (n,): which of the heads are theirs.
-            wanted: which indexes.
 
         Raises:
             DeadlineExceededError: the request's time ran out.

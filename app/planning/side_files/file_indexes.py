@@ -1,9 +1,9 @@
 """The file indexes of a version's data files, whether embedded in manifests or beside the data.
 
-Embedded indexes are stacked for a whole manifest at once, over the bytes that the manifest holds anyway, and
-stay with it. Those in files of their own are fetched for the files that are asked about
-(:mod:`app.planning.side_files.indexes`), of many manifests in one go. Once the plan's budget of time is used
-up nothing more is read: what the caches keep is asked, and the rest is reported as not loaded.
+Embedded indexes are stacked for a whole manifest, over the bytes that it holds anyway. Those in files of
+their own are fetched for the files that are asked about, of many manifests in one go. Once the plan's budget
+of time is used up nothing more is read: what the caches keep is asked, and the rest is reported as not
+loaded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class Share:
     """Files of one manifest that are asked at one time.
 
     Attributes:
-        number: of the manifest.
         positions: int64, shape (k,): of the files among those that were asked about.
         rows: int64, shape (k,): of the files in the manifest.
         beside: bool, shape (k,): files whose index is a file.
@@ -71,12 +70,7 @@ class Stacked:
 
 @dataclass(frozen=True, slots=True)
 class FileIndexes:
-    """The file indexes of one version.
-
-    Attributes:
-        version: the version.
-        budget: when to stop reading them.
-    """
+    """The file indexes of one version."""
 
     version: Version
     budget: Budget = UNBOUNDED
@@ -89,8 +83,7 @@ class FileIndexes:
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of ascending ``files`` have an index.
 
-        Raises:
-            CorruptMetadataError: a file has more than one.
+        Raises CorruptMetadataError: a file has more than one.
         """
         found = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
@@ -114,12 +107,7 @@ class FileIndexes:
 
         Files whose indexes cannot be read are left out; :meth:`failures` tells why.
 
-        Args:
-            files: which files.
-            wanted: which of their indexes are going to be asked.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
+        Raises DeadlineExceededError: the request's time ran out.
         """
         for shares in self._turns(files):
             may_fetch = not self.budget.is_spent
@@ -167,7 +155,6 @@ class FileIndexes:
             yield turn
 
     def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
-        """The first bytes of the unread index files of some shares, one after the other."""
         paths = (path for share in shares for path in self._side(share.number).paths(share.unread))
         return self.version.source.warehouse.read_ahead(fronts_of(paths))
 
@@ -220,7 +207,6 @@ class FileIndexes:
 
     @property
     def _held(self) -> int:
-        """Bytes of memory that the index files that were asked so far take."""
         return sum(sum(side.held.values()) for side in self._beside.values())
 
     @property
@@ -239,7 +225,6 @@ class FileIndexes:
     def _embedded_stacks(
         self, files: NDArray[np.int64], share: Share, *, may_fetch: bool
     ) -> Iterator[Stacked]:
-        """The embedded indexes of files of one manifest."""
         embedded = ~share.beside
         if not embedded.any():
             return
@@ -253,7 +238,6 @@ class FileIndexes:
             )
 
     def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
-        """The indexes embedded in a manifest; positions are its rows."""
         if manifest.embedded_digests is None:
             return _stacked(manifest.embedded_indexes, manifest.derived)
         # Of these there is one at a time, since all of them may be more than there is memory for.
@@ -287,8 +271,7 @@ def _opened(
 def open_declared(version: Version) -> None:
     """Opens what filters on indexed columns ask first: their statistics, and indexes embedded in manifests.
 
-    Raises:
-        CorruptMetadataError: the statistics of one of the manifests are damaged.
+    Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files(), FileBounds(version)
     if not files.manifests.in_memory:

@@ -1,11 +1,9 @@
 """The ``.index`` files beside the data files of one manifest, fetched piece by piece.
 
-An index file may hold the indexes of many columns, and a bloom filter of the default size takes 599,071
-bytes whatever it is about. So a first request reads the front of a file, which is all of most; then, of what
-its head lists, only payloads that are going to be asked and lie further behind are read.
-
-Files are fetched, stacked and cached by *segments* of consecutive files, small enough that a segment fits
-into memory. A segment holds the files that somebody asked about; further ones are added when they are needed.
+A first request reads the front of a file, which is all of most; then, of what its head lists, only payloads
+that are going to be asked and lie further behind (a bloom filter of the default size takes 599,071 bytes).
+Files are fetched, stacked and cached by *segments* of consecutive files that fit into memory; a segment holds
+the files that somebody asked about, and further ones are added when they are needed.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from app.planning.side_files.segments import (
     BodySegment,
     HeadSegment,
     KeptSegments,
-    Passing,
+    Uncached,
     body_bytes,
     files_of_bodies,
 )
@@ -43,10 +41,7 @@ class SideIndexes:
     """Index files of one manifest.
 
     Attributes:
-        source: loads the version's files.
         read_manifest: gives the manifest, which may not be held between two calls.
-        key: what tells it from all others.
-        kept: what of them is kept on the disk.
         failures: why files could not be read so far, by row.
         held: bytes of memory that what was asked so far takes, by its key in the cache.
     """
@@ -65,11 +60,7 @@ class SideIndexes:
         return self.read_manifest()
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some files have an index file.
-
-        Raises:
-            CorruptMetadataError: a file has more than one.
-        """
+        """Which of some files have an index file. Raises CorruptMetadataError: a file has more than one."""
         return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
@@ -115,8 +106,6 @@ class SideIndexes:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
 
         Args:
-            rows: which files of the manifest.
-            wanted: which of their indexes are going to be asked.
             unread: those of ``rows`` whose fronts are read; none unless ``may_fetch``.
             fronts: the next ones are theirs.
             may_fetch: whether index files are read; otherwise it is what the caches keep.
@@ -160,7 +149,6 @@ class SideIndexes:
                 del body
 
     def _known_heads(self, first: int) -> HeadSegment:
-        """The heads of the segment that begins with row ``first``, as far as they are kept."""
         cache, key = self.source.caches.file_indexes, (*self.key, "heads", first)
         segment: HeadSegment | None = cache.get(key)
         if segment is None:
@@ -176,7 +164,6 @@ class SideIndexes:
         unread: NDArray[np.int64],
         fronts: Iterator[bytes | PaimonIndexError],
     ) -> tuple[HeadSegment, dict[int, bytes]]:
-        """The heads of a segment, those of ``rows`` among them, and the fronts that were read, by row."""
         segment, warehouse = self._known_heads(first), self.source.warehouse
         if segment.is_complete and not len(unread):
             return segment, {}
@@ -222,15 +209,15 @@ class SideIndexes:
             # Each file is asked for once; what was taken of its front needs no more memory.
             fronts = [read.pop(row, None) for row in missing.tolist()]
             # Requests that are under way at the same time fetch once what they lack alike.
-            passing: Passing[Payloads] = cache.get_or_load(
+            uncached: Uncached[Payloads] = cache.get_or_load(
                 (*key, missing.tobytes()),
-                lambda: Passing(
+                lambda: Uncached(
                     Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),
                 account=self.source.readers.loads,
             )
-            payloads = passing.item
+            payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
             usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
             found = {index: column.take(usable) for index, column in payloads.found.items()}
@@ -265,8 +252,7 @@ def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.in
 def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
     """Cuts ascending numbers up where they reach another multiple of ``size``.
 
-    Yields:
-        The multiple, and the start and end of a run of numbers from it on.
+    Yields the multiple, and the start and end of a run of numbers from it on.
     """
     if not len(ascending):
         return

@@ -40,7 +40,6 @@ class HeadSegment:
     Attributes:
         heads: of n files; there is none for files that nobody asked about, or that could not be read.
         whole: bool, shape (n,): files that are here as a whole, since they are small.
-        index: the indexes of these.
         kept: how many heads lie on the disk (:class:`KeptSegments`).
     """
 
@@ -133,7 +132,6 @@ class BodySegment:
 
     Attributes:
         fetched: bool, shape (n,): files of which the asked indexes are here.
-        index: what was fetched, stacked.
         kept: of how many files the indexes lie on the disk.
     """
 
@@ -168,7 +166,6 @@ class BodySegment:
 
         Args:
             heads: of all files of the segment, as far as they are known.
-            places: the further files.
             payloads: by column and kind, those of the further files in this order.
         """
         before = self.index.fetched or {}
@@ -181,7 +178,7 @@ class BodySegment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passing(Generic[Item]):
+class Uncached(Generic[Item]):
     """A result shared by concurrent waiters, never cached."""
 
     item: Item
@@ -232,8 +229,7 @@ class KeptSegments:
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
         """Keeps heads, if many of them are not kept yet.
 
-        Returns:
-            The same heads, which know how many of them are kept.
+        Returns the same heads, which know how many of them are kept.
         """
         place = self.place_of(_heads_name(first))
         if place is None or not _is_worth_keeping(segment):
@@ -248,8 +244,6 @@ class KeptSegments:
         Args:
             first: its first row.
             size: how many rows segments have, but for the last one.
-            wanted: which indexes.
-            heads: those of its files.
         """
         found = self._open(_body_name(first, size, wanted))
         if found is None:

@@ -133,8 +133,7 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
 def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
     """The row inside a serialized row, checked to have ``fields`` fields and a slot for each.
 
-    Raises:
-        CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
     """
     if len(buffer) < _ARITY.size:
         raise CorruptMetadataError(
@@ -162,7 +161,6 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
 
     Args:
         values: one value or None per type, each in the range of its type; None where the type has no values.
-        types: one type per field.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))

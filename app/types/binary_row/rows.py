@@ -3,9 +3,7 @@
 Written rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all
 rows are of one length; with them there are as many matrices as lengths, which are multiples of 8.
 
-What lies at the same place in every row that is read is one gather over all of them; what lies in the
-variable part is another, at the offsets that the slots gave. Everything is checked for all rows before it is
-looked at; the first row that is broken is reported.
+Everything that is read is checked for all rows before it is looked at; the first broken row is reported.
 """
 
 from __future__ import annotations
@@ -63,7 +61,6 @@ class FieldValues:
     """One field of n rows.
 
     Attributes:
-        type: its type.
         values: shape (n,), as :mod:`app.types.value_arrays` holds values of the type; integers and floats may
             be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
         is_null: shape (n,).
@@ -123,7 +120,6 @@ def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
 
     Args:
         fields: the fields, each of shape (count,).
-        count: number of rows.
     """
     width = slot_start(len(fields), len(fields))
     fixed = np.zeros((count, width), np.uint8)
@@ -209,7 +205,6 @@ def _fixed_pieces(content: NDArray[np.uint8], width: int) -> _Pieces:
 
 
 def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesColumn) -> None:
-    """Copies each string into its row at an offset."""
     total = int(content.lengths.sum())
     # Where the bytes of all strings stand one behind the other, the first of each string stands here.
     first = np.cumsum(content.lengths) - content.lengths
@@ -236,7 +231,6 @@ class RowColumns:
 
     Attributes:
         rows: the rows, number of fields included, shape (n,).
-        fields: how many fields each has.
         name_of: what a row is called in messages, by its position.
     """
 
@@ -249,8 +243,7 @@ class RowColumns:
     def __post_init__(self) -> None:
         """Checks the number of fields of every row, and that it has a slot for each.
 
-        Raises:
-            CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+        Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
         """
         lengths, needed = self.rows.lengths, self._slot_at(self.fields)
         cut = bool((lengths < needed).any())
@@ -266,7 +259,6 @@ class RowColumns:
         """The values of one field.
 
         Args:
-            index: which field, below ``fields``.
             data_type: its type in every row.
 
         Returns:
@@ -354,20 +346,17 @@ class RowColumns:
         return boxed
 
     def _slot_at(self, index: int) -> int:
-        """Where a slot lies in each serialized row."""
         return ARITY_BYTES + slot_start(self.fields, index)
 
     def _piece_starts(
         self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], used: Mask, slot_at: int
     ) -> NDArray[np.int64]:
-        """Where pieces of the variable part lie in their serialized rows; 0 where there is none."""
         room = self.rows.lengths - ARITY_BYTES
         within = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= room)
         self._require(~used | within, "a value inside of its row", offsets + lengths, slot_at)
         return np.where(used, ARITY_BYTES + offsets, 0)
 
     def _require(self, holds: Mask, expected: str, found: NDArray[np.int64], offset: int) -> None:
-        """Reports the first row of which something does not hold."""
         if not holds.all():
             row = int(np.argmin(holds))
             raise CorruptMetadataError(
@@ -376,13 +365,11 @@ class RowColumns:
 
 
 def _pieces(slots: Bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The two numbers in slots of what lies elsewhere."""
     numbers = slots.view("<i4")
     return numbers[:, 0].astype(np.int64), numbers[:, 1].astype(np.int64)
 
 
 def _nanoseconds(millis: NDArray[np.int64], nanos: NDArray[np.int64] | np.int64) -> NDArray[Any]:
-    """Milliseconds and nanoseconds of the millisecond as one number."""
     limit = INT64.max // NANOS_PER_MILLI
     if ((millis >= -limit) & (millis < limit)).all():
         return millis * NANOS_PER_MILLI + nanos

@@ -1,0 +1,35 @@
+"""What containers say, in whatever order their writers put columns, kinds and bitmaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.file_index.bitmap.bitmap import BitmapIndex
+from app.file_index.container import FileIndex
+from app.file_index.index_kinds import BITMAP
+from app.file_index.keys.keys import key_space
+from app.types import DataType
+
+
+def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
+    """The payload itself; of a bitmap its size, head, and the rows of each key."""
+    if kind != BITMAP:
+        return payload
+    space = key_space(data_type)
+    assert space is not None
+    index = BitmapIndex.read(payload, space)
+    rows = {key: index.rows_with([key]) for key, _ in index.key_counts(None)}
+    assert len(rows) == index.head.cardinality
+    return len(payload), index.head.version, index.row_count, index.null_rows(), rows
+
+
+def meanings(content: bytes, type_of: Callable[[str], DataType]) -> dict[tuple[str, str], object]:
+    """What each index says, by column and kind; None for an empty entry."""
+    index = FileIndex.read(content)
+    return {
+        (entry.column, entry.kind): None
+        if entry.is_empty
+        else meaning(entry.kind, bytes(index.payload(entry)), type_of(entry.column))
+        for listed in index.entries.values()
+        for entry in listed
+    }
