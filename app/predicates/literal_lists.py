@@ -32,7 +32,8 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, final, overload
@@ -63,7 +64,7 @@ _ToJson = Callable[[Any], "Json"]
 
 
 @final
-class ListedKind(Enum):
+class ListedKind(StrEnum):
     """What the values of a list are, in the forms of :mod:`app.types.values`."""
 
     INTEGER = "integers of any size"
@@ -75,8 +76,9 @@ class ListedKind(Enum):
     OTHER = "values that are only read one by one"
 
 
+@dataclass(init=False, eq=False, repr=False)
 class LiteralList(Sequence[Literal]):
-    """Literals of one kind.
+    """Literals of one kind; as a dataclass it is what request digests take.
 
     Args:
         kind: what the values are.
@@ -84,6 +86,10 @@ class LiteralList(Sequence[Literal]):
         literals: makes the literals, one for each value and each NULL.
         nulls: how many are NULL.
     """
+
+    kind: ListedKind
+    values: Sequence[Value | str]
+    nulls: int
 
     def __init__(
         self,

@@ -88,7 +88,8 @@ class PlanRequest:
     """Asks which files of a table a query reads.
 
     Attributes:
-        filter: Spark SQL text, Paimon predicate JSON (already parsed), or None for no filter.
+        filter: Spark SQL text, Paimon predicate JSON (already parsed), what a reader of another form has made
+            of it, or None for no filter.
         in_lists: literals by column, as a JSON array or ``{"$arrow": ".."}``; a row has to have one of each
             list, too.
         alias: what the query calls the table; its columns may be qualified by it, and then not by the
@@ -107,7 +108,7 @@ class PlanRequest:
     """
 
     selector: SnapshotSelector = SnapshotSelector()
-    filter: str | Mapping[str, Json] | None = None
+    filter: str | Mapping[str, Json] | Predicate | None = None
     in_lists: Mapping[str, Json] | None = None
     alias: str | None = None
     files: tuple[str, ...] | None = None
@@ -234,7 +235,7 @@ _MOST_NOT_READ: Final = 20
 
 
 def read_filter(
-    written: str | Mapping[str, Json] | None,
+    written: str | Mapping[str, Json] | Predicate | None,
     fields: Sequence[DataField],
     limits: Limits,
     relation: Relation,
@@ -244,7 +245,7 @@ def read_filter(
     """The predicate that a filter and lists of values stand for; none is TRUE.
 
     Args:
-        written: Spark SQL text, or a Paimon predicate's JSON.
+        written: Spark SQL text, a Paimon predicate's JSON, or a predicate.
         fields: the columns that it may name.
         limits: how large it may be.
         relation: what may stand before the names of columns.
@@ -259,8 +260,10 @@ def read_filter(
     parts: list[Predicate] = []
     if isinstance(written, str):
         parts.append(read_sql(written, bounds, zone))
-    elif written is not None:
+    elif isinstance(written, Mapping):
         parts.append(read_json_filter(written, bounds))
+    elif written is not None:
+        parts.append(written)
     if in_lists:
         parts.append(read_lists(in_lists, bounds))
     if not parts:
