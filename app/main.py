@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI
@@ -26,7 +27,6 @@ from app.api import (
     discovery,
     documentation,
     explorer,
-    iceberg,
     index_files,
     operations,
     planning,
@@ -153,7 +153,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         advice,
         documentation,
         explorer,
-        *((iceberg,) if settings.iceberg else ()),
+        *_iceberg(settings),
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -167,6 +167,14 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.add_middleware(Accounting, telemetry=telemetry)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
+
+
+def _iceberg(settings: Settings) -> list[ModuleType]:
+    if not settings.iceberg:
+        return []
+    from app.api import iceberg  # noqa: PLC0415 - loaded where it is served
+
+    return [iceberg]
 
 
 def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:

@@ -29,10 +29,10 @@ from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
 from app.api.tables import Table
 from app.api.versioned import Question
-from app.iceberg.described import TableDescription, describe_table
-from app.planning.version.descriptions import Schema
+from app.planning.version.descriptions import Refusal, Schema, TableDescription
 from app.planning.version.version import Version
 from app.release import __version__
+from app.settings import Settings
 from app.storage.ledger import LEDGER
 
 router = APIRouter(tags=["discovery"])
@@ -123,7 +123,17 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
 @router.get(TABLE, **operation(TableDescription))
 async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
-    return await runtime.answer(lambda: describe_table(runtime.service, table, query.selector()))
+    return await runtime.answer(
+        lambda: runtime.service.describe(table, query.selector(), _iceberg_refusal(runtime.settings))
+    )
+
+
+def _iceberg_refusal(settings: Settings) -> Refusal:
+    if not settings.iceberg:
+        return lambda *_: "this service answers no clients of Iceberg's: PAIMON_INDEX_ICEBERG is not set"
+    from app.iceberg.refusals import reason_against  # noqa: PLC0415 - loaded where Iceberg is served
+
+    return reason_against
 
 
 @router.get(TABLE + "/schemas", **operation(SchemaList))

@@ -21,7 +21,7 @@ from app.cli.options import (
     grouped,
 )
 from app.cli.output import plain, print_json, print_line, print_table
-from app.iceberg.described import describe_table
+from app.iceberg.refusals import reason_against
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 
@@ -36,7 +36,7 @@ def describe(
     """Describe a table: its schema, keys, options and indexes."""
     opened = version.open()
     selector = VersionQuery.read(version.members).selector()
-    answer = describe_table(opened.service, opened.table(table), selector)
+    answer = opened.service.describe(opened.table(table), selector, reason_against)
     if as_json:
         print_json(answer)
         return

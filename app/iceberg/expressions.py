@@ -1,4 +1,4 @@
-"""Reads Iceberg's expressions as predicates of Paimon's JSON form, which :mod:`app.predicates` knows.
+"""Reads Iceberg's expressions as unbound predicates (:mod:`app.predicates.unbound`).
 
 A file is kept if any client could find a row in it, and clients differ. Iceberg's own expressions know no
 NULL as a result: NOT is pushed down to the tests, and a negated ``eq``, ``in``, ``starts-with`` or ``is-nan``
@@ -20,75 +20,81 @@ tests of two literals     and of names that are not one column to all clients (:
 ========================  ===================================================================================
 
 Expressions come in two spellings: ``term`` with ``value`` or ``values``, where a text names a column, and
-``child``, ``left`` and ``right``, where a text is a literal and a column is a ``reference``.
+``child``, ``left`` and ``right``, where a text is a literal and a column is a ``reference``. PyIceberg 0.12
+reads the first alone, see docs/decisions/iceberg.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 from app.errors import FilterError
 from app.iceberg.columns import ReadColumns
 from app.iceberg.literals import Fitted, fit_literal
-from app.predicates.unbound import FilterLimits, LiteralCount
+from app.predicates.literal_lists import json_literals
+from app.predicates.model import Operator
+from app.predicates.unbound import (
+    And,
+    Column,
+    Constant,
+    FilterLimits,
+    Leaf,
+    Literal,
+    LiteralCount,
+    LiteralKind,
+    Or,
+    Predicate,
+    Unknown,
+)
 from app.storage import check_deadline
 from app.suggestions import hint
-from app.types import DataField, Json, TypeRoot
+from app.types import DataField, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, STRING_ROOTS
 
-Written: TypeAlias = Mapping[str, Json]
-
-_UNARY: Final = {"is-null": "not-null", "is-nan": "not-nan"}
-_COMPARISONS: Final = {
-    "eq": "not-eq",
-    "lt": "gt-eq",
-    "gt": "lt-eq",
-    "starts-with": "not-starts-with",
+_OPERATORS: Final = {
+    "eq": Operator.EQUAL,
+    "not-eq": Operator.NOT_EQUAL,
+    "lt": Operator.LESS_THAN,
+    "gt-eq": Operator.GREATER_OR_EQUAL,
+    "gt": Operator.GREATER_THAN,
+    "lt-eq": Operator.LESS_OR_EQUAL,
+    "starts-with": Operator.STARTS_WITH,
+    "in": Operator.IN,
+    "not-in": Operator.NOT_IN,
+    "is-null": Operator.IS_NULL,
+    "not-null": Operator.IS_NOT_NULL,
 }
-_SETS: Final = {"in": "not-in"}
-_NEGATIONS: Final = {
-    one: other
-    for pairs in (_UNARY, _COMPARISONS, _SETS)
-    for pair in pairs.items()
-    for one, other in (pair, pair[::-1])
-}
-_UNARY_NAMES: Final = frozenset({*_UNARY, *_UNARY.values()})
-_SET_NAMES: Final = frozenset({*_SETS, *_SETS.values()})
+_OPPOSITES: Final = (
+    ("is-null", "not-null"),
+    ("is-nan", "not-nan"),
+    ("eq", "not-eq"),
+    ("lt", "gt-eq"),
+    ("gt", "lt-eq"),
+    ("starts-with", "not-starts-with"),
+    ("in", "not-in"),
+)
+_NEGATIONS: Final = dict((*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)))
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "lt-eq": "gt-eq", "gt-eq": "lt-eq", "eq": "eq", "not-eq": "not-eq"}
-_FUNCTIONS: Final = {
-    "eq": "EQUAL",
-    "not-eq": "NOT_EQUAL",
-    "lt": "LESS_THAN",
-    "lt-eq": "LESS_OR_EQUAL",
-    "gt": "GREATER_THAN",
-    "gt-eq": "GREATER_OR_EQUAL",
-    "starts-with": "STARTS_WITH",
-}
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
+
+_TRUE: Final = Constant(True)  # noqa: FBT003 - the name says it
+_FALSE: Final = Constant(False)  # noqa: FBT003 - likewise
+_UNKNOWN: Final = Unknown("a test of which Iceberg's clients differ, or which is not of one column")
+_NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
-    """An expression as a predicate.
+    """A predicate, None where every row meets it; ``exact``: each client takes just the rows that meet it."""
 
-    Attributes:
-        predicate: of Paimon's JSON form; None for one that every row meets.
-        exact: whether every client takes just the rows that meet it.
-    """
-
-    predicate: Written | None
+    predicate: Predicate | None
     exact: bool
 
 
 def read_expression(written: object, columns: ReadColumns, limits: FilterLimits) -> ReadExpression:
-    """The predicate that stands for an expression.
-
-    Args:
-        written: parsed JSON.
-        columns: which it names.
-        limits: how deep it may nest, and how many literals its lists may have.
+    """The predicate that stands for an expression in parsed JSON.
 
     Raises:
         FilterError: it has not the shape of an expression, names no column, or has a literal that the column
@@ -102,11 +108,7 @@ def read_expression(written: object, columns: ReadColumns, limits: FilterLimits)
 
 @final
 class _Reader:
-    """Reads one expression.
-
-    Attributes:
-        exact: whether every part so far was.
-    """
+    """Reads one expression; ``exact`` is whether every part so far was."""
 
     def __init__(self, columns: ReadColumns, limits: FilterLimits) -> None:
         self.exact = True
@@ -114,15 +116,12 @@ class _Reader:
         self._limits = limits
         self._literals = LiteralCount(limits)
 
-    def read(self, written: object, *, negated: bool, depth: int) -> Written:
-        """An expression, or what is true where it is not."""
+    def read(self, written: object, *, negated: bool, depth: int) -> Predicate:
         match written:
-            case bool(value):
-                return _constant(value is not negated)
+            case bool(value) | {"type": "literal", "value": bool(value)}:
+                return Constant(value is not negated)
             case {"type": "true" | "false" as name}:
-                return _constant((name == "true") is not negated)
-            case {"type": "literal", "value": bool(value)}:
-                return _constant(value is not negated)
+                return Constant((name == "true") is not negated)
             case {"type": "not", "child": child}:
                 self._limits.check_depth(depth + 1)
                 return self.read(child, negated=not negated, depth=depth + 1)
@@ -135,7 +134,7 @@ class _Reader:
             case _:
                 raise FilterError(f"expected an expression with a type, found {written!r:.100}")
 
-    def _compound(self, name: str, written: object, *, negated: bool, depth: int) -> Written:
+    def _compound(self, name: str, written: object, *, negated: bool, depth: int) -> Predicate:
         """Chains of one name are as long as lists, and nest in expressions only."""
         self._limits.check_depth(depth + 1)
         parts: list[object] = []
@@ -146,26 +145,35 @@ class _Reader:
                     pending += [right, left]
                 case part:
                     parts.append(part)
-        read = [self.read(part, negated=negated, depth=depth + 1) for part in parts]
-        return _joined(read, is_and=(name == "and") is not negated)
+        children = [self.read(part, negated=negated, depth=depth + 1) for part in parts]
+        is_and = (name == "and") is not negated
+        decisive, neutral = (_FALSE, _TRUE) if is_and else (_TRUE, _FALSE)
+        if decisive in children:
+            return decisive
+        rest = tuple(child for child in children if child != neutral)
+        if len(rest) <= 1:
+            return rest[0] if rest else neutral
+        return And(rest) if is_and else Or(rest)
 
-    def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Written:
+    def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Predicate:
         check_deadline()
         if name not in _NEGATIONS:
             tests = hint(name, sorted(_NEGATIONS), what="tests")
             raise FilterError(f"{name!r:.100} is no test of an expression{tests}")
         if negated:
             name = _NEGATIONS[name]
-        if name in _UNARY_NAMES:
-            field = self._column(members, "child")
-            return self._unknown() if field is None else self._unary(name, field)
-        if name in _SET_NAMES:
-            field, values = self._column(members, "child"), _values(members.get("values"))
-            self._literals.add(len(values))
-            return self._unknown() if field is None else self._set(name, field, values)
-        return self._comparison(name, members)
+        match name:
+            case "is-null" | "not-null" | "is-nan" | "not-nan":
+                field = self._column(members, "child")
+                return self._unknown() if field is None else self._unary(name, field)
+            case "in" | "not-in":
+                field, values = self._column(members, "child"), _values(members.get("values"))
+                self._literals.add(len(values))
+                return self._unknown() if field is None else self._set(name, field, values)
+            case _:
+                return self._comparison(name, members)
 
-    def _comparison(self, name: str, members: Mapping[str, object]) -> Written:
+    def _comparison(self, name: str, members: Mapping[str, object]) -> Predicate:
         if "term" in members:
             if "value" not in members:
                 raise FilterError(f"{name} compares a term with a value")
@@ -174,16 +182,16 @@ class _Reader:
             left, right = members["left"], members["right"]
             if _is_literal(left) and not _is_literal(right) and name in _FLIPPED:
                 left, right, name = right, left, _FLIPPED[name]
-            found = [
+            fields = [
                 self._column({"child": side}, "child") for side in (left, right) if not _is_literal(side)
             ]
-            field, literal = (found[0], right) if found and _is_literal(right) else (None, None)
+            field, literal = (fields[0], right) if fields and _is_literal(right) else (None, None)
         else:
             raise FilterError(f"{name} compares left with right, or a term with a value")
         return self._unknown() if field is None else self._compare(name, field, _value(literal))
 
     def _column(self, members: Mapping[str, object], member: str) -> DataField | None:
-        """The column that is tested; None where that is not a column, but something made of some."""
+        """None where what is tested is not a column, but something made of some."""
         match members.get("term", members.get(member)):
             case str(name) if "term" in members:
                 return self._columns.named(name)
@@ -201,22 +209,17 @@ class _Reader:
             case other:
                 raise FilterError(f"expected a reference to a column, found {other!r:.100}")
 
-    def _unary(self, name: str, field: DataField) -> Written:
+    def _unary(self, name: str, field: DataField) -> Predicate:
+        if name in _OPERATORS:
+            return _leaf(name, field)
         is_float = field.type.root in FLOATING_ROOTS
-        match name:
-            case "is-null":
-                return _leaf("IS_NULL", field)
-            case "not-null":
-                return _leaf("IS_NOT_NULL", field)
-            case "is-nan":
-                return _leaf("EQUAL", field, "NaN") if is_float else _FALSE
-            case _:
-                self.exact = False
-                return _or_null(field, _leaf("NOT_EQUAL", field, "NaN")) if is_float else _TRUE
+        if name == "is-nan":
+            return _leaf("eq", field, (_NAN,)) if is_float else _FALSE
+        self.exact = False
+        return _or_null("not-eq", field, (_NAN,)) if is_float else _TRUE
 
-    def _compare(self, name: str, field: DataField, literal: object) -> Written:
-        if field.type.root in NESTED_ROOTS:
-            raise FilterError(f"{field.name} is {field.type}, which nothing can be compared with")
+    def _compare(self, name: str, field: DataField, literal: object) -> Predicate:
+        _check_comparable(field)
         if name.endswith("starts-with"):
             if field.type.root not in STRING_ROOTS or not isinstance(literal, str):
                 raise FilterError(f"{name} tests text, and {field.name} is {field.type}", column=field.name)
@@ -226,30 +229,31 @@ class _Reader:
         if fitted is None:
             return self._unknown()
         self._note(field, fitted, is_order=name not in ("eq", "starts-with"))
+        literals = (Literal(fitted.kind, fitted.value),)
         if name == "not-eq":
             self.exact = False
-            return (
-                self._unknown() if fitted.wide else _or_null(field, _leaf("NOT_EQUAL", field, fitted.value))
-            )
-        name = _WIDER.get(name, name) if fitted.wide else name
-        return _leaf(_FUNCTIONS[name], field, fitted.value)
+            return self._unknown() if fitted.wide else _or_null(name, field, literals)
+        return _leaf(_WIDER.get(name, name) if fitted.wide else name, field, literals)
 
-    def _set(self, name: str, field: DataField, values: Sequence[object]) -> Written:
-        if field.type.root in NESTED_ROOTS:
-            raise FilterError(f"{field.name} is {field.type}, which nothing can be compared with")
+    def _set(self, name: str, field: DataField, values: Sequence[object]) -> Predicate:
+        _check_comparable(field)
         fitted = [fit_literal(value, field) for value in values]
         if not fitted:
-            return _constant(name == "not-in")
+            return Constant(name == "not-in")
         known = [each for each in fitted if each is not None]
         if len(known) < len(fitted) or (name == "not-in" and any(each.wide for each in known)):
             return self._unknown()
         for each in known:
             self._note(field, each, is_order=False)
-        literals = [each.value for each in known]
+        literals: Sequence[Literal]
+        if all(each.kind is LiteralKind.JSON for each in known):
+            literals = json_literals([each.value for each in known])
+        else:
+            literals = tuple(Literal(each.kind, each.value) for each in known)
         if name == "in":
-            return _leaf("IN", field, *literals)
+            return _leaf(name, field, literals)
         self.exact = False
-        return _or_null(field, _leaf("NOT_IN", field, *literals))
+        return _or_null(name, field, literals)
 
     def _note(self, field: DataField, fitted: Fitted, *, is_order: bool) -> None:
         """Takes down whether clients may differ about a test: of NaN, zeros, blanks at the end of CHAR."""
@@ -257,25 +261,23 @@ class _Reader:
         differs = fitted.wide or root is TypeRoot.CHAR or (is_order and root in FLOATING_ROOTS)
         self.exact = self.exact and not differs
 
-    def _unknown(self) -> Written:
+    def _unknown(self) -> Predicate:
         self.exact = False
         return _UNKNOWN
 
 
+def _check_comparable(field: DataField) -> None:
+    if field.type.root in NESTED_ROOTS:
+        raise FilterError(f"{field.name} is {field.type}, which nothing can be compared with")
+
+
 def _is_literal(written: object) -> bool:
-    match written:
-        case {"type": "literal"}:
-            return True
-        case dict():
-            return False
-        case _:
-            return True
+    return not isinstance(written, dict) or written.get("type") == "literal"
 
 
 def _value(written: object) -> object:
-    """The value of a literal in any of its forms."""
     match written:
-        case {"type": "literal", "value": value}:
+        case {"type": "literal", "value": bool() | int() | float() | str() as value}:
             return value
         case dict() | list() | None:
             raise FilterError(f"expected a literal, found {written!r:.100}")
@@ -291,35 +293,9 @@ def _values(written: object) -> list[object]:
             raise FilterError(f"expected a list of literals as values, found {written!r:.100}")
 
 
-def _leaf(function: str, field: DataField, *literals: Any) -> Written:  # noqa: ANN401 - any JSON
-    return {
-        "kind": "LEAF",
-        "transform": {"name": "FIELD_REF", "fieldRef": {"name": field.name}},
-        "function": function,
-        "literals": list(literals),
-    }
+def _leaf(name: str, field: DataField, literals: Sequence[Literal] = ()) -> Leaf:
+    return Leaf(_OPERATORS[name], Column((field.name,)), literals, f"{name} of {field.name}")
 
 
-def _constant(value: bool) -> Written:  # noqa: FBT001 - the name says it
-    return {"kind": "LEAF", "function": "TRUE" if value else "FALSE"}
-
-
-_TRUE: Final = _constant(True)  # noqa: FBT003 - likewise
-_FALSE: Final = _constant(False)  # noqa: FBT003 - likewise
-_UNKNOWN: Final[Written] = {"kind": "LEAF", "function": "UNKNOWN", "transform": {"name": "EXPRESSION"}}
-
-
-def _or_null(field: DataField, test: Written) -> Written:
-    return _joined([_leaf("IS_NULL", field), test], is_and=False)
-
-
-def _joined(parts: Sequence[Written], *, is_and: bool) -> Written:
-    decisive, neutral = (_FALSE, _TRUE) if is_and else (_TRUE, _FALSE)
-    if decisive in parts:
-        return decisive
-    rest = [part for part in parts if part != neutral]
-    if not rest:
-        return neutral
-    if len(rest) == 1:
-        return rest[0]
-    return {"kind": "COMPOUND", "function": "AND" if is_and else "OR", "children": list(rest)}
+def _or_null(name: str, field: DataField, literals: Sequence[Literal]) -> Predicate:
+    return Or((_leaf("is-null", field), _leaf(name, field, literals)))

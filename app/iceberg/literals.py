@@ -1,4 +1,4 @@
-"""Literals of Iceberg's expressions as literals of a column, in Paimon's JSON form.
+"""Literals of Iceberg's expressions as literals of a column.
 
 =====================  ===============================================
 column                 literals
@@ -21,148 +21,97 @@ such as a timestamp for a DATE.
 
 from __future__ import annotations
 
-import binascii
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Context
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.errors import FilterError
-from app.types import DataField, DataType, Json, TypeRoot
-from app.types.civil_time import read_date, read_timestamp
+from app.predicates.unbound import LiteralKind
+from app.types import DataField, DataType, TypeRoot, parse_json
+from app.types.civil_time import read_timestamp
+from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, TIMESTAMP_ROOTS
 from app.types.json_values import MAX_NUMBER_TEXT, any_decimal, is_integer
+from app.types.session_zone import Instants
 from app.types.time_units import NANOS_PER_MICRO
 from app.types.values import integer_range, to_float32
 
-_MICROS_PER_MILLI: Final = 1_000
 _EXACT: Final = Context(prec=2 * MAX_NUMBER_TEXT + 100)
+_INT32: Final = 1 << 31
 _INT64: Final = 1 << 63
+_NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A literal of a column.
+class Fitted(NamedTuple):
+    """A literal; ``wide``: some clients compare with a number next to it, so that tests have to be wider."""
 
-    Attributes:
-        value: in the JSON form of the column's type.
-        wide: clients may compare with another number next to it, so that a test has to be the wider one.
-    """
-
-    value: Json
+    value: object
     wide: bool = False
+    kind: LiteralKind = LiteralKind.JSON
 
 
 def fit_literal(value: object, field: DataField) -> Fitted | None:
-    """A literal in the form of a column; None where it is not known what clients make of it.
-
-    Args:
-        value: parsed JSON.
-        field: the column, of a simple type.
+    """A scalar of JSON as a literal of a column of a simple type; None if clients differ about what it is.
 
     Raises:
         FilterError: nothing of the column can be compared with it.
     """
+    data_type = field.type
     try:
-        return _READERS[field.type.root](value, field.type)
-    except ValueError as error:
+        fitted = _fit(value, data_type)
+        if fitted is not None and data_type.root not in TIMESTAMP_ROOTS:
+            parse_json(fitted.value, data_type)
+    except (ValueError, FilterError) as error:
         raise FilterError(
-            f"{value!r:.100} cannot be compared with {field.name}, which is {field.type}: {error}",
+            f"{value!r:.100} cannot be compared with {field.name}, which is {data_type}: {error}",
             column=field.name,
         ) from error
+    return fitted
 
 
-def _boolean(value: object, _: DataType) -> Fitted:
-    match value:
-        case bool():
-            return Fitted(value)
-        case str() if value.lower() in ("true", "false"):
-            return Fitted(value.lower() == "true")
-        case _:
-            raise ValueError("expected true or false")
+def _fit(value: object, data_type: DataType) -> Fitted | None:
+    root = data_type.root
+    if root in INTEGER_BITS:
+        number = any_decimal(value)
+        low, high = integer_range(data_type)
+        is_held = number == number.to_integral_value() and low <= number <= high
+        return Fitted(int(number)) if is_held else None
+    if root in FLOATING_ROOTS:
+        return _floating(value, root)
+    if root in TIMESTAMP_ROOTS:
+        return _timestamp(value, root)
+    if root is TypeRoot.DECIMAL:
+        scaled = any_decimal(value).scaleb(data_type.scale, _EXACT)
+        if scaled != scaled.to_integral_value() or abs(scaled) >= 10**data_type.precision:
+            return None
+    elif root is TypeRoot.DATE:
+        if isinstance(value, str) and "T" in value:
+            read_timestamp(value)
+            return None
+        if isinstance(value, int) and not -_INT32 <= value < _INT32:
+            return None
+    return Fitted(value)
 
 
-def _integer(value: object, data_type: DataType) -> Fitted | None:
-    number = any_decimal(value)
-    low, high = integer_range(data_type)
-    if number != number.to_integral_value() or not low <= number <= high:
-        return None
-    return Fitted(int(number))
-
-
-def _floating(value: object, data_type: DataType) -> Fitted | None:
-    if isinstance(value, str) and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+def _floating(value: object, root: TypeRoot) -> Fitted | None:
+    if isinstance(value, str) and value.strip().lower().lstrip("+-") in _NOT_FINITE:
         return None
     number = float(any_decimal(value))
-    held = to_float32(number) if data_type.root is TypeRoot.FLOAT else number
+    held = to_float32(number) if root is TypeRoot.FLOAT else number
     # Java orders -0.0 before 0.0; of a FLOAT some compare the nearest value, and others this number.
     return Fitted(held, wide=held == 0 or held != number) if math.isfinite(held) else None
 
 
-def _decimal(value: object, data_type: DataType) -> Fitted | None:
-    number = any_decimal(value)
-    scaled = number.scaleb(data_type.scale, _EXACT)
-    if scaled != scaled.to_integral_value() or abs(scaled) >= 10**data_type.precision:
-        return None
-    return Fitted(format(number, "f"))
-
-
-def _text(value: object, _: DataType) -> Fitted:
-    if not isinstance(value, str):
-        raise ValueError("expected text")  # noqa: TRY004 - turned into one error for all
-    return Fitted(value)
-
-
-def _binary(value: object, _: DataType) -> Fitted:
-    if not isinstance(value, str):
-        raise ValueError("expected hexadecimal digits")  # noqa: TRY004 - turned into one error for all
-    return Fitted({"$hex": binascii.unhexlify(value).hex()})
-
-
-def _date(value: object, _: DataType) -> Fitted | None:
-    if is_integer(value) and isinstance(value, int):
-        return Fitted({"$days": value}) if -(1 << 31) <= value < 1 << 31 else None
-    if not isinstance(value, str):
-        raise ValueError("expected a date")  # noqa: TRY004 - turned into one error for all
-    if "T" in value:
-        read_timestamp(value)
-        return None
-    return Fitted({"$days": read_date(value)})
-
-
-def _timestamp(value: object, data_type: DataType) -> Fitted | None:
-    if is_integer(value) and isinstance(value, int):
-        return _micros(value)
+def _timestamp(value: object, root: TypeRoot) -> Fitted | None:
+    has_zone = root is TypeRoot.TIMESTAMP_LTZ
+    if isinstance(value, int) and is_integer(value):
+        if not -_INT64 <= value < _INT64:
+            return None
+        nanos = value * NANOS_PER_MICRO
+        if has_zone:
+            return Fitted(Instants(nanos, nanos), kind=LiteralKind.TIMESTAMP_LTZ)
+        return Fitted(nanos, kind=LiteralKind.TIMESTAMP_NTZ)
     if not isinstance(value, str):
         raise ValueError("expected a timestamp")  # noqa: TRY004 - turned into one error for all
     read = read_timestamp(value)
-    has_zone, wants_zone = read.zone is not None, data_type.root is TypeRoot.TIMESTAMP_LTZ
-    if has_zone is not wants_zone or read.clock % NANOS_PER_MICRO:
-        return None
-    return Fitted(value)
-
-
-def _micros(micros: int) -> Fitted | None:
-    if not -_INT64 <= micros < _INT64:
-        return None
-    millis, rest = divmod(micros, _MICROS_PER_MILLI)
-    return Fitted({"$ms": millis, "$nanos": rest * NANOS_PER_MICRO})
-
-
-_READERS: Final[dict[TypeRoot, Callable[[object, DataType], Fitted | None]]] = {
-    TypeRoot.BOOLEAN: _boolean,
-    TypeRoot.TINYINT: _integer,
-    TypeRoot.SMALLINT: _integer,
-    TypeRoot.INT: _integer,
-    TypeRoot.BIGINT: _integer,
-    TypeRoot.FLOAT: _floating,
-    TypeRoot.DOUBLE: _floating,
-    TypeRoot.DECIMAL: _decimal,
-    TypeRoot.CHAR: _text,
-    TypeRoot.VARCHAR: _text,
-    TypeRoot.BINARY: _binary,
-    TypeRoot.VARBINARY: _binary,
-    TypeRoot.DATE: _date,
-    TypeRoot.TIMESTAMP: _timestamp,
-    TypeRoot.TIMESTAMP_LTZ: _timestamp,
-}
+    is_another = (read.zone is not None) is not has_zone or read.clock % NANOS_PER_MICRO
+    return None if is_another else Fitted(value)

@@ -51,6 +51,7 @@ from app.planning.version.descriptions import (
     Branch,
     DescribedSchemas,
     IndexFileEntry,
+    Refusal,
     Schema,
     Snapshot,
     TableDescription,
@@ -134,11 +135,11 @@ class IndexService:
         with self._telling_what_is_there(TableRef(warehouse, database, "")):
             return self._catalog(warehouse).tables(database)
 
-    def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
-        """The schema of a version of a table and what follows from it."""
+    def describe(self, ref: TableRef, selector: SnapshotSelector, refusal: Refusal) -> TableDescription:
+        """The schema of a version of a table and what follows from it; see :meth:`TableDescription.of`."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
-        return TableDescription.of(version, latest.resolved.snapshot)
+        return TableDescription.of(version, latest.resolved.snapshot, refusal)
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""

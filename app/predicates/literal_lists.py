@@ -9,7 +9,8 @@ an unbound predicate holds one. What the values of a list are in the type of a c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 from typing import final, overload
@@ -20,19 +21,23 @@ from app.predicates.unbound import Literal, LiteralKind
 
 
 @final
-class ListedKind(Enum):
+class ListedKind(StrEnum):
     """What the values of a list are."""
 
     INTEGER = "integers of any size"
     TEXT = "strings, as ``str``"
 
 
+@dataclass(init=False, eq=False, repr=False)
 class LiteralList(Sequence[Literal]):
-    """Literals of one kind, none of them NULL.
+    """Literals of one kind, none of them NULL; as a dataclass it is what request digests take.
 
     Args:
         literals: makes the literals, one for each value.
     """
+
+    kind: ListedKind
+    values: Sequence[int | str]
 
     def __init__(
         self, kind: ListedKind, values: Sequence[int | str], literals: Callable[[], Iterable[Literal]]

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from pyroaring import BitMap
 
 from app.api import documents
-from app.iceberg.described import TableDescription
 from app.planning.keys import answers
+from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse

@@ -17,9 +17,8 @@ from app.api.documents import SchemaList
 from app.api.problems import problem_of
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError
-from app.iceberg.described import TableDescription
 from app.opening import create_service
-from app.planning.version.descriptions import Schema
+from app.planning.version.descriptions import Schema, TableDescription
 from app.settings import Settings
 from app.storage import check_deadline
 from tests import golden_tables
@@ -102,6 +101,7 @@ def test_nested_types_are_told_in_full(serve: Serve, tmp_path: Path) -> None:
     assert row == "ROW<`city` STRING, `tags` MAP<STRING NOT NULL, ARRAY<INT>>> NOT NULL"
     assert [column["type"] for column in schema["fields"]] == [field["type"] for field in NESTED]
     assert [column["nullable"] for column in schema["fields"]] == [False, False]
+    assert "PAIMON_INDEX_ICEBERG" in described["iceberg_refusal"]
 
 
 def test_many_schemas_come_in_pages(serve: Serve, tmp_path: Path) -> None:

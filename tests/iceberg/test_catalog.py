@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,21 @@ def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
     assert error["type"] == "UnsupportedOperationException"
     assert REFUSED[table] in error["message"]
     assert "To read it, " in error["message"]
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_its_code_is_loaded_where_it_is_served(is_on: bool) -> None:  # noqa: FBT001 - a case
+    code = (
+        "import sys; from app.main import create_app; from app.settings import Settings; "
+        f"create_app(Settings.load(warehouses={{'main': '/'}}, iceberg={is_on})); "
+        "print('app.iceberg' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=root
+    )
+
+    assert done.stdout.strip() == str(is_on)
 
 
 def test_a_description_says_beforehand_whether_clients_can_read_a_table(iceberg: httpx.Client) -> None:

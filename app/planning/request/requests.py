@@ -88,7 +88,8 @@ class PlanRequest:
     """Asks which files of a table a query reads.
 
     Attributes:
-        filter: Spark SQL text, or Paimon predicate JSON (already parsed).
+        filter: Spark SQL text, Paimon predicate JSON (already parsed), what a reader of another form has made
+            of it, or None for no filter.
         in_lists: literals by column; a row has to have one of each list, too.
         alias: what the query calls the table; its columns may be qualified by it, and then not by the
             table's name.
@@ -104,7 +105,7 @@ class PlanRequest:
     """
 
     selector: SnapshotSelector = SnapshotSelector()
-    filter: str | Mapping[str, Json] | None = None
+    filter: str | Mapping[str, Json] | Predicate | None = None
     in_lists: Mapping[str, Json] | None = None
     alias: str | None = None
     files: tuple[str, ...] | None = None
@@ -210,7 +211,7 @@ _MOST_NOT_READ: Final = 20
 
 
 def read_filter(
-    written: str | Mapping[str, Json] | None,
+    written: str | Mapping[str, Json] | Predicate | None,
     fields: Sequence[DataField],
     limits: Limits,
     relation: Relation,
@@ -227,8 +228,10 @@ def read_filter(
     parts: list[Predicate] = []
     if isinstance(written, str):
         parts.append(read_sql(written, bounds, zone))
-    elif written is not None:
+    elif isinstance(written, Mapping):
         parts.append(read_json_filter(written, bounds))
+    elif written is not None:
+        parts.append(written)
     if in_lists:
         parts.append(read_lists(in_lists, bounds))
     if not parts:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Final, Self, overload
+from typing import Annotated, Any, Final, Self, TypeAlias, overload
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from app.types import type_json
 from app.types.index_files import DeletionRange
 
 _READ_AT_ONCE: Final = 64
+
+Refusal: TypeAlias = Callable[[TableSchema, str], str | None]
+"""Why Iceberg's clients cannot read a table of a schema and name; None if nothing is against it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +154,19 @@ class TableDescription:
     bucket_mode: Annotated[str, Field(examples=["hash_dynamic"])]
     deletion_vectors: bool
     indexes: Sequence[DeclaredIndex]
+    iceberg_refusal: Annotated[
+        str | None,
+        Field(description="Why Iceberg's clients cannot read the table, or not every file that it may have."),
+    ]
 
     @classmethod
-    def of(cls, version: Version, latest: TableSnapshot | None) -> Self:
+    def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
         """What a version is.
 
         Args:
             version: what is described.
             latest: the newest snapshot of its branch.
+            refusal: tells ``iceberg_refusal``.
         """
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
@@ -182,6 +190,7 @@ class TableDescription:
                 DeclaredIndex(each.column, each.kind, dict(each.parameters))
                 for each in schema.options.file_indexes
             ],
+            iceberg_refusal=refusal(schema, version.table.name),
         )
 
 
