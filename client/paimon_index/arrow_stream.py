@@ -53,11 +53,7 @@ class ArrowStream:
             raise IncompleteAnswerError(f"the answer is no Arrow stream: {error}") from error
 
     def check_ended(self) -> None:
-        """States that all bytes were fed.
-
-        Raises:
-            IncompleteAnswerError: the stream's end is not among them.
-        """
+        """Raises :class:`IncompleteAnswerError` where the stream's end did not come last."""
         if not self._is_ended or self._buffer:
             raise IncompleteAnswerError(
                 f"the plan ended early, after {self.received_bytes} bytes: it is not whole, ask again"

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 
-from paimon_index.attempts import Failure
+from paimon_index.attempts import MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
 from paimon_index.endpoints import Endpoints
 from paimon_index.errors import IncompleteAnswerError
-from paimon_index.http import MOST_ERROR_BYTES, Settings, arguments, broken_off, failure_of, transport
 from paimon_index.plans import AsyncPlan, PlanReader, Progress
 from paimon_index.requests import ARROW, Request, post, under
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from typing import Unpack
 
-    from paimon_index.attempts import Attempts
     from paimon_index.endpoints import Call
     from paimon_index.options import PlanOptions
 
@@ -47,18 +46,18 @@ class AsyncClient(Endpoints):
     ) -> AsyncPlan:
         """As :meth:`paimon_index.Client.plan`."""
         reader = PlanReader(options, progress)
-
-        async def begin(response: httpx.Response, attempts: Attempts) -> AsyncPlan:
-            pieces = _pieces(response, attempts)
-            first = []
+        request = post(under(table, "/plan"), options, ARROW)
+        response, attempts = await self._send(request, self._settings.ends())
+        pieces, first = _pieces(response, attempts), []
+        try:
             async for piece in pieces:
                 first += reader.feed(piece)
                 if reader.has_begun:
                     return AsyncPlan(reader, first, pieces, response.aclose)
-            reader.check_whole()
-            raise AssertionError("a stream with an end has a schema")
-
-        return await self._send(post(under(table, "/plan"), options, ARROW), begin, self._settings.ends())
+        except BaseException:
+            await response.aclose()
+            raise
+        raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     async def close(self) -> None:
         """Closes all connections; plans that are not read to their end are lost."""
@@ -74,42 +73,31 @@ class AsyncClient(Endpoints):
         return f"AsyncClient({list(self._settings.replicas.base_urls)})"
 
     async def _run(self, call: Call[T]) -> T:
-        """Sends what a call asks until it returns."""
         request, ends = next(call), self._settings.ends()
         while True:
-            body = await self._send(request, _whole, ends)
+            body = await _body(*await self._send(request, ends))
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
 
-    async def _send(
-        self, request: Request, take: Callable[[httpx.Response, Attempts], Awaitable[T]], ends: float
-    ) -> T:
-        """What ``take`` makes of the first good answer before an end; it closes the response."""
-        attempts = self._settings.attempts(request, ends)
+    async def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
+        """The first good answer before an end, to be read and closed."""
+        attempts = Attempts(self._settings, request, ends)
         while True:
             try:
-                built = self._http.build_request(**arguments(request, attempts))
+                built = self._http.build_request(**attempts.arguments())
                 response = await self._http.send(built, stream=True)
                 if response.is_success:
-                    return await _taken(response, attempts, take)
-                body = await _taken(response, attempts, _beginning)
+                    return response, attempts
+                body = b""
+                with suppress(IncompleteAnswerError):
+                    body = await _body(response, attempts, MOST_ERROR_BYTES)
                 failure = Failure.of_answer(response.status_code, response.headers, body)
             except httpx.HTTPError as error:
-                failure = failure_of(error, attempts)
+                failure = attempts.failure_of(error)
             await asyncio.sleep(attempts.pause_after(failure))
-
-
-async def _taken(
-    response: httpx.Response, attempts: Attempts, take: Callable[[httpx.Response, Attempts], Awaitable[T]]
-) -> T:
-    try:
-        return await take(response, attempts)
-    except BaseException:
-        await response.aclose()
-        raise
 
 
 async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator[bytes]:
@@ -117,25 +105,18 @@ async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator
         async for piece in response.aiter_bytes():
             yield piece
     except httpx.HTTPError as error:
-        raise broken_off(error, attempts) from error
+        raise attempts.broken_off(error) from error
 
 
-async def _beginning(response: httpx.Response, attempts: Attempts) -> bytes:
-    """What is read of an error's body, though it may break off."""
+async def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
+    """All of a body, or the pieces up to one that goes beyond this many bytes."""
     body = bytearray()
-    with suppress(IncompleteAnswerError):
+    try:
         async for piece in _pieces(response, attempts):
             body += piece
             attempts.remaining_seconds()
-            if len(body) >= MOST_ERROR_BYTES:
+            if len(body) > most_bytes:
                 break
-    await response.aclose()
-    return bytes(body[:MOST_ERROR_BYTES])
-
-
-async def _whole(response: httpx.Response, attempts: Attempts) -> bytes:
-    body = bytearray()
-    async for piece in _pieces(response, attempts):
-        body += piece
-        attempts.remaining_seconds()
+    finally:
+        await response.aclose()
     return bytes(body)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 
-from paimon_index.attempts import Failure
+from paimon_index.attempts import MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
 from paimon_index.endpoints import Endpoints
 from paimon_index.errors import IncompleteAnswerError
-from paimon_index.http import MOST_ERROR_BYTES, Settings, arguments, broken_off, failure_of, transport
 from paimon_index.plans import Plan, PlanReader, Progress
 from paimon_index.requests import ARROW, Request, post, under
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
-    from paimon_index.attempts import Attempts
     from paimon_index.endpoints import Call
     from paimon_index.options import PlanOptions
 
@@ -67,18 +64,18 @@ class Client(Endpoints):
         ``progress`` is told after each batch of files.
         """
         reader = PlanReader(options, progress)
-
-        def begin(response: httpx.Response, attempts: Attempts) -> Plan:
-            pieces = _pieces(response, attempts)
-            first = []
+        request = post(under(table, "/plan"), options, ARROW)
+        response, attempts = self._send(request, self._settings.ends())
+        pieces, first = _pieces(response, attempts), []
+        try:
             for piece in pieces:
                 first += reader.feed(piece)
                 if reader.has_begun:
                     return Plan(reader, first, pieces, response.close)
-            reader.check_whole()
-            raise AssertionError("a stream with an end has a schema")
-
-        return self._send(post(under(table, "/plan"), options, ARROW), begin, self._settings.ends())
+        except BaseException:
+            response.close()
+            raise
+        raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     def close(self) -> None:
         """Closes all connections; plans that are not read to their end are lost."""
@@ -94,71 +91,58 @@ class Client(Endpoints):
         return f"Client({list(self._settings.replicas.base_urls)})"
 
     def _run(self, call: Call[T]) -> T:
-        """Sends what a call asks until it returns."""
         request, ends = next(call), self._settings.ends()
         while True:
-            body = self._send(request, _whole, ends)
+            body = _body(*self._send(request, ends))
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
 
-    def _send(self, request: Request, take: Callable[[httpx.Response, Attempts], T], ends: float) -> T:
-        """What ``take`` makes of the first good answer before an end; it closes the response."""
-        attempts = self._settings.attempts(request, ends)
+    def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
+        """The first good answer before an end, to be read and closed."""
+        attempts = Attempts(self._settings, request, ends)
         while True:
             try:
-                built = self._http.build_request(**arguments(request, attempts))
+                built = self._http.build_request(**attempts.arguments())
                 response = self._http.send(built, stream=True)
                 if response.is_success:
-                    return _taken(response, attempts, take)
-                body = _taken(response, attempts, _beginning)
+                    return response, attempts
+                body = b""
+                with suppress(IncompleteAnswerError):
+                    body = _body(response, attempts, MOST_ERROR_BYTES)
                 failure = Failure.of_answer(response.status_code, response.headers, body)
             except httpx.HTTPError as error:
-                failure = failure_of(error, attempts)
+                failure = attempts.failure_of(error)
             time.sleep(attempts.pause_after(failure))
 
 
 def download(client: Client, request: Request, most_bytes: int) -> bytes:
     """The body of an answer; more bytes are an :class:`IncompleteAnswerError`."""
-    take = partial(_whole, most_bytes=most_bytes)
-    return client._send(request, take, client._settings.ends())  # noqa: SLF001 - of this module
-
-
-def _taken(response: httpx.Response, attempts: Attempts, take: Callable[[httpx.Response, Attempts], T]) -> T:
-    try:
-        return take(response, attempts)
-    except BaseException:
-        response.close()
-        raise
+    answer = client._send(request, client._settings.ends())  # noqa: SLF001 - of this module
+    body = _body(*answer, most_bytes)
+    if len(body) > most_bytes:
+        raise IncompleteAnswerError(f"the answer has more than {most_bytes} bytes")
+    return body
 
 
 def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:
     try:
         yield from response.iter_bytes()
     except httpx.HTTPError as error:
-        raise broken_off(error, attempts) from error
+        raise attempts.broken_off(error) from error
 
 
-def _beginning(response: httpx.Response, attempts: Attempts) -> bytes:
-    """What is read of an error's body, though it may break off."""
+def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
+    """All of a body, or the pieces up to one that goes beyond this many bytes."""
     body = bytearray()
-    with suppress(IncompleteAnswerError):
+    try:
         for piece in _pieces(response, attempts):
             body += piece
             attempts.remaining_seconds()
-            if len(body) >= MOST_ERROR_BYTES:
+            if len(body) > most_bytes:
                 break
-    response.close()
-    return bytes(body[:MOST_ERROR_BYTES])
-
-
-def _whole(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    body = bytearray()
-    for piece in _pieces(response, attempts):
-        body += piece
-        attempts.remaining_seconds()
-        if len(body) > most_bytes:
-            raise IncompleteAnswerError(f"the answer has more than {most_bytes} bytes")
+    finally:
+        response.close()
     return bytes(body)

@@ -58,7 +58,7 @@ def test_results_have_the_members_of_the_contract(openapi: dict[str, Any]) -> No
         for name, value in vars(module).items()
         if dataclasses.is_dataclass(value) and value.__module__ == module.__name__
     }
-    assert ours - compared == {"PlanFacts", "Deletions", "ChangedFile"}
+    assert ours - compared == {"PlanFacts", "Deletions", "DataFile", "ChangedFile"}
 
 
 def test_problems_have_the_members_of_the_contract(openapi: dict[str, Any]) -> None:
