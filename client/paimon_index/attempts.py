@@ -1,4 +1,4 @@
-"""Which base URL is asked, and when again: decided without touching a network, for both clients.
+"""Which base URL is asked, when again, and how: decided without touching a network, for both clients.
 
 A table's requests go to the base URL that its name's hash chooses, so that its indexes are decoded there. The
 next one is asked at once where that one cannot be reached or answers 503; a busy one (429) is asked again
@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import email.utils
 import hashlib
+import os
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+import httpx
 
 from paimon_index.errors import (
     DeadlineError,
+    IncompleteAnswerError,
     PaimonIndexError,
     ServiceUnavailableError,
     UnavailableError,
@@ -25,6 +30,7 @@ from paimon_index.errors import (
 from paimon_index.requests import key_of
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping, Sequence
 
     from paimon_index.requests import Request
@@ -35,16 +41,15 @@ _DOWN_SECONDS: Final = 10.0
 """How long a base URL that did not answer is asked last."""
 _TOO_MANY_REQUESTS: Final = 429
 _TIMED_OUT: Final = 504
+MOST_ERROR_BYTES: Final = 64 << 10
+"""Of the body of an answer that is an error."""
+_CONNECT_SECONDS: Final = 5.0
+"""A host that drops packets is left for the next base URL after this long."""
 
 
 @dataclass(slots=True)
 class Failure:
-    """One attempt that failed.
-
-    Attributes:
-        error: what is raised if it was the last one.
-        retry_after_seconds: how long the service asks to wait.
-    """
+    """One attempt that failed: what is raised if it was the last, and how long the service asks to wait."""
 
     error: PaimonIndexError
     retry_after_seconds: float = 0.0
@@ -84,25 +89,36 @@ class Replicas:
         self._down_until[base_url] = time.monotonic() + _DOWN_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Whom a client asks, and how long it waits; see :class:`paimon_index.Client`."""
+
+    replicas: Replicas
+    deadline_seconds: float
+    retries: int
+
+    @classmethod
+    def of(cls, base_urls: str | Sequence[str], deadline_seconds: float, retries: int) -> Settings:
+        """Checked settings; raises ValueError where one is none."""
+        if deadline_seconds <= 0 or retries < 0:
+            raise ValueError("deadline_seconds is more than 0, and retries is at least 0")
+        return cls(Replicas(base_urls), deadline_seconds, retries)
+
+    def ends(self) -> float:
+        """When the time for an answer that is asked now is used up, on the monotonic clock."""
+        return time.monotonic() + self.deadline_seconds
+
+
 class Attempts:
-    """The attempts of one request.
+    """The attempts of one request of an answer that is to be there at ``ends``, see :meth:`Settings.ends`."""
 
-    Args:
-        replicas: whom to ask.
-        request: what is asked.
-        ends: until when, on the monotonic clock, all attempts and the pauses between them may take.
-        deadline_seconds: how long that was at first.
-        retries: how often a base URL is asked again after every one was asked once.
-    """
-
-    def __init__(
-        self, replicas: Replicas, request: Request, ends: float, deadline_seconds: float, retries: int
-    ) -> None:
-        self._replicas = replicas
-        self._order = replicas.in_order(key_of(request))
+    def __init__(self, settings: Settings, request: Request, ends: float) -> None:
+        self._request = request
+        self._replicas = settings.replicas
+        self._order = settings.replicas.in_order(key_of(request))
         self._ends = ends
-        self._deadline_seconds = deadline_seconds
-        self._left = retries + len(self._order) - 1
+        self._deadline_seconds = settings.deadline_seconds
+        self._left = settings.retries + len(self._order) - 1
         self._at = self._pauses = 0
 
     @property
@@ -111,28 +127,56 @@ class Attempts:
         return self._order[self._at % len(self._order)]
 
     def remaining_seconds(self) -> float:
-        """Of the time for an answer.
-
-        Raises:
-            DeadlineError: nothing is left.
-        """
+        """Of the time for an answer; where nothing is left, a :class:`DeadlineError`."""
         remaining = self._ends - time.monotonic()
         if remaining <= 0:
-            raise self.timed_out()
+            raise self._timed_out()
         return remaining
 
-    def timed_out(self) -> DeadlineError:
-        """What to raise where the time is used up."""
+    def _timed_out(self) -> DeadlineError:
         return DeadlineError(
             f"{self.base_url} gave no answer within {self._deadline_seconds:g} s; allow more "
             f"(deadline_seconds), or see the service's log"
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """Of ``build_request``, for the next attempt; without time for it, a :class:`DeadlineError`."""
+        remaining = self.remaining_seconds()
+        headers = {"Accept": self._request.accept}
+        if self._request.body is not None:
+            headers["Content-Type"] = "application/json"
+        return {
+            "method": self._request.method,
+            "url": self.base_url + self._request.path,
+            "params": self._request.parameters or None,
+            "content": self._request.body,
+            "headers": headers,
+            "timeout": httpx.Timeout(remaining, connect=min(remaining, _CONNECT_SECONDS)),
+        }
+
+    def failure_of(self, error: httpx.HTTPError) -> Failure:
+        """What went wrong before an answer began."""
+        match error:
+            case httpx.ReadTimeout() | httpx.WriteTimeout() | httpx.PoolTimeout():
+                return Failure(self._timed_out())
+            case httpx.TransportError():
+                return Failure(
+                    UnavailableError(
+                        f"{self.base_url} cannot be reached: {error}; does the service run there?"
+                    )
+                )
+        return Failure(PaimonIndexError(f"{self.base_url} cannot be asked: {error}"))
+
+    def broken_off(self, error: httpx.HTTPError) -> PaimonIndexError:
+        """What went wrong within an answer."""
+        if isinstance(error, httpx.TimeoutException):
+            return self._timed_out()
+        return IncompleteAnswerError(f"the answer of {self.base_url} was cut: {error}; ask again")
+
     def pause_after(self, failure: Failure) -> float:
         """Seconds to wait before the next attempt, which asks what is ``base_url`` then.
 
-        Raises:
-            PaimonIndexError: what the failure was, where another attempt is of no use or would be too late.
+        Raises the failure where another attempt is of no use or would be too late.
         """
         error = failure.error
         is_passing = isinstance(error, UnavailableError) and not isinstance(error, DeadlineError)
@@ -152,6 +196,30 @@ class Attempts:
         if pause >= self._ends - time.monotonic():
             raise error
         return pause
+
+
+def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
+    """The arguments of httpx's clients.
+
+    Raises:
+        ValueError: the token has a character that no header may have, such as the end of its file's line.
+    """
+    # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
+    headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}
+    if token is not None:
+        if not (token.isascii() and token.isprintable()):
+            # The message of whoever sends it would have the token.
+            raise ValueError("the token has characters that no header may have: give it without its line end")
+        headers["Authorization"] = f"Bearer {token}"
+    if tls is None:
+        tls = _usual_checks(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return {"headers": headers, "verify": tls}
+
+
+@lru_cache(maxsize=1)
+def _usual_checks(_file: str | None, _directory: str | None) -> ssl.SSLContext:
+    """Clients share what httpx makes of these variables: loading certificates takes longer than a plan."""
+    return httpx.create_ssl_context()
 
 
 def _checked(url: str) -> str:

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What answers, and where its documentation is."""
-
     service: str
     version: str
     description: str
@@ -28,8 +26,6 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """How a process of the service may use its memory, in bytes."""
-
     limit_bytes: int
     source: str
     process_bytes: int
@@ -62,8 +58,6 @@ class TokenIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The service's version, limits and capabilities, and what the caller may use of it."""
-
     service: str
     version: str
     warehouses: tuple[str, ...]
@@ -77,17 +71,6 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One field of a table, its type as text."""
-
-    id: int
-    name: str
-    type: str
-    nullable: bool
-    description: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class SchemaColumn:
     """One field of a schema, its type as Paimon's schema files have it: text, or an object if nested."""
 
@@ -96,6 +79,13 @@ class SchemaColumn:
     type: str | dict[str, Any]
     nullable: bool
     description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column(SchemaColumn):
+    """One field of a table, its type as text."""
+
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +103,6 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One snapshot."""
-
     id: int
     schema_id: int
     commit_kind: str
@@ -135,8 +123,6 @@ class DeclaredIndex:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """The schema of a version of a table and what follows from it."""
-
     database: str
     table: str
     schema_id: int
@@ -156,8 +142,6 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A tag and its snapshot."""
-
     name: str
     snapshot: Snapshot
 

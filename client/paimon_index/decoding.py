@@ -1,38 +1,30 @@
-"""JSON objects as dataclasses.
-
-Members that a dataclass does not have are left out, since services of later releases may tell more.
-"""
+"""JSON objects as dataclasses: services of later releases may tell more than these have."""
 
 from __future__ import annotations
 
 import types
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from paimon_index.errors import IncompleteAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
 
 def decode(kind: type[T], written: object) -> T:
-    """The dataclass that a JSON object stands for.
+    """The dataclass that a JSON object stands for; members that it does not have are left out.
 
     Raises:
         IncompleteAnswerError: a member is missing, or the value is no object.
     """
     if not isinstance(written, dict):
         raise IncompleteAnswerError(f"expected an object of {kind.__name__}, not {type(written).__name__}")
-    made: T = _object(kind, written)
-    return made
-
-
-def _object(kind: Any, written: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any dataclass
     members = {}
-    for name, convert, is_needed in _members(kind):
+    for name, convert, is_needed in _members(kind):  # type: ignore[arg-type] # it is hashable
         if name in written:
             members[name] = convert(written[name])
         elif is_needed:
@@ -44,15 +36,13 @@ def _object(kind: Any, written: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any
 def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:  # noqa: ANN401 - any dataclass
     hints = get_type_hints(kind)
     return tuple(
-        (field.name, _converter(hints[field.name]), field.default is MISSING)
-        for field in fields(kind)
-        if field.init
+        (field.name, _converter(hints[field.name]), field.default is MISSING) for field in fields(kind)
     )
 
 
 def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotation
     if is_dataclass(hint):
-        return lambda value: decode(hint, value)  # type: ignore[arg-type]
+        return partial(decode, hint)  # type: ignore[arg-type]
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
         inner = [_converter(part) for part in get_args(hint) if part is not type(None)]
         # Unions of other types are plain JSON.

@@ -1,17 +1,4 @@
-"""Every exception that the client raises, drawn once.
-
-::
-
-    PaimonIndexError
-    ├── ServiceError                    the service answered with a problem; it carries the problem's members
-    │   └── ServiceUnavailableError     429, 503 or 504, also after retries (is an UnavailableError, too)
-    ├── UnavailableError                no base URL gave an answer
-    │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
-    ├── IncompleteAnswerError           an answer ended early, or is none of this service
-    ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
-    ├── UnsupportedSessionError         paimon_index.spark needs a classic session of Spark
-    └── UndecidedConditionError         the data source cannot tell which rows meet its option where
-"""
+"""Every exception that the client raises."""
 
 from __future__ import annotations
 
@@ -27,17 +14,8 @@ _UNAVAILABLE: Final = (429, 503, 504)
 class Problem:
     """A problem answer (RFC 9457).
 
-    Attributes:
-        slug: which kind of problem, the end of its ``type``; stays the same over releases.
-        title: the kind in words.
-        status: of the HTTP answer.
-        detail: what happened, and what to do.
-        request_id: names the request in the service's log.
-        column: of the table, that the filter, key or partition is wrong about.
-        position: 0-based character in the filter's text.
-        path: the file at fault.
-        offset: byte in that file.
-        limit: the limit that was exceeded.
+    ``slug`` is the end of its ``type`` and stays the same over releases. ``position`` is a 0-based character
+    in the filter's text, ``offset`` a byte in the file at ``path``; ``request_id`` is in the service's log.
     """
 
     slug: str
@@ -57,11 +35,7 @@ class PaimonIndexError(Exception):
 
 
 class ServiceError(PaimonIndexError):
-    """The service answered with a problem.
-
-    Attributes:
-        problem: its members.
-    """
+    """The service answered with a problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -74,7 +48,7 @@ class UnavailableError(PaimonIndexError):
 
 
 class ServiceUnavailableError(ServiceError, UnavailableError):
-    """The service is there but cannot answer now: 429, 503 or 504."""
+    """The service is there but cannot answer now: 429, 503 or 504, also after retries."""
 
 
 class DeadlineError(UnavailableError, TimeoutError):

@@ -76,8 +76,6 @@ class PlanOptions(VersionOptions, total=False):
 
 
 class DeletionsOptions(VersionOptions, total=False):
-    """Whose deletions: of these files or all, of this partition or all."""
-
     partition: Mapping[str, Any] | None
     files: Sequence[str] | None
     encoding: Literal["positions", "ranges", "bitmap", "count"]
@@ -85,8 +83,6 @@ class DeletionsOptions(VersionOptions, total=False):
 
 
 class BucketsOptions(VersionOptions, total=False):
-    """Buckets of this partition or of all."""
-
     partition: Mapping[str, Any] | None
     time_zone: str | None
 
@@ -99,8 +95,6 @@ class LookupOptions(BucketsOptions, total=False):
 
 
 class AssignOptions(LookupOptions, total=False):
-    """Which assigner of how many, over how many channels."""
-
     assign_id: int
     num_assigners: int
     num_channels: int
@@ -166,8 +160,6 @@ class ProposedIndex(TypedDict, total=False):
 
 
 class EvaluateOptions(TypedDict, total=False):
-    """What index files without a table are asked."""
-
     row_count: int | None
     filter: Filter | None
     in_lists: InLists | None
@@ -189,11 +181,7 @@ class InspectOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """An index file: a path relative to the warehouse, or its bytes.
-
-    Attributes:
-        name: what the answer calls it.
-    """
+    """An index file: a path relative to the warehouse, or its bytes; the answer calls it ``name``."""
 
     path: str | None = None
     content: bytes | None = None

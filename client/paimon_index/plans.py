@@ -35,13 +35,7 @@ _NEEDED: Final = tuple(field.name for field in fields(PlanFacts) if field.defaul
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """How far a plan has come in.
-
-    Attributes:
-        files: that are here.
-        files_kept: that will be, skipped ones not counted.
-        received_bytes: of the stream.
-    """
+    """How far a plan has come in: files that are here, kept files that will be, and bytes."""
 
     files: int
     files_kept: int
@@ -52,17 +46,12 @@ Progress: TypeAlias = "Callable[[PlanProgress], None]"
 
 
 class PlanReader:
-    """Bytes in, batches and files out; what the blocking and the asynchronous plan share.
+    """Bytes in, batches and files out; what the blocking and the asynchronous plan share."""
 
-    Args:
-        asked: what the plan was asked.
-        progress: is told after each batch.
-    """
-
-    def __init__(self, asked: PlanOptions, progress: Progress | None) -> None:
+    def __init__(self, options: PlanOptions, progress: Progress | None) -> None:
         self._stream = ArrowStream()
-        self._form = _form(asked.get("selection"))
-        self._deleted_form = _form(asked.get("deletions"))
+        self._form = _form(options.get("selection"))
+        self._deleted_form = _form(options.get("deletions"))
         self._progress = progress
         self._files = 0
         self._kept = 0
@@ -83,13 +72,13 @@ class PlanReader:
     def facts(self) -> PlanFacts:
         """What is told of the whole plan."""
         if self._facts is None:
-            told = self.schema.metadata or {}
-            missing = [name for name in _NEEDED if name.encode() not in told]
+            metadata = self.schema.metadata or {}
+            missing = [name for name in _NEEDED if name.encode() not in metadata]
             if missing:
                 raise IncompleteAnswerError(
                     f"the stream does not tell {missing[0]}; is it one of paimon-index?"
                 )
-            there = {name: told[name.encode()] for name in _FACTS if name.encode() in told}
+            there = {name: metadata[name.encode()] for name in _FACTS if name.encode() in metadata}
             self._facts = decode(PlanFacts, {name: json.loads(text) for name, text in there.items()})
         return self._facts
 
@@ -109,11 +98,7 @@ class PlanReader:
         return batches
 
     def check_whole(self) -> None:
-        """States that nothing more comes.
-
-        Raises:
-            IncompleteAnswerError: there are fewer files than the plan has.
-        """
+        """Raises :class:`IncompleteAnswerError` where there are fewer files than the plan has."""
         self._stream.check_ended()
         if self._kept != self.facts.summary.files_kept:
             raise IncompleteAnswerError(
@@ -156,15 +141,12 @@ def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - any value
 
 
 class _Facts:
-    """What both kinds of plans tell."""
-
     def __init__(self, reader: PlanReader) -> None:
         self._reader = reader
         self._is_taken = False
 
     @property
     def facts(self) -> PlanFacts:
-        """Snapshot, schema, summary, warnings and timings."""
         return self._reader.facts
 
     @property
@@ -293,9 +275,8 @@ class AsyncPlan(_Facts):
         await self.close()
 
 
-def _form(asked: str | None) -> Form:
-    """How rows that were asked for so are to be read."""
-    return "ranges" if asked == "ranges" else "positions" if asked == "positions" else "bitmap"
+def _form(encoding: str | None) -> Form:
+    return "ranges" if encoding == "ranges" else "positions" if encoding == "positions" else "bitmap"
 
 
 def _rows(form: Form, content: bytes | None, roaring: str | None) -> Selection | None:

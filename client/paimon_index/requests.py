@@ -35,11 +35,7 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Reads ``warehouse.database.table``; parts with dots stand in back quotes, as in Spark.
-
-        Raises:
-            ValueError: the text has another form.
-        """
+        """Reads ``warehouse.database.table``; parts with dots stand in back quotes; or a ValueError."""
         parts, at = [], 0
         while match := _PART.match(text, at):
             quoted, plain = match.groups()
@@ -61,14 +57,9 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request.
+    """One HTTP request: a percent-encoded path under the base URL, and a body of JSON.
 
-    Attributes:
-        path: under the base URL, percent-encoded.
-        parameters: of the query.
-        body: JSON text, or None.
-        accept: the media type that is wanted.
-        key: requests of one key go to one base URL while it answers.
+    Requests of one ``key`` go to one base URL while it answers.
     """
 
     method: Literal["GET", "POST"]
@@ -118,7 +109,6 @@ def _text(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a column can hold
-    """Python's values in the JSON forms of literals that the service reads."""
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

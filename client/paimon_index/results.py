@@ -14,13 +14,10 @@ from paimon_index.selections import Selection
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file.
+    """One thing that was tried for one file, and how many rows it left.
 
-    Attributes:
-        rows: how many were left.
-        evidence: what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``.
-        fpp: of a bloom filter: how likely it does not rule out a value that the file lacks.
-        index_bytes: of the index that was asked.
+    ``evidence`` is what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``; ``fpp``, of a bloom
+    filter, how likely it does not rule out a value that the file lacks.
     """
 
     step: str
@@ -45,22 +42,11 @@ class DeletionFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """A data file of a plan.
+class DataFile:
+    """A data file of a table.
 
-    Attributes:
-        path: relative to the warehouse; with ``uris`` an absolute URI, taken literally.
-        row_count: rows in the file, deleted ones included.
-        partition: values by partition column, in Python's types; dates and times that these do not reach are
-            ``numpy.datetime64``.
-        raw_convertible: rows can be read straight from the file, without merging.
-        merge_group: files of one number must be read together and merged.
-        residual: False only where every selected row is proven to satisfy the filter.
-        selected_rows: rows left to read; None of a skipped file.
-        selection: their positions; None for every row of the file, and where none were asked for.
-        deleted_rows: positions of deleted rows, with ``deletions``; None where no row is deleted.
-        skipped: the query need not read the file; such files are told with ``explain`` only.
-        explain: the steps that were tried, with ``explain``.
+    ``path`` is relative to the warehouse or, with ``uris``, an absolute URI, taken literally. Values of
+    ``partition`` are of Python's types; dates and times that these do not reach are ``numpy.datetime64``.
     """
 
     path: str
@@ -72,14 +58,26 @@ class PlannedFile:
     level: int
     partition: dict[str, Any]
     bucket: int
+    raw_convertible: bool
+    residual: bool
+    deletion: DeletionFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile(DataFile):
+    """A data file of a plan; ``skipped`` ones are told with ``explain`` only.
+
+    Files of one ``merge_group`` must be read together and merged, and only ``raw_convertible`` ones can be
+    read straight. Without ``residual`` every selected row is proven to satisfy the filter. ``selection`` is
+    None for every row of the file, and where no positions were asked for; ``deleted_rows`` where no row is
+    deleted, or they were not asked for.
+    """
+
     total_buckets: int
     min_sequence_number: int
     max_sequence_number: int
     first_row_id: int | None
-    raw_convertible: bool
     merge_group: int | None
-    residual: bool
-    deletion: DeletionFile | None
     decision_reason: str
     selected_rows: int | None = None
     selection: Selection | None = None
@@ -177,8 +175,6 @@ class BucketLookup:
 
 @dataclass(frozen=True, slots=True)
 class BucketInfo:
-    """One bucket of one partition."""
-
     partition: dict[str, Any]
     bucket: int
     index_file: str | None
@@ -190,8 +186,6 @@ class BucketInfo:
 
 @dataclass(frozen=True, slots=True)
 class BucketList:
-    """Buckets and what they hold."""
-
     snapshot_id: int | None
     bucket_mode: str
     buckets: tuple[BucketInfo, ...]
@@ -219,8 +213,6 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedFile:
-    """What the indexes of one file say."""
-
     name: str
     decision: Literal["skip", "keep"]
     selected_rows: int | None
@@ -248,8 +240,6 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class IndexFault:
-    """Why an index cannot be read."""
-
     detail: str
     offset: int | None
 
@@ -276,16 +266,12 @@ class InspectedIndex:
 
 @dataclass(frozen=True, slots=True)
 class InspectedColumn:
-    """The indexes of one column."""
-
     name: str
     indexes: tuple[InspectedIndex, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedVector:
-    """One deletion vector of a file."""
-
     offset: int
     size: int
     bits: Literal[32, 64]
@@ -310,8 +296,6 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do about a table's indexes."""
-
     subject: str
     column: str | None
     index: str | None
@@ -423,11 +407,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """What an aggregate is where it is ``exact``, else between what it lies; None is not known.
-
-    Attributes:
-        settled: what all but the open files give.
-    """
+    """What an aggregate is, or between what it lies; ``settled`` is what all but the open files give."""
 
     function: str
     column: str | None
@@ -464,21 +444,8 @@ class AggregateAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A data file that came or went; of a plan's members those that tell which it is."""
-
-    path: str
-    file_name: str
-    format: str
-    file_size: int
-    row_count: int
-    schema_id: int
-    level: int
-    partition: dict[str, Any]
-    bucket: int
-    raw_convertible: bool
-    residual: bool
-    deletion: DeletionFile | None
+class ChangedFile(DataFile):
+    """A data file that came or went."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 from pyroaring import BitMap, BitMap64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
 Form: TypeAlias = Literal["bitmap", "ranges", "positions"]
@@ -59,13 +59,7 @@ class Selection:
         return made
 
     def positions(self) -> NDArray[np.int64]:
-        """Ascending positions, shape (rows,); needs numpy.
-
-        Raises:
-            ModuleNotFoundError: numpy is not installed.
-        """
-        import numpy as np  # noqa: PLC0415 - not everybody needs it
-
+        """Ascending positions, shape (rows,)."""
         if self.form == "positions":
             return np.frombuffer(self.content, "<u8").astype(np.int64)
         return np.asarray(self.bitmap.to_array()).astype(np.int64)

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import datetime as dt
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def told(file: PlannedFile) -> dict[str, Any]:
         name: getattr(file.deletion, name) for name in ("path", "offset", "length", "cardinality")
     }
     unasked = ("skipped", "explain", "deleted_rows")
-    members = {name: getattr(file, name) for name in file.__slots__ if name not in unasked}
+    members = {field.name: getattr(file, field.name) for field in fields(file) if field.name not in unasked}
     return {**members, "selection": selection, "deletion": deletion}
 
 

@@ -38,13 +38,7 @@ _TEXTS: Final = ("STRING", "VARCHAR", "CHAR")
 
 
 def to_json(predicate: Predicate, types: Mapping[str, str], keys: Collection[str]) -> dict[str, Any] | None:
-    """A filter that holds for every row that passes a predicate; None for no filter.
-
-    Args:
-        predicate: pypaimon's.
-        types: of the table's columns, as their text.
-        keys: columns of its partitions.
-    """
+    """A filter that holds for every row that passes a predicate, if any; types are texts by column."""
     method, literals = predicate.method, predicate.literals or []
     if method in ("and", "or"):
         sent = [child for child in (to_json(each, types, keys) for each in literals) if child is not None]
@@ -75,7 +69,6 @@ def _columns(predicate: Predicate) -> set[str]:
 
 
 def _is_value(value: Any, root: str, first: str | None, second: str | None, local: str | None) -> bool:  # noqa: ANN401
-    """Whether a literal is a value of a type that means the same to both."""
     kind = type(value)
     match root:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":

@@ -59,13 +59,8 @@ def planned(
     Its read builders need the same ``with_filter(predicate)``. It is the table as it was where the service
     keeps most files and, with an :class:`UnplannedWarning`, where it cannot plan or does not in time.
 
-    Args:
-        table: of pypaimon.
-        predicate: of ``table.new_read_builder().new_predicate_builder()``.
-        url: of the service; several are asked in turn.
-        warehouse: its name there; without one it is looked up by its URL.
-        token: the secret of a bearer token.
-        timeout_seconds: the longest time to wait for the service.
+    ``table`` is pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several
+    URLs are asked in turn; without ``warehouse`` its name is looked up by the table's URL.
     """
     # Time limits of sockets cover neither names of hosts nor answers byte by byte, those of threads do.
     asking = ThreadPoolExecutor(1)
@@ -100,9 +95,9 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - p
     if hasattr(table, "_read_snapshot") or table.current_branch() != "main":
         raise PaimonIndexError("another version or branch is read")
     types = {field.name: str(field.type) for field in table.fields}
-    if (asked := to_json(predicate, types, table.partition_keys)) is None:
+    if (condition := to_json(predicate, types, table.partition_keys)) is None:
         raise PaimonIndexError("no part of the predicate means the same to Spark")
-    return {"filter": asked, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
+    return {"filter": condition, "max_staleness_ms": 0, "most_share": _MOST_SHARE}
 
 
 def _warehouse(client: Client, location: str) -> tuple[str, str]:
@@ -137,8 +132,8 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
     if own is not None and (answer["snapshot_id"] or 0) > own.id:
         own = table.snapshot_manager().get_snapshot_by_id(answer["snapshot_id"])
     read = [own and own.id, own and own.delta_manifest_list, table.table_schema.id]
-    if (found := [answer[each] for each in ("snapshot_id", "delta_manifest_list", "schema_id")]) != read:
-        raise PaimonIndexError(f"it planned {found} (snapshot, its delta, schema), and {read} is read")
+    if (answered := [answer[each] for each in ("snapshot_id", "delta_manifest_list", "schema_id")]) != read:
+        raise PaimonIndexError(f"it planned {answered} (snapshot, its delta, schema), and {read} is read")
     if answer["document"] is None and not answer["summary"]["complete"]:
         # Such as indexes that were not read in time, which the next plan has.
         raise PaimonIndexError("; ".join(answer["warnings"]))
@@ -168,6 +163,5 @@ def _refuse(*_: object, **__: object) -> None:
 
 
 def _open(otherwise: Callable[..., Any], files: Mapping[str, bytes], path: str, *size: object) -> Any:  # noqa: ANN401
-    """A stream of a file, some of which are in memory."""
     name = path.rpartition("/")[2]
     return io.BytesIO(files[name]) if name in files else otherwise(path, *size)
