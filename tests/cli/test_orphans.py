@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.cli.test_command_line import run
+from tests.cli.commands import run
 from tests.growing_tables import GrowingTable
 
 TABLE = "golden.append_dv32"
