@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -32,21 +32,25 @@ settings.register_profile(
 settings.load_profile("quick")
 
 
-_SHARED: Final = {
-    ("tests", "jobs"): "jobs",
-    ("tests", "jvm"): "jvm",
-    ("tests", "spark"): "spark",
-    ("tests", "explorer"): "browser",
-}
-"""What tests of these directories share, a Spark or a browser, so that one worker takes them all."""
+_SHARED: Final = (
+    "tests/jobs/",
+    "tests/jvm/",
+    "tests/spark/",
+    "tests/explorer/",
+    "tests/proof/test_pairs.py",
+    "tests/telemetry/test_running_service.py",
+    "tests/telemetry/test_workers.py",
+    "tests/test_examples.py",
+    "tests/test_getting_started.py",
+)
+"""Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
 
 
 class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
     """Any worker takes any test, but those that share something go to one, which starts it once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        top, room, *_ = (*PurePosixPath(nodeid.partition("::")[0]).parts, "")
-        return _SHARED.get((top, room), nodeid)
+        return next((shared for shared in _SHARED if nodeid.startswith(shared)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

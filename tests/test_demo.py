@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
 
 
@@ -30,6 +32,7 @@ def test_each_answer_is_a_sentence() -> None:
     assert "The one whose index is damaged is kept, and a warning says so" in printed
 
 
+@pytest.mark.long
 def test_json_shows_requests_and_answers() -> None:
     printed = demonstrated("--json")
 

@@ -58,7 +58,9 @@ def served(clone: Path, shell: tuple[str, dict[str, str], str]) -> Iterator[str]
         port = free.getsockname()[1]
     _, environment, script = shell
     process = subprocess.Popen(  # noqa: S603 - the page's
-        [BASH, "-c", script], env={**environment, "PAIMON_INDEX_PORT": str(port)}, cwd=clone
+        [BASH, "-c", script],
+        env={**environment, "PAIMON_INDEX_PORT": str(port), "PAIMON_INDEX_DRAIN_SECONDS": "0"},
+        cwd=clone,
     )
     url = f"http://localhost:{port}"
     give_up = time.monotonic() + 120

@@ -19,7 +19,7 @@ import pytest
 
 from tests import tokens
 from tests.api.conftest import Serve
-from tests.cli.test_command_line import WAREHOUSE, run
+from tests.cli.commands import WAREHOUSE, run
 
 DATA: Final = WAREHOUSE / "demo.db/sessions/bucket-0/data-a5ef52ca-e60b-494e-bf0d-5b2b3907bf12-0.parquet"
 DATABASES: Final = "/v1/main/databases"

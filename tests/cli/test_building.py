@@ -13,7 +13,7 @@ import pytest
 from app.building.data_files import DataFormat
 from app.cli import main
 from app.file_index.container import FileIndex
-from tests.cli.test_command_line import run
+from tests.cli.commands import run
 from tests.data_files import write_data_file
 from tests.golden_data_files import indexed_files
 from tests.golden_tables import GoldenWarehouse

@@ -14,29 +14,14 @@ import typer.main
 
 from app import __version__
 from app.cli import program
+from tests.cli.commands import PROGRAM, WAREHOUSE, run
 from tests.golden_tables import GoldenWarehouse
 
-PROGRAM = Path(sys.executable).with_name("paimon-index")
-WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"
 FEE_FILES = [
     "data-a5ef52ca-e60b-494e-bf0d-5b2b3907bf12-0.parquet",
     "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet",
     "data-0c045eb1-3832-4e3a-95c7-820bb5d6e6ae-0.parquet",
 ]
-
-
-_OF_SEARCHES = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - our own program
-        [PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**_OF_SEARCHES, "HOME": "", **environment},
-    )
 
 
 def test_plan_as_json_is_the_services_answer() -> None:
@@ -215,7 +200,9 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
 
 
 def test_version() -> None:
-    assert run("--version").stdout == f"{__version__}\n"
+    done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
 
 
 def test_openapi_prints_the_file_in_the_tree() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.cli.test_serving import EVERY_ADDRESS, PROGRAM, WAREHOUSE
+from tests.cli.test_serving import AT_ONCE, EVERY_ADDRESS, PROGRAM, WAREHOUSE
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def demonstrating(**environment: str) -> Iterator[tuple[str, list[str]]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={"PATH": os.environ["PATH"], "HOME": "", "PYTHONUNBUFFERED": "1", **environment},
+        env={"PATH": os.environ["PATH"], "HOME": "", "PYTHONUNBUFFERED": "1", **AT_ONCE, **environment},
     )
     assert process.stdout is not None
     with process, process.stdout:

@@ -24,6 +24,7 @@ from tests import tokens
 
 PROGRAM = Path(sys.executable).with_name("paimon-index")
 WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"
+AT_ONCE = {"PAIMON_INDEX_DRAIN_SECONDS": "0"}  # as soon as it is told to end
 SERVE = (str(PROGRAM), "serve", "--warehouse", f"main={WAREHOUSE}", "--port", "0")
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what is tested
 SECRET = "pix_secret-of-the-test"  # noqa: S105 - likewise
@@ -70,7 +71,7 @@ def serving(*command: str, **environment: str) -> Iterator[Server]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={"PATH": os.environ["PATH"], "HOME": "", "PYTHONUNBUFFERED": "1", **environment},
+        env={"PATH": os.environ["PATH"], "HOME": "", "PYTHONUNBUFFERED": "1", **AT_ONCE, **environment},
     )
     server = None
     try:
@@ -187,7 +188,9 @@ def test_somebody_at_a_terminal_sees_where_the_explorer_is_and_what_is_served(tm
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     served = ("--port", str(port), "--warehouse", f"empty={tmp_path}")
-    process = subprocess.Popen([*SERVE, *served], stdout=terminal, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [*SERVE, *served], stdout=terminal, stderr=subprocess.DEVNULL, env={**os.environ, **AT_ONCE}
+    )
     os.close(terminal)
     with process, os.fdopen(ours) as screen:
         lines = [screen.readline().strip() for _ in range(3)]

@@ -26,7 +26,15 @@ from tests.writable_tables import copy_table, files_below, open_table
 pytestmark = [pytest.mark.spark]
 
 
-@pytest.mark.parametrize("name", ["append_dv32", "append_sidecar", "append_avro", "map_index"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "append_sidecar",
+        "map_index",
+        pytest.param("append_dv32", marks=pytest.mark.long),
+        pytest.param("append_avro", marks=pytest.mark.long),
+    ],
+)
 def test_indexes_are_built_as_the_engine_built_them(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
@@ -56,7 +64,9 @@ def test_indexes_are_built_as_the_engine_built_them(
     assert files_below(directory) == there
 
 
-@pytest.mark.parametrize("name", ["evolve_append", "pk_merge", "dyn_bucket"])
+@pytest.mark.parametrize(
+    "name", ["evolve_append", "pk_merge", pytest.param("dyn_bucket", marks=pytest.mark.long)]
+)
 def test_advised_indexes_hide_no_row(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
     copy_table(golden, name, tmp_path)
     names = live_names(tmp_path, name)

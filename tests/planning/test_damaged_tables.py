@@ -229,7 +229,7 @@ def test_cut_metadata_is_an_error(copy_table: CopyTable, table: str, kind: str) 
     copied = copy_table(table)
     for path in metadata_files(copied)[kind]:
         content = path.read_bytes()
-        for size in {*range(0, len(content), max(1, len(content) // 12)), len(content) - 1}:
+        for size in {*range(0, len(content), max(1, len(content) // 6)), len(content) - 1}:
             path.write_bytes(content[:size])
 
             with pytest.raises((CorruptMetadataError, UnsupportedFormatError), match=path.name):
@@ -280,7 +280,7 @@ def test_flipped_bits_of_metadata_raise_what_callers_expect(
     written = indexed_queries(table)[0]
     for path in metadata_files(copied)[kind][:2]:
         content = path.read_bytes()
-        for flipped in damages(content, chance, 30):
+        for flipped in damages(content, chance, 10):
             path.write_bytes(flipped)
             with suppress(PaimonIndexError):
                 copied.plan(written)

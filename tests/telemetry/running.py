@@ -36,7 +36,7 @@ class Service:
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - our own program
             [Path(sys.executable).with_name("paimon-index"), "serve", "--port", "0", *arguments],
-            env={**os.environ, **environment},
+            env={**os.environ, "PAIMON_INDEX_DRAIN_SECONDS": "0", **environment},
             stderr=subprocess.PIPE,
             text=True,
         )
