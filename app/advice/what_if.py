@@ -46,15 +46,9 @@ from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
-from app.planning.request.requests import (
-    PlanRequest,
-    SelectionForm,
-    SnapshotSelector,
-    filter_warnings,
-    read_filter,
-)
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.index_filter import in_file_schema
-from app.planning.scan.planner import Planner
+from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Operator
@@ -228,11 +222,10 @@ class _Trial:
 
     def _effect_of(self, text: str, written: str | Mapping[str, Json]) -> FilterEffect:
         version = self.version
-        relation = version.relation(None)
-        predicate = read_filter(written, version.schema.fields, self.limits, relation, self.zone)
-        self.warnings += filter_warnings(predicate)
-        request = PlanRequest(SnapshotSelector(), selection=SelectionForm.NONE)
-        state = Planner(version, request, predicate).run()
+        request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
+        decisions = decide(version, request, self.limits, self.zone)
+        self.warnings += decisions.warnings.all
+        state = decisions.state
         kept = state.left()
         sizes = version.files().columns.file_sizes
         alone = kept[state.merge_groups[kept] < 0]

@@ -51,8 +51,8 @@ from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
-from app.planning.scan.planner import Planner
+from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
@@ -92,21 +92,14 @@ def aggregate(
             "rows, which are not counted here: ask the engine"
         )
     asked = Asked.of(version, request)
-    relation = version.relation(request.alias)
-    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone)
     form = SelectionForm.POSITIONS if asked.needs_values else SelectionForm.COUNT
-    planner = Planner(version, PlanRequest(request.selector, selection=form), predicate)
-    state = planner.run()
-    run = _Run(version, asked, state)
+    wanted = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
+    decisions = decide(version, wanted, limits, zone)
+    run = _Run(version, asked, decisions.state)
     run.take_files()
     version.keep_derived()
-    lasting = (
-        *asked.doubts,
-        *filter_warnings(predicate),
-        *planner.effort.warnings,
-        *planner.lasting_warnings,
-    )
-    return run.answer(request.top, tuple(dict.fromkeys((*lasting, *planner.warnings, *run.warnings))))
+    warnings = (*asked.doubts, *decisions.warnings.all, *run.warnings)
+    return run.answer(request.top, tuple(dict.fromkeys(warnings)))
 
 
 @dataclass(slots=True)

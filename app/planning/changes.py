@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, filter_warnings, read_filter
-from app.planning.scan.planner import Planner
+from app.planning.request.requests import PlanRequest
+from app.planning.scan.planner import decide
 from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
 
@@ -55,9 +54,10 @@ def answer_changes(
         SnapshotExpiredError: a version went away.
     """
     removed, added = changed_files(before, after)
+    request = replace(request, files=())
     return Changes(
-        _plan(after, replace(request, files=()), added, limits, zone),
-        _plan(before, replace(request, files=()), removed, limits, zone),
+        decide(after, request, limits, zone, named=added).plan(),
+        decide(before, request, limits, zone, named=removed).plan(),
     )
 
 
@@ -118,16 +118,3 @@ def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
         entry, place = places[number]
         found[name] = (entry.file.file_name, place.offset, place.length)
     return found
-
-
-def _plan(
-    version: Version, request: PlanRequest, files: NDArray[np.int64], limits: Limits, zone: SessionZone | None
-) -> Plan:
-    """A plan that decides some files."""
-    relation = version.relation(request.alias)
-    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone, request.in_lists)
-    planner = Planner(version, request, predicate, named=files)
-    state = planner.run()
-    version.keep_derived()
-    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
-    return answer_plan(version, request, predicate, state, PlanWarnings(lasting, planner.warnings), {})

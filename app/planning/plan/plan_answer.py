@@ -37,6 +37,11 @@ class PlanWarnings(NamedTuple):
     lasting: Sequence[str]
     passing: Sequence[str]
 
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both, each once."""
+        return tuple(dict.fromkeys((*self.lasting, *self.passing)))
+
 
 def answer_plan(
     version: Version,
