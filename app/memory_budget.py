@@ -18,13 +18,14 @@ answers           what is left
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
+from app.storage.ledger import LEDGER
 from app.storage.memory_limit import MemoryLimit
 
 _MIB: Final = 1 << 20
@@ -46,6 +47,30 @@ CACHE_SHARES: Final[Mapping[str, float]] = {
 _LEAST_ROOM: Final = 96 * _MIB
 _MOST_READ_BYTES: Final = 256 * _MIB
 _MOST_DECODING_BYTES: Final = 1024 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """How this process may use its memory, in bytes."""
+
+    limit_bytes: int
+    """What the process may take."""
+    source: str
+    """Where the bound of all processes together comes from."""
+    process_bytes: int
+    """What is left for the process beside the parts below."""
+    caches: Mapping[str, int]
+    """Capacity of each cache, or its share of shared room."""
+    caches_sharing: Sequence[str]
+    """Caches that may hold what others of them leave empty."""
+    bodies_bytes: int
+    """For bodies that are being received, all together."""
+    read_bytes: int
+    """For reads under way, all together."""
+    decoding_bytes: int
+    """For files that are being decoded, all together."""
+    resident_bytes: int
+    """What the process takes now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +127,16 @@ class MemoryBudget:
         decoding = min(room // 8, left, _MOST_DECODING_BYTES)
         return cls(limit, detected.source, caches, loads, bodies, reads, decoding)
 
-    def describe(self) -> dict[str, object]:
-        """The budget as JSON."""
-        return {
-            "limit_bytes": self.limit,
-            "source": self.source,
-            "process_bytes": PROCESS_BYTES,
-            "caches": self.caches.by_name,
-            "caches_sharing": sorted(self.caches.by_name),
-            "bodies_bytes": self.bodies,
-            "read_bytes": self.reads,
-            "decoding_bytes": self.decoding,
-        }
+    def use(self) -> MemoryUse:
+        """The budget, and what the process takes of it."""
+        return MemoryUse(
+            self.limit,
+            self.source,
+            PROCESS_BYTES,
+            self.caches.by_name,
+            sorted(self.caches.by_name),
+            self.bodies,
+            self.reads,
+            self.decoding,
+            LEDGER.resident,
+        )

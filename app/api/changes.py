@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import pyarrow as pa
@@ -17,25 +19,43 @@ from starlette.responses import Response
 
 from app.api.bodies import JsonBody
 from app.api.change_bodies import ChangesBody
-from app.api.documents import ChangesAnswer
 from app.api.openapi import operation
 from app.api.paging import PageToken
 from app.api.paths import TABLE
-from app.api.plan_rows import plan_rows
+from app.api.plan_rows import PlannedFile, plan_rows
 from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.api.tables import Table
 from app.api.versioned import same_version, version_key
+from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.changes import Changes
+from app.planning.keys.answers import SnapshotId
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
 from app.planning.version.version import Version
 from app.types.digest import request_digest
 
 router = APIRouter(tags=["planning"])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """Files that came and went between two versions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    from_snapshot_id: SnapshotId
+    snapshot_id: SnapshotId
+    next_from_token: str | None
+    """What the next request goes on with as from_token; null for a table without snapshots."""
+    added: Sequence[PlannedFile]
+    """Of the later version."""
+    removed: Sequence[PlannedFile]
+    """Of the earlier one, as a plan of it tells them."""
+    warnings: Sequence[str]
 
 
 @router.post(TABLE + "/changes", **operation(ChangesAnswer, ChangesBody))
@@ -124,20 +144,20 @@ def _about(table: TableRef, body: ChangesBody) -> bytes:
     return request_digest("changes", table, body.branch)
 
 
-def _written(found: Changes, next_token: str | None) -> bytes:
+def _written(changes: Changes, next_token: str | None) -> bytes:
     return write_json(
-        {
-            "from_snapshot_id": found.removed.snapshot_id,
-            "snapshot_id": found.added.snapshot_id,
-            "next_from_token": next_token,
-            "added": _files(found.added),
-            "removed": _files(found.removed),
-            "warnings": list(dict.fromkeys((*found.added.warnings, *found.removed.warnings))),
-        }
+        ChangesAnswer(
+            changes.removed.snapshot_id,
+            changes.added.snapshot_id,
+            next_token,
+            _files(changes.added),
+            _files(changes.removed),
+            tuple(dict.fromkeys((*changes.added.warnings, *changes.removed.warnings))),
+        )
     )
 
 
-def _files(plan: Plan) -> list[orjson.Fragment]:
+def _files(plan: Plan) -> list[Any]:
     rows = plan_rows(plan, SelectionEncoding(SelectionForm.COUNT))
     written = chain.from_iterable(each.cast(pa.large_binary()).to_pylist() for each in rows)
     return [orjson.Fragment(each) for each in written]

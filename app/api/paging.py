@@ -23,9 +23,10 @@ import base64
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Any, Self
 
 import orjson
+from pydantic import Field
 
 from app.api.strict_json import write_json
 from app.errors import PageTokenError
@@ -37,6 +38,8 @@ _NO_SNAPSHOT = -1
 
 PAGE_BYTES = 1 << 20
 """Of JSON, after which a page ends early."""
+
+NextPageToken = Annotated[str | None, Field(description="Asks for the next page; null on the last one.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries ready for JSON, and the offset of the next page's; None on the last page."""
+    """Entries, each an :class:`orjson.Fragment`, and the offset of the next page; None on the last one."""
 
-    entries: list[orjson.Fragment]
+    entries: list[Any]
     next_offset: int | None

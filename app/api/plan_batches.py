@@ -36,8 +36,7 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from app.api.documents import PlannedFile
-from app.api.plan_rows import plan_facts
+from app.api.plan_rows import PlannedFile, plan_facts
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan

@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from typing import Any, Final
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import Field
 
-from app.api.documents import SkippedFile
-from app.api.selections import SelectionEncoding
+from app.api.selections import DeletedRows, Selection, SelectionEncoding, SelectionFormat
 from app.api.strict_json import JsonMembers, write_json
 from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, SkipStep, Text
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 
@@ -37,6 +37,34 @@ _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedFile(FileFacts):
+    """A data file that the query need not read."""
+
+    decision_reason: Annotated[
+        Text,
+        Field(
+            examples=["matched"],
+            description="Why it is kept (no_filter, matched, no_index, not_decidable, not_asked, not_loaded, "
+            "index_unreadable, merge_required), or the step that left it out, as in skipped_by.",
+        ),
+    ]
+    explain: list[ExplainStep] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile(SkippedFile):
+    """A data file that the query reads."""
+
+    selected_rows: Int64
+    """Rows left to read, without deleted ones."""
+    selection: Selection
+    selection_format: SelectionFormat
+    deleted_rows: DeletedRows = None
+    deleted_format: SelectionFormat = None
+
 
 _SKIPPED: Final = tuple(member.name for member in fields(SkippedFile) if member.name != "explain")
 """Members of every file, in the order in which they are written."""

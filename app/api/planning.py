@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonBody
-from app.api.documents import PlanAnswer
 from app.api.encoding import (
     NextToken,
+    PlanAnswer,
     archive_pruned_snapshot,
     encode_plan,
 )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Self, TypeVar
 
 from fastapi import Depends
@@ -76,7 +76,7 @@ class Runtime:
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
                 ("warehouses that are served", {"warehouses": sorted(service.warehouses)}),
-                ("memory of this process in bytes", {"memory": budget.describe()}),
+                ("memory of this process in bytes", {"memory": asdict(budget.use())}),
             ):
                 _log.handle(event_record(_log.name, logging.INFO, event, members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)

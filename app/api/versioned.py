@@ -18,7 +18,7 @@ from app.api.encoding import NextToken
 from app.api.negotiation import CODINGS
 from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
-from app.api.strict_json import JsonMembers, write_json
+from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
@@ -109,9 +109,7 @@ class Question:
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(
-        self, compute: Callable[[Version, Window, NextToken], JsonMembers | Passing[JsonMembers]]
-    ) -> Response:
+    def answer(self, compute: Callable[[Version, Window, NextToken], object | Passing[object]]) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:

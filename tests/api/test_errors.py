@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from app.api.documents import ProblemDetails
+from app.api.problems import ProblemDetails
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import Serve
