@@ -8,12 +8,14 @@ tell the same one. Without an observer nothing is noted, which costs next to not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 
 class Phase(StrEnum):
@@ -144,13 +146,18 @@ observer = _observer.get
 
 
 @contextmanager
-def observed_by(who: Observer) -> Iterator[None]:
-    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
-    token = _observer.set(who)
+def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Gives a context variable a value inside the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _observer.reset(token)
+        variable.reset(token)
+
+
+def observed_by(who: Observer) -> AbstractContextManager[None]:
+    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
+    return bound(_observer, who)
 
 
 class during:  # noqa: N801 - reads as the statement that it is

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
+from app.access.tokens import Role
 from app.api.access import Asking
 from app.api.encoding import NextToken, SchemaList, encode_schemas
 from app.api.listings import Listing
@@ -182,7 +183,9 @@ async def config(runtime: Shared, caller: Asking) -> Response:
             for watched in runtime.watch.tables()
             if caller.may_use((table := watched.table).warehouse, table.database)
         ],
-        token=None if caller.name is None else Token(caller.name, caller.role),
+        token=None
+        if caller.name is None
+        else Token(caller.name, "admin" if caller.role is Role.ADMIN else "reader"),
     )
     return Response(write_json(answer), media_type="application/json")
 

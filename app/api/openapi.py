@@ -162,9 +162,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
         )
-        added_shapes: tuple[type[Any], ...] = (*BODIES.values(), ProblemDetails)
+        adapters = map(TypeAdapter[Any], (*BODIES.values(), ProblemDetails))
         _, added = TypeAdapter.json_schemas(
-            [(shape, "validation", TypeAdapter(shape)) for shape in added_shapes], ref_template=_REFERENCE
+            [(number, "validation", adapter) for number, adapter in enumerate(adapters)],
+            ref_template=_REFERENCE,
         )
         made["components"]["schemas"] |= added["$defs"]
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}

@@ -234,7 +234,7 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
     return _TYPES.get(data_type.root, pa.string())
 
 
-def _arrow_value(value: Json, data_type: DataType) -> Any:  # noqa: ANN401 - what pyarrow takes for the type
+def _arrow_value(value: Json, data_type: DataType) -> Any:
     """A partition value of an answer as pyarrow takes it for :func:`_arrow_type`."""
     if value is None:
         return None

@@ -31,7 +31,7 @@ _WORDS: Final = {
 class Command(TyperCommand):
     """A command of the program."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of typer's own library
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the arguments; ends with status 2 where there is no such option."""
         try:
             return super().parse_args(ctx, args)

@@ -88,7 +88,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         ]
 
     @wraps(command)
-    def run(**given: Any) -> None:  # noqa: ANN401 - the values of options
+    def run(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
@@ -196,7 +196,7 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
     return {name: data_type for name, _, data_type in pairs}
 
 
-def parse_filter(text: str | None) -> Any:  # noqa: ANN401 - SQL text or JSON
+def parse_filter(text: str | None) -> Any:
     """A filter's SQL text as it is, its JSON form read."""
     if text is None or not text.lstrip().startswith("{"):
         return text

@@ -291,7 +291,7 @@ def _values(written: object) -> list[object]:
             raise FilterError(f"expected a list of literals as values, found {written!r:.100}")
 
 
-def _leaf(function: str, field: DataField, *literals: Any) -> Written:  # noqa: ANN401 - any JSON
+def _leaf(function: str, field: DataField, *literals: Any) -> Written:
     return {
         "kind": "LEAF",
         "transform": {"name": "FIELD_REF", "fieldRef": {"name": field.name}},

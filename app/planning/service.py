@@ -430,6 +430,6 @@ def _warm(version: Version) -> None:
     version.keep_derived()
 
 
-def _nbytes(item: Any) -> int:  # noqa: ANN401 - every cached object tells its size
+def _nbytes(item: Any) -> int:
     size: int = item.nbytes
     return size

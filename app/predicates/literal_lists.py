@@ -226,7 +226,7 @@ def _as(root: TypeRoot) -> _ToJson:
     return lambda value: to_json(value, data_type)
 
 
-def _itself(value: Any) -> Json:  # noqa: ANN401 - whatever JSON has as well
+def _itself(value: Any) -> Json:
     return value  # type: ignore[no-any-return] # likewise
 
 

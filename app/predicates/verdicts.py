@@ -87,7 +87,7 @@ def _is_listed(leaf: BoundLeaf, value: Value) -> bool:
     return at < len(leaf.literals) and key(leaf.literals[at]) == key(value)
 
 
-def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa: ANN401 - bytes, by binding's guarantee
+def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
     match operator:
         case Operator.STARTS_WITH:
             return bool(value.startswith(literal))
@@ -99,7 +99,7 @@ def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa
             return like(value, literal)
 
 
-def _in_order(operator: Operator, value: Any, literals: list[Any]) -> bool:  # noqa: ANN401 - keys of one type compare
+def _in_order(operator: Operator, value: Any, literals: list[Any]) -> bool:
     literal = literals[0]
     match operator:
         case Operator.EQUAL:

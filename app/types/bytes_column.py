@@ -218,40 +218,6 @@ class BytesColumn:
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
 
 
-class GrowingBytes:
-    """A buffer that bytes are copied to, one behind the other.
-
-    Args:
-        capacity: how many there will be, about: memory that is never written to costs nothing.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._data = np.empty(capacity, np.uint8)
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def extend(self, added: NDArray[np.uint8]) -> None:
-        """Adds bytes, shape (n,)."""
-        end = self._size + len(added)
-        if end > len(self._data):
-            grown = np.empty(2 * end, np.uint8)
-            grown[: self._size] = self.data
-            self._data = grown
-        self._data[self._size : end] = added
-        self._size = end
-
-    @property
-    def data(self) -> NDArray[np.uint8]:
-        """All bytes that were added, shape (n,)."""
-        return self._data[: self._size]
-
-    def packed(self) -> NDArray[np.uint8]:
-        """The same to keep: a copy where much of the buffer is empty, which takes memory nevertheless."""
-        return self.data if 4 * self._size >= 3 * len(self._data) else self.data.copy()
-
-
 def own_bytes(array: NDArray[Any]) -> int:
     """Bytes of memory that an array takes; one item's where all are the same, and none if it is mapped.
 

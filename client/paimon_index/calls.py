@@ -25,7 +25,7 @@ T = TypeVar("T")
 Call: TypeAlias = Generator[Request, bytes, T]
 
 
-def read_json(body: bytes) -> Any:  # noqa: ANN401 - JSON
+def read_json(body: bytes) -> Any:
     """The JSON value of a body.
 
     Raises:
@@ -129,11 +129,11 @@ def plan_request(table: str, asked: options.PlanOptions) -> Request:
     return post(under(table, "/plan"), asked, ARROW)
 
 
-def _get_pages(path: str, asked: Mapping[str, Any]) -> Any:  # noqa: ANN401 - see _pages
+def _get_pages(path: str, asked: Mapping[str, Any]) -> Any:
     return lambda token: get(path, {**asked, "page_token": token})
 
 
-def _pages(member: str, page: Any) -> Call[dict[str, Any]]:  # noqa: ANN401 - a token to its request
+def _pages(member: str, page: Any) -> Call[dict[str, Any]]:
     """The first page's object, with the entries of all pages under ``member``."""
     joined: dict[str, Any] = read_json((yield page(None)))
     entries, token = list(_member(joined, member)), joined.get("next_page_token")
@@ -144,7 +144,7 @@ def _pages(member: str, page: Any) -> Call[dict[str, Any]]:  # noqa: ANN401 - a 
     return {**joined, member: entries}
 
 
-def _member(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+def _member(answer: Any, name: str) -> Any:
     if not isinstance(answer, dict) or name not in answer:
         raise IncompleteAnswerError(f"the answer has no member {name}; is the base URL that of paimon-index?")
     return answer[name]

@@ -30,7 +30,7 @@ def decode(kind: type[T], written: object) -> T:
     return made
 
 
-def _object(kind: Any, written: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any dataclass
+def _object(kind: Any, written: Mapping[str, Any]) -> Any:
     members = {}
     for name, convert, is_needed in _members(kind):
         if name in written:
@@ -41,7 +41,7 @@ def _object(kind: Any, written: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any
 
 
 @cache
-def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:  # noqa: ANN401 - any dataclass
+def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
     hints = get_type_hints(kind)
     return tuple(
         (field.name, _converter(hints[field.name]), field.default is MISSING)
@@ -50,7 +50,7 @@ def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:  
     )
 
 
-def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotation
+def _converter(hint: Any) -> Callable[[Any], Any]:
     if is_dataclass(hint):
         return lambda value: decode(hint, value)  # type: ignore[arg-type]
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
@@ -67,5 +67,5 @@ def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotat
     return _as_is
 
 
-def _as_is(value: Any) -> Any:  # noqa: ANN401 - plain JSON
+def _as_is(value: Any) -> Any:
     return value

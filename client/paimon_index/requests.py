@@ -116,7 +116,7 @@ def _text(value: object) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a column can hold
+def _plain(value: Any) -> Any:
     """Python's values in the JSON forms of literals that the service reads."""
     match value:
         case float() if not math.isfinite(value):

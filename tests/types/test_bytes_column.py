@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptFileError
 from app.mapped_bytes import MappedBytes
-from app.types.bytes_column import BytesColumn, GrowingBytes, own_bytes
+from app.types.bytes_column import BytesColumn, own_bytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
 
@@ -108,18 +108,6 @@ def test_gathered_columns_hold_their_strings_alone(parts: list[tuple[list[bytes 
     expected = [value for column in columns for value in column]
     assert list(gathered) == expected
     assert gathered.data.tobytes() == b"".join(value for value in expected if value is not None)
-
-
-@pytest.mark.parametrize("capacity", [0, 6, 12, 100])
-def test_a_growing_buffer_keeps_what_was_added(capacity: int) -> None:
-    growing = GrowingBytes(capacity)
-    for added in (b"abc", b"", b"def"):
-        growing.extend(np.frombuffer(added, np.uint8))
-
-    kept = growing.packed()
-    assert len(growing) == 6
-    assert growing.data.tobytes() == kept.tobytes() == b"abcdef"
-    assert np.shares_memory(kept, growing.data) == (capacity <= 6)
 
 
 @pytest.mark.parametrize(

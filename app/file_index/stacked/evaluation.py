@@ -69,11 +69,6 @@ class FileDecisions:
         """Which files the file's own indexes would skip only if they are skipped here, shape (k,)."""
         return np.not_equal(self.answers, Answer.DOUBT)
 
-    @property
-    def narrows(self) -> NDArray[np.bool_]:
-        """Which files have indexes that know the rows that can match, shape (k,)."""
-        return np.isin(self.answers, (Answer.DOUBT, Answer.ROWS))
-
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
         """The files without a matching row, by the kind of index that ruled them out.
 

@@ -269,7 +269,7 @@ class KeptSegments:
         store_value(place, {"fetched": segment.fetched, **columns})
         return replace(segment, kept=segment.known)
 
-    def _open(self, name: str) -> Any:  # noqa: ANN401 - what was kept
+    def _open(self, name: str) -> Any:
         place = self.place_of(name)
         return None if place is None else load_value(place)
 

@@ -82,7 +82,6 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
             if decisions.certain[place]:
                 assert decisions.skip[place] == (one is SKIP)
             assert not decisions.skip[place] or one is SKIP
-            assert decisions.narrows[place] == isinstance(one, Rows) or not decisions.certain[place]
             assert (one is KEEP) <= (decisions.answers[place] == 3)
 
 
