@@ -78,13 +78,7 @@ class MemoryBudget:
     """The memory of one process of the service, in bytes.
 
     Attributes:
-        limit: of this process.
         source: where the bound of all processes together comes from.
-        caches: the share of each cache.
-        loads: for what is being loaded for caches.
-        bodies: for bodies that are being received.
-        reads: for what is being read.
-        decoding: for what is being decoded.
     """
 
     limit: int
@@ -98,10 +92,6 @@ class MemoryBudget:
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
         """The budget of each process.
-
-        Args:
-            settings: what the operator set.
-            detected: the bound of all processes together; found out unless given.
 
         Raises:
             SettingsError: there is too little for so many processes.

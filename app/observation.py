@@ -68,11 +68,6 @@ class StorageCall:
     """A call to the storage library that came back.
 
     Attributes:
-        operation: its kind.
-        path: the file or directory, as callers name it.
-        seconds: how long it took.
-        size_bytes: bytes that it read.
-        error: what it raised, if it did.
         is_repeated: it was made since the same call failed before.
     """
 
@@ -89,15 +84,8 @@ class PlanObserved:
     """What a plan comes to.
 
     Attributes:
-        files: files that were considered.
-        files_kept: those of them that are left.
-        rows: rows that are left in these.
         skipped: files left out, by step and kind of index; the latter is empty for other steps.
-        warnings: how many the plan carries.
-        is_complete: no index was left unasked for want of time.
-        fits_caches: what it asks can be kept for the next one.
         files_spared: files that indexes left out; 0 for further pages of a plan.
-        bytes_spared: of these.
     """
 
     files: int

@@ -21,10 +21,6 @@ class IrregularFileError(OSError):
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
     """A descriptor for reading a regular file, and what the system says of the file.
 
-    Args:
-        path: the file.
-        flags: further ones of ``os.open``, such as ``O_NOFOLLOW``.
-
     Raises:
         IsADirectoryError: it is a directory.
         IrregularFileError: it is something else that is no regular file.

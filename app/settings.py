@@ -127,7 +127,6 @@ class Settings(BaseSettings):
 
     @classmethod
     def _unknown(cls, variable: str) -> str | None:
-        """Why a variable that looks like a setting is none; None if it is one, or somebody else's."""
         setting = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not variable.startswith(ENVIRONMENT_PREFIX) or setting in cls.model_fields:
             return None
@@ -260,7 +259,6 @@ def _json(value: Any, expected: str) -> Any:
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
-    """The table of a name such as ``main.db1.orders``; the names of warehouses may have dots, too."""
     known = [warehouse for warehouse in warehouses if name.startswith(f"{warehouse}.")]
     if not known:
         raise ValueError(f"{name!r} begins with no configured warehouse: {sorted(warehouses)}")

@@ -21,8 +21,6 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
     """What follows a message that a word names nothing: the names that are alike, and those that there are.
 
     Args:
-        word: what was written.
-        known: the names that there are.
         what: what these are, in the plural; None lists none of them.
         also: names that are meant by other words, by these.
 

@@ -51,8 +51,6 @@ class Authentication:
 
     Args:
         app: what it guards; finds the :class:`~app.access.Caller` as ``caller`` in the state of the scope.
-        gate: tells the caller, or why there is none.
-        is_open: paths that everybody may ask for.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:

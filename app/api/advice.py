@@ -30,12 +30,7 @@ _USAGE: Final = b"usage"
 
 
 class SharedUsage:
-    """What the plans of tables came to in every process.
-
-    Args:
-        service: of this process.
-        processes: those of the service, of which this is one.
-    """
+    """What the plans of tables came to in every process."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service

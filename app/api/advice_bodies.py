@@ -51,9 +51,6 @@ class WhatIfBody(VersionedBody):
     def to_request(self, shapes: Sequence[str]) -> WhatIfRequest:
         """What is tried.
 
-        Args:
-            shapes: in place of filters, where the body has none.
-
         Raises:
             RequestError: there is neither.
         """

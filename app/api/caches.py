@@ -21,12 +21,7 @@ _SHARED: Final = frozenset({"entries", "bytes", "capacity"})
 
 
 class Caches:
-    """Asks and clears the caches of every process.
-
-    Args:
-        service: of this process.
-        processes: those of the service, of which this is one.
-    """
+    """Asks and clears the caches of every process."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service
@@ -70,7 +65,6 @@ class Caches:
 
 
 def _added(statistics: list[Statistics]) -> Statistics:
-    """The numbers of all processes together."""
     return {
         cache: {
             member: max(numbers) if cache == "disk" and member in _SHARED else sum(numbers)

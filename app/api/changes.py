@@ -106,12 +106,6 @@ def _answer(content: bytes) -> Response:
 
 
 def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Version) -> Version:
-    """The version since which changes are asked for.
-
-    Raises:
-        PageTokenError: no answer about this table and branch gave the token.
-        SnapshotExpiredError: the version of the token is gone, whatever has its number now.
-    """
     if body.from_snapshot_id is not None:
         named = SnapshotSelector(body.from_snapshot_id, branch=body.branch)
         return runtime.service.resolve(table, named)
@@ -140,7 +134,6 @@ def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | Non
 
 
 def _about(table: TableRef, body: ChangesBody) -> bytes:
-    """What a token is good for: any filter of one table and branch."""
     return request_digest("changes", table, body.branch)
 
 

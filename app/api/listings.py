@@ -32,7 +32,6 @@ class Listing:
     """One request for a page of a listing.
 
     Attributes:
-        request: stands for the request without its page.
         after: key of the last entry of the page before; None for the first page.
         size: most entries of this page.
     """

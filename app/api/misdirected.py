@@ -55,7 +55,6 @@ def wrong_method(request: Request) -> str:
 
 
 def _filled(template: str, segments: list[str]) -> Iterator[str]:
-    """A route's path with the names that a request has, which may lack the version in front."""
     wanted = template.strip("/").split("/")
     for given in (segments, ["v1", *segments]):
         if len(given) == len(wanted):
@@ -64,5 +63,4 @@ def _filled(template: str, segments: list[str]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Text for single quotes of a shell."""
     return text.replace("'", "'\\''")

@@ -123,8 +123,6 @@ def operation(
 
     Args:
         answer: shape of the answer in JSON; None where it has other forms alone.
-        body: shape of the request's body, if it has one.
-        storage: the route reads the warehouse, which can fail in many ways.
         streams: what else the answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())

@@ -118,8 +118,6 @@ class Window:
         """The same of entries in JSON, from the first of this page on.
 
         Args:
-            total: how many entries there are.
-            encoded_entries: from the offset on.
             goes_on: whether the entry of an index has to be in one page with the entry before it.
         """
         entries: list[orjson.Fragment] = []

@@ -75,7 +75,6 @@ _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def _members(shape: type) -> dict[str, pa.DataType]:
-    """The Arrow types of a shape's members; null where they depend on the table."""
     hints = get_type_hints(shape, include_extras=True)
     return {
         member.name: next(filter(_is_arrow, getattr(hints[member.name], "__metadata__", ())), pa.null())
@@ -136,8 +135,6 @@ def plan_schema(
 
 
 class _Columns:
-    """Files of a plan as Arrow arrays; without a form they were skipped, and no rows are told."""
-
     def __init__(
         self, files: PlannedFiles, form: SelectionEncoding | None, partition_fields: Sequence[DataField]
     ) -> None:
@@ -147,7 +144,6 @@ class _Columns:
         self._partition_rows: dict[int, tuple[Any, ...]] = {}
 
     def batch(self, schema: pa.Schema, start: int) -> pa.RecordBatch:
-        """The batch that begins with a file, in the order of the schema's columns."""
         files = self._files
         stop = min(start + _FILES_OF_BATCH, len(files))
         packed = self._packed(start, stop)
@@ -196,7 +192,6 @@ class _Columns:
         return found
 
     def _partitions(self, here: slice, data_type: pa.DataType) -> pa.Array:
-        """Partition values, read once for each partition."""
         codes, numbers = np.unique(self._files.partition_codes[here], return_inverse=True)
         if pa.types.is_null(data_type):
             return pa.nulls(len(numbers))
@@ -226,7 +221,6 @@ def _reasons(decisions: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
 
 
 def _arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that values of a partition column get."""
     if data_type.root is TypeRoot.DECIMAL:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.root in _TIMESTAMPS and data_type.precision <= _MICROSECONDS:
@@ -235,7 +229,6 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def _arrow_value(value: Json, data_type: DataType) -> Any:
-    """A partition value of an answer as pyarrow takes it for :func:`_arrow_type`."""
     if value is None:
         return None
     if _arrow_type(data_type) == pa.string():

@@ -76,11 +76,7 @@ def plan_rows(
     """The kept files and then the skipped ones, each as a JSON object, made some at a time.
 
     Args:
-        plan: what was planned.
-        form: how positions are written.
-        offset: how many files to leave out at the beginning.
         tells_skipped: each object says by a member ``skipped`` which it is.
-        end: what follows each object.
 
     Raises:
         LimitExceededError: a file has more positions than fit one list.
@@ -132,7 +128,6 @@ def plan_summary(summary: Summary) -> JsonMembers:
 
 
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
-    """Some files from ``start`` on; without a form they were skipped, and no rows are told."""
     stop = min(start + _AT_ONCE, len(files))
     told = None if form is None else _told_rows(files, start, stop, form)
     if isinstance(told, pa.Array):
@@ -149,7 +144,6 @@ def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: 
 
 
 def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int) -> pa.LargeStringArray:
-    """Objects of these members, each a text and what follows it; what is the same in all is joined once."""
     pieces, same = list[Any](), "{"
     for before, values in members:
         same += before
@@ -187,7 +181,6 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
 
 
 def _told_rows(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
-    """``selection`` and ``selection_format`` of as many files as are written at once, and deleted rows."""
     if not (files.selections or files.deleted):
         return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
     row_counts, found, size = files.integers["row_count"], list[bytes](), 0
@@ -211,7 +204,6 @@ def _reasons(decisions: NDArray[np.int8]) -> pa.Array | str:
 
 
 def _distinct(codes: NDArray[np.integer[Any]], write: Callable[[int], bytes]) -> pa.Array | str:
-    """What is written of each code, which is done once."""
     distinct, numbers = np.unique(codes, return_inverse=True)
     written = [write(code) for code in distinct.tolist()]
     return written[0].decode() if len(written) == 1 else _texts(written).take(numbers)
@@ -224,7 +216,6 @@ def _deletions(files: PlannedFiles, start: int, stop: int) -> pa.Array | str:
 
 
 def _numbers(values: NDArray[Any]) -> pa.Array | str:
-    """Numbers or truth values, which are often the same for all files."""
     if (values == values[0]).all():
         return write_json(values[0].item()).decode()
     return pa.array(values).cast(pa.string())

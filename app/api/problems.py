@@ -60,7 +60,6 @@ class Problem:
     Attributes:
         slug: what follows ``urn:paimon-index:error:`` in ``type``.
         members: extension members; those that are None are left out.
-        headers: of the response.
     """
 
     status: int
@@ -161,7 +160,6 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
     """The problem that an exception stands for; one that nobody raised on purpose is a bug.
 
     Args:
-        error: what was raised.
         path_was_named: the caller named the files of this request, so that a path which is refused or
             missing is the caller's mistake and not the table's.
     """

@@ -39,16 +39,8 @@ class Runtime:
     """One per running service, and a copy for each request.
 
     Attributes:
-        settings: what the operator set.
-        service: answers the questions.
-        watch: keeps the tables warm that the operator named.
-        budget: the memory of this process.
         bulkheads: have the threads that do the blocking work, by warehouse; None is for what reads from none.
-        bulkhead: that of the request; the common one outside of requests.
-        bodies: the account of bodies that are being received.
-        looks: those at tables that callers wait for.
         receive: tells when the caller of the request goes away; None outside of requests.
-        observer: is told what the work of the request does.
     """
 
     settings: Settings
@@ -64,13 +56,7 @@ class Runtime:
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """The runtime of a service that starts; the process keeps to its memory from now on.
-
-        Args:
-            settings: what the operator set.
-            service: answers the questions.
-            observer: is told what is done beside requests.
-        """
+        """The runtime of a service that starts; the process keeps to its memory from now on."""
         budget = MemoryBudget.of(settings)
         LEDGER.keep_within(budget.limit)
         if _log.isEnabledFor(logging.INFO):
@@ -92,7 +78,6 @@ class Runtime:
         """The result of blocking ``work``, done in a thread before the deadline.
 
         Args:
-            work: what to do.
             is_begun: for an answer of which some is sent already, so that it is too late to be refused.
 
         Raises:
@@ -168,7 +153,6 @@ class Runtime:
 
 
 async def _disconnected(receive: Receive) -> None:
-    """Waits until the caller has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

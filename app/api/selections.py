@@ -133,8 +133,6 @@ class SelectionEncoding:
     """How sets of positions are written.
 
     Attributes:
-        selection: the form that was asked for.
-        positions: most positions in one list.
         deletions: the form in which a plan tells deleted rows; NONE where it does not.
     """
 

@@ -49,12 +49,6 @@ class PieceStream(StreamingResponse):
     The first piece is made before anything is sent, so that what goes wrong until then is a problem answer.
     What goes wrong later breaks the connection off, and so does a caller who leaves a piece untaken: the
     answer then lacks its end.
-
-    Args:
-        runtime: does the work.
-        pieces: the body; makes a piece when asked for the next.
-        media_type: of the body.
-        headers: of the response.
     """
 
     def __init__(
@@ -91,16 +85,7 @@ class PieceStream(StreamingResponse):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request about one version of a table.
-
-    Attributes:
-        runtime: the service and the settings.
-        table: what the request is about.
-        endpoint: tells equal bodies of different endpoints apart.
-        body: names the version, and the page where there are pages.
-        if_none_match: the caller's ``If-None-Match`` headers.
-        headers: of the answer, beside its tag.
-    """
+    """One request about one version of a table."""
 
     runtime: Runtime
     table: TableRef
@@ -159,7 +144,6 @@ class Question:
     def _unless_known(
         self, version: Version, tag: bytes, write: Callable[[Mapping[str, str]], Response]
     ) -> Response:
-        """304 for a caller who has the answer of this tag, else what ``write`` makes with these headers."""
         etag = f'"{tag.hex()}"'
         headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
@@ -207,7 +191,6 @@ class Question:
 
 
 def _plain(value: object) -> object:
-    """A member of a body as what JSON can hold."""
     match value:
         case BaseModel():
             return value.model_dump()
@@ -218,7 +201,6 @@ def _plain(value: object) -> object:
 
 
 def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tuple[Mapping[str, str], Found]:
-    """Headers and answer; without a tag if the answer is a passing one."""
     if not isinstance(found, Passing):
         return headers, found
     return {name: value for name, value in headers.items() if name != "ETag"}, found.answer

@@ -75,7 +75,6 @@ def __dir__() -> list[str]:
 
 @cache
 def _program(commands: tuple[str, ...]) -> typer.Typer:
-    """The program with some of its commands; it lists the others, but cannot run them."""
     found = typer.Typer(
         name="paimon-index",
         help="Answers from Apache Paimon index files.",
@@ -135,7 +134,6 @@ def main() -> None:
 
 
 def _told(error: PaimonIndexError) -> str:
-    """The message of an error, with the names that there are: who runs a command may know all."""
     if not isinstance(error, UnknownPlaceError):
         return str(error)
     if error.known:

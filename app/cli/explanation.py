@@ -39,7 +39,6 @@ def print_explanation(files: Iterable[ExplainedFile]) -> None:
 
 
 def _question(step: _Step) -> tuple[str, str | None, str]:
-    """What was asked, of what, and the outcome in a word."""
     asked = step["index"] if step["index"] not in (None, "min_max") else step["step"]
     return asked, step["predicate"], _OUTCOMES[step["outcome"]]
 
@@ -53,7 +52,6 @@ def _header(members: Sequence[ExplainedFile]) -> str:
 
 
 def _findings(steps: Sequence[_Step]) -> Iterator[str]:
-    """What files have at the same step, each thing once; the first few of many."""
     found = list(dict.fromkeys(filter(None, map(_finding, steps))))
     if len(found) <= _SHOWN_FINDINGS + 1:
         yield from found

@@ -80,7 +80,6 @@ def _seconds(age: dt.timedelta) -> int:
 
 
 def _rounded(age: dt.timedelta) -> str:
-    """An age in the largest unit of which it has one, as ``--older-than`` takes it."""
     seconds = _seconds(age)
     unit = next((unit for unit, length in DURATION_UNITS.items() if seconds >= length), "s")
     return f"{seconds // DURATION_UNITS[unit]}{unit}"

@@ -26,12 +26,7 @@ from app.types.session_zone import SessionZone
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between two versions.
-
-    Attributes:
-        added: a plan of the later version, of the files that it has besides.
-        removed: a plan of the earlier version, of the files that it alone has.
-    """
+    """What differs between two versions."""
 
     added: Plan
     removed: Plan
@@ -44,10 +39,7 @@ def answer_changes(
 
     Args:
         before: the earlier one, with the columns of the later one.
-        after: the later one.
         request: filter and form of the answer; ``files`` counts for nothing.
-        limits: how large the filter may be.
-        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
@@ -80,14 +72,12 @@ def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], N
 
 
 def _of_both(version: Version, other: Version, names: Sequence[str]) -> NDArray[np.int64]:
-    """The files of these names that another version has, too."""
     files, others = version.files(), other.files()
     there = others.names(others.named(names)).to_pylist()
     return files.named([name.decode(errors="surrogatepass") for name in there])
 
 
 def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
-    """Name and number of each file that the other version may lack."""
     numbers = {file: number for number, file in enumerate(other.manifest_files())}
     files, others = version.files(), other.files()
     for number, file in enumerate(version.manifest_files()):
@@ -107,7 +97,6 @@ def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
 
 
 def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
-    """Where the deletion vector of each file lies that has one, by the file's name."""
     files, places = version.files(), version.contents().vectors.places
     if not places:
         return {}

@@ -83,7 +83,6 @@ def answer_deletions(
 def _named(
     version: Version, names: Sequence[str], partition: NamedPartition | None
 ) -> Iterator[tuple[_Vectors, NDArray[np.int64]]]:
-    """The files of these names, those that a batch read sees before the others."""
     files = version.files()
     vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
     yield vectors, _inside(version, files, files.named(names), partition)
@@ -104,7 +103,6 @@ def _inside(
     some: NDArray[np.int64],
     partition: NamedPartition | None,
 ) -> NDArray[np.int64]:
-    """Those of some files that lie in a partition, if one was named."""
     if partition is None:
         return some
     wanted = version.partitions.where(files.columns.partitions, partition.could_be)
@@ -117,8 +115,6 @@ class _Vectors:
     """Files and their deletion vectors.
 
     Attributes:
-        files: the files.
-        places: where the vectors lie.
         numbers: int32, shape (files,): the vector of each file in ``places``, -1 for none.
     """
 
@@ -129,7 +125,6 @@ class _Vectors:
     def deletions(
         self, version: Version, wanted: NDArray[np.int64], request: DeletionsRequest
     ) -> Iterator[FileDeletions]:
-        """The deletions of each file; vectors are read some at a time."""
         files, numbers = self.files, self.numbers[wanted]
         deleted = self.places.deleted_rows(numbers)
         counted = (numbers < 0) | (request.count_only & (deleted != UNKNOWN_CARDINALITY))
@@ -221,7 +216,6 @@ def _decode(
 
 
 def _check(vector: DeletionVector, path: str, lies: DeletionRange, row_count: int) -> None:
-    """Refuses a vector that is not what the index manifest or the data file says."""
     if lies.cardinality is not None and vector.cardinality != lies.cardinality:
         observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(

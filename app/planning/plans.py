@@ -66,13 +66,7 @@ class BackgroundLoads:
 
 
 class Plans:
-    """Plans of all versions.
-
-    Args:
-        cache: remembers plans.
-        limits: how large filters may be.
-        forget: empties all caches.
-    """
+    """Plans of all versions."""
 
     def __init__(self, cache: ByteCache[Plan], limits: Limits, forget: Callable[[], None]) -> None:
         self.cache = cache
@@ -84,7 +78,6 @@ class Plans:
         """The plan of a version.
 
         Args:
-            version: what is planned.
             request: what is asked of it, whatever its selector says; its time zone is the one that is meant.
             budget_ms: of requests that name none; None for as long as it takes.
         """
@@ -111,7 +104,6 @@ class Plans:
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
-        """Makes a plan with all the time that it takes, and remembers it."""
         plan = sound_answer(version, lambda version: self._make(version, request, YIELDING), self._forget)
         self.cache.put(key, plan)
 

@@ -76,15 +76,7 @@ class IndexService:
 
     Args:
         warehouses: by name; their readers are closed with the service.
-        cache_bytes: capacity of each cache.
-        limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
-        disk: where the warehouses keep what they read, if anywhere.
-        with_shapes: whether the shapes of filters are counted.
-
-    Attributes:
-        warehouses: by name.
-        usage: what the plans of each table came to.
     """
 
     def __init__(
@@ -155,8 +147,6 @@ class IndexService:
         """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
         Args:
-            ref: the table.
-            branch: of this branch rather than the main one.
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
@@ -221,7 +211,6 @@ class IndexService:
 
         Args:
             of: a table, or a version that was resolved before, whatever the request's selector says.
-            request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
             is_counted: it counts in :attr:`usage`, as further pages of a plan do not.
         """
@@ -240,9 +229,6 @@ class IndexService:
         """A snapshot that names only the files that a query reads; nothing is written.
 
         Args:
-            ref: the table.
-            request: what is asked of it.
-            budget_ms: of requests that name none; None for as long as it takes.
             most_share: of the table's files. Where more are kept, no snapshot is made.
         """
         version = self.resolve(ref, request.selector)
@@ -261,8 +247,6 @@ class IndexService:
 
         Args:
             before: the earlier one, judged by the options that its schema has.
-            after: the later one, whose columns the filter is about.
-            request: what is asked of both, whatever its selector says.
         """
         zone = self.zone(request.time_zone)
 
@@ -309,8 +293,6 @@ class IndexService:
         """What index files on their own say of a filter.
 
         Args:
-            warehouse: where paths lead.
-            request: what is asked of which files.
             any_place: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
@@ -420,7 +402,6 @@ class IndexService:
 
 
 def _warm(version: Version) -> None:
-    """As of :meth:`IndexService.warm`."""
     whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
     for file in version.manifest_files():
         version.table.metadata.manifest(file, whole=whole)

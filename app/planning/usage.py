@@ -38,17 +38,7 @@ _SHAPES: Final = 64
 
 @dataclass(slots=True)
 class TableUsage:
-    """What the plans of one table came to, in the terms of this module.
-
-    Attributes:
-        plans: how many there were.
-        files: that they spared.
-        bytes: of these.
-        columns: plans with a test on a column.
-        asked: by column and kind of index.
-        useful: likewise.
-        shapes: plans by the shape of their filter.
-    """
+    """What the plans of one table came to, in the terms of this module."""
 
     plans: int = 0
     files: int = 0
@@ -109,11 +99,7 @@ class TableUsage:
 
 
 class Usage:
-    """The usage of every table, in one process.
-
-    Args:
-        with_shapes: whether the shapes of filters are counted.
-    """
+    """The usage of every table, in one process."""
 
     def __init__(self, *, with_shapes: bool = True) -> None:
         self._with_shapes = with_shapes

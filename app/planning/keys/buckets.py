@@ -90,7 +90,6 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
 
     Args:
         fields: the key columns, each of shape (keys,).
-        keys: how many keys.
 
     Raises:
         LimitExceededError: the forms of all keys take too much memory.
@@ -280,7 +279,6 @@ def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
 
 
 def _key_fields(version: Version) -> tuple[DataField, ...]:
-    """The columns that are hashed."""
     schema = version.schema
     if schema.bucket_mode is BucketMode.HASH_FIXED:
         return schema.bucket_key
@@ -299,7 +297,6 @@ def _hashes(
     partition: tuple[Value | None, ...],
     zone: SessionZone | None,
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
-    """The key hashes that are asked for, and the hashed columns if keys were given."""
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
     fields = _read_keys(version, request.keys, partition, zone)
@@ -312,7 +309,6 @@ def _read_keys(
     partition: tuple[Value | None, ...],
     zone: SessionZone | None,
 ) -> tuple[FieldValues, ...]:
-    """The hashed columns; partition and other key columns may be given too."""
     schema, fields = version.schema, _key_fields(version)
     allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
     for key in keys:
@@ -333,7 +329,6 @@ def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
 def _read_field(
     keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
 ) -> FieldValues:
-    """One column of all keys; integers, which most keys are, are checked all at once."""
     if field.type.root in INTEGER_BITS:
         numbers = [value for key in keys if type(value := key.get(field.name)) is int]
         low, high = integer_range(field.type)

@@ -48,18 +48,12 @@ class Plan:
     """The answer to a PlanRequest.
 
     Attributes:
-        snapshot_id: None for a table without snapshots.
         files: kept files in manifest order, but those that are read together behind the first of them:
             columns, and a sequence of :class:`FilePlan`.
-        skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
-        ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
-        schemas: those of the version and of the kept files, as JSON; None where nobody asked.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
-        bytes_skipped_by_index: of these files.
-        filter_columns: columns that the filter tests.
         filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.shapes`.
     """
 

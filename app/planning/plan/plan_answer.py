@@ -51,16 +51,7 @@ def answer_plan(
     warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
 ) -> Plan:
-    """The answer to ``request``.
-
-    Args:
-        version: what was planned.
-        request: what was asked.
-        predicate: its filter.
-        state: every file that was asked about, decided.
-        warnings: what should be known besides.
-        timings_ms: how long the steps took.
-    """
+    """The answer to ``request``."""
     kept = state.left()
     hidden = _invisible(version, state) if request.files is None else None
     invisible = 0 if hidden is None else len(hidden)
@@ -138,7 +129,6 @@ def report_plan(plan: Plan, *, is_counted: bool) -> None:
 
 
 def _schemas(version: Version, planned: PlannedFiles) -> tuple[Schema, ...]:
-    """The schemas of the version and of its planned files, by ascending number."""
     branch = version.resolved.branch
     numbers = {version.schema.id, *np.unique(planned.integers["schema_id"]).tolist()}
     return tuple(
@@ -155,7 +145,6 @@ def _unknown_files(request: PlanRequest, state: PlanState) -> tuple[str, ...]:
 
 
 def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
-    """The first warnings; a table without readable indexes has one for every file."""
     left_out = len(warnings) - _MOST_WARNINGS
     if left_out <= 0:
         return tuple(warnings)
@@ -197,7 +186,6 @@ def _invisible(version: Version, state: PlanState) -> FileColumns | None:
 def _skipped(
     version: Version, request: PlanRequest, state: PlanState, invisible: int
 ) -> Mapping[tuple[SkipStep, str | None], int]:
-    """How many files were left out by each step and kind of index."""
     by_skip = {skip: state.skipped(skip) for skip in SKIPS}
     if request.files is None:
         # Of other partitions some files may not have been read, and removals of others.

@@ -41,21 +41,12 @@ class PlannedFiles(Sequence[FilePlan]):
     Attributes:
         units: ascending: the number, in their version, of the first of the files that are read together.
         numbers: of the files in their version, ascending within a unit.
-        names: in UTF-8.
-        external_paths: in UTF-8, of files that do not lie in their bucket.
-        partitions: the distinct partition rows of the version.
-        partition_codes: each file's partition in ``partitions``.
-        places: tells directories and partitions.
         first_row_ids: -1 for none.
         integers: the attributes of :class:`FilePlan` that are integers, by name.
-        residual: whether a reader has to apply the filter again.
-        raw_convertible: whether rows can be read straight from the file.
-        decisions: codes of why a file is kept, or what left it out.
         merge_groups: -1 for none.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
-        steps: what was tried for each; None where nobody asked.
     """
 
     units: NDArray[np.int64]
@@ -91,12 +82,6 @@ class PlannedFiles(Sequence[FilePlan]):
         """The answer about some files.
 
         Args:
-            version: what was planned.
-            state: decisions about its files.
-            files: which of them, ascending.
-            with_selections: whether positions were asked for.
-            with_deleted: whether deleted rows were asked for.
-            uris: whether paths are absolute URIs.
             hidden: the state is of the version's files that no batch read sees, nor their deletion vectors.
 
         Raises:
@@ -194,7 +179,6 @@ class PlannedFiles(Sequence[FilePlan]):
         return self.places.partitions.json(self.partitions[code])
 
     def _directory(self, at: int) -> str:
-        """The bucket's directory of a file."""
         partition = self.partitions[self.partition_codes[at]]
         return self.places.directory(partition, int(self.integers["bucket"][at]))
 
@@ -239,13 +223,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Directories and partitions of files, each put into words once.
-
-    Attributes:
-        paths: of the table.
-        partitions: of the table.
-        root: what paths inside of the warehouse begin with.
-    """
+    """Directories and partitions of files, each put into words once."""
 
     paths: TablePaths
     partitions: Partitions

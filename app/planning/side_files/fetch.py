@@ -42,7 +42,6 @@ class Fronts:
         contents: shape (n,): small files as a whole, of others their heads; null where there is none.
         sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
         fronts: all that was read of files that are not small, by row, as far as there was room.
-        failures: why files could not be read, by row.
     """
 
     rows: NDArray[np.int64]
@@ -60,12 +59,6 @@ class Fronts:
         read: Iterable[bytes | PaimonIndexError],
     ) -> Self:
         """What is kept of the first bytes of files.
-
-        Args:
-            warehouse: where they lie.
-            paths: of the files.
-            rows: of the files in their manifest.
-            read: :data:`FRONT_BYTES` of each, or why there are none.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
@@ -128,12 +121,8 @@ class Payloads:
         """The payloads of the asked indexes of files.
 
         Args:
-            warehouse: where they lie.
-            paths: of the files, n.
             fronts: the first bytes of each, which need not be read again; None where they are not at hand.
-            heads: of these and other files.
             places: int64, shape (n,): which of the heads are theirs.
-            wanted: which indexes.
 
         Raises:
             DeadlineExceededError: the request's time ran out.

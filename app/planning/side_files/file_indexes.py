@@ -38,7 +38,6 @@ class Share:
     """Files of one manifest that are asked at one time.
 
     Attributes:
-        number: of the manifest.
         positions: int64, shape (k,): of the files among those that were asked about.
         rows: int64, shape (k,): of the files in the manifest.
         beside: bool, shape (k,): files whose index is a file.
@@ -57,7 +56,6 @@ class Stacked:
     """The indexes of some files of one manifest, stacked.
 
     Attributes:
-        manifest: its number.
         at: int64, shape (k,): positions of the files among those that were asked about.
         index: their indexes, and possibly those of others.
         places: int64, shape (k,): position of each file in ``index``.
@@ -71,12 +69,7 @@ class Stacked:
 
 @dataclass(frozen=True, slots=True)
 class FileIndexes:
-    """The file indexes of one version.
-
-    Attributes:
-        version: the version.
-        budget: when to stop reading them.
-    """
+    """The file indexes of one version."""
 
     version: Version
     budget: Budget = UNBOUNDED
@@ -113,10 +106,6 @@ class FileIndexes:
         """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
 
         Files whose indexes cannot be read are left out; :meth:`failures` tells why.
-
-        Args:
-            files: which files.
-            wanted: which of their indexes are going to be asked.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
@@ -167,7 +156,6 @@ class FileIndexes:
             yield turn
 
     def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
-        """The first bytes of the unread index files of some shares, one after the other."""
         paths = (path for share in shares for path in self._side(share.number).paths(share.unread))
         return self.version.source.warehouse.read_ahead(fronts_of(paths))
 
@@ -220,7 +208,6 @@ class FileIndexes:
 
     @property
     def _held(self) -> int:
-        """Bytes of memory that the index files that were asked so far take."""
         return sum(sum(side.held.values()) for side in self._beside.values())
 
     @property
@@ -239,7 +226,6 @@ class FileIndexes:
     def _embedded_stacks(
         self, files: NDArray[np.int64], share: Share, *, may_fetch: bool
     ) -> Iterator[Stacked]:
-        """The embedded indexes of files of one manifest."""
         embedded = ~share.beside
         if not embedded.any():
             return
@@ -253,7 +239,6 @@ class FileIndexes:
             )
 
     def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
-        """The indexes embedded in a manifest; positions are its rows."""
         if manifest.embedded_digests is None:
             return _stacked(manifest.embedded_indexes, manifest.derived)
         # Of these there is one at a time, since all of them may be more than there is memory for.

@@ -43,9 +43,6 @@ class SideIndexes:
     """Index files of one manifest.
 
     Attributes:
-        source: loads the version's files.
-        read_manifest: gives the manifest, which may not be held between two calls.
-        key: what tells it from all others.
         kept: what of them is kept on the disk.
         failures: why files could not be read so far, by row.
         held: bytes of memory that what was asked so far takes, by its key in the cache.
@@ -115,8 +112,6 @@ class SideIndexes:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
 
         Args:
-            rows: which files of the manifest.
-            wanted: which of their indexes are going to be asked.
             unread: those of ``rows`` whose fronts are read; none unless ``may_fetch``.
             fronts: the next ones are theirs.
             may_fetch: whether index files are read; otherwise it is what the caches keep.
@@ -160,7 +155,6 @@ class SideIndexes:
                 del body
 
     def _known_heads(self, first: int) -> HeadSegment:
-        """The heads of the segment that begins with row ``first``, as far as they are kept."""
         cache, key = self.source.caches.file_indexes, (*self.key, "heads", first)
         segment: HeadSegment | None = cache.get(key)
         if segment is None:
@@ -176,7 +170,6 @@ class SideIndexes:
         unread: NDArray[np.int64],
         fronts: Iterator[bytes | PaimonIndexError],
     ) -> tuple[HeadSegment, dict[int, bytes]]:
-        """The heads of a segment, those of ``rows`` among them, and the fronts that were read, by row."""
         segment, warehouse = self._known_heads(first), self.source.warehouse
         if segment.is_complete and not len(unread):
             return segment, {}

@@ -40,7 +40,6 @@ class HeadSegment:
     Attributes:
         heads: of n files; there is none for files that nobody asked about, or that could not be read.
         whole: bool, shape (n,): files that are here as a whole, since they are small.
-        index: the indexes of these.
         kept: how many heads lie on the disk (:class:`KeptSegments`).
     """
 
@@ -98,7 +97,6 @@ class HeadSegment:
         Args:
             places: of these files, shape (n,).
             contents: small files as a whole, of others their heads; null where there is none. Shape (n,).
-            sizes: bytes of the files, shape (n,).
         """
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
@@ -133,7 +131,6 @@ class BodySegment:
 
     Attributes:
         fetched: bool, shape (n,): files of which the asked indexes are here.
-        index: what was fetched, stacked.
         kept: of how many files the indexes lie on the disk.
     """
 
@@ -167,7 +164,6 @@ class BodySegment:
         """The segment with the payloads of further files.
 
         Args:
-            heads: of all files of the segment, as far as they are known.
             places: the further files.
             payloads: by column and kind, those of the further files in this order.
         """
@@ -246,10 +242,7 @@ class KeptSegments:
         """The asked indexes of a segment, as far as they are kept.
 
         Args:
-            first: its first row.
             size: how many rows segments have, but for the last one.
-            wanted: which indexes.
-            heads: those of its files.
         """
         found = self._open(_body_name(first, size, wanted))
         if found is None:

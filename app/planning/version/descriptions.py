@@ -154,12 +154,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None) -> Self:
-        """What a version is.
-
-        Args:
-            version: what is described.
-            latest: the newest snapshot of its branch.
-        """
+        """What a version is."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,
@@ -237,13 +232,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribedSchemas(Sequence[Schema]):
-    """Schemas up to that of a version, read some at a time when somebody asks for one of them.
-
-    Attributes:
-        version: tells the table and the last schema.
-        readers: read side by side.
-        ids: ascending.
-    """
+    """Schemas up to that of a version, read some at a time when somebody asks for one of them."""
 
     version: Version
     readers: Readers

@@ -31,7 +31,6 @@ class FileBounds:
     """Bounds of the files of one version.
 
     Attributes:
-        version: the version.
         as_engine: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
             default they are so only in a warehouse to which nobody else writes.
     """
@@ -117,7 +116,6 @@ class FileBounds:
         manifest: Manifest,
         key: tuple[str, int, str],
     ) -> ColumnBounds:
-        """Bounds of every file of a manifest."""
         version = self.version
         near = self._stored_rows.setdefault((read.__name__, number), StatisticsRows())
         make = partial(

@@ -96,7 +96,6 @@ class FileColumns:
         rows: int64, for each manifest the entries in it that are files of the version, ascending; None where
             all of them are.
         starts: int64, shape (manifests + 1,): number of each manifest's first file.
-        partitions: the distinct partition rows.
         partition_codes: int32, position in ``partitions``.
         buckets: int32.
         total_buckets: int32.
@@ -236,10 +235,7 @@ class FileDetails(NamedTuple):
     """What answers tell of files beside their columns; each of shape (k,).
 
     Attributes:
-        names: in UTF-8.
         external_paths: in UTF-8, where those lie that do not lie in their bucket.
-        min_sequence_numbers: the smallest sequence number in each.
-        max_sequence_numbers: the largest one.
         first_row_ids: ids of first rows, -1 where rows have no ids.
     """
 
@@ -306,7 +302,6 @@ class Files:
             start = end
 
     def _parts(self, files: NDArray[np.int64]) -> dict[int, slice]:
-        """The manifests that ascending ``files`` lie in, by number, and the part of ``files`` in each."""
         if not len(files):
             return {}
         starts = self.columns.starts

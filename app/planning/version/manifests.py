@@ -33,9 +33,6 @@ class Manifests(Sequence["Manifest"]):
     """Some manifests of a version; those that there is no room for are read again whenever they are needed.
 
     Args:
-        files: the manifests, as their lists name them.
-        read: reads some of them.
-        decoded_bytes: memory that all of them take, about.
         most_bytes: memory that those at hand may take, one at least; None for as much as it takes.
     """
 
@@ -112,7 +109,6 @@ class Manifests(Sequence["Manifest"]):
             yield portion
 
     def _fetch(self, portion: Sequence[int]) -> list[Manifest]:
-        """Reads the manifests of a portion that are not at hand, and lets go of the eldest of others."""
         missing = [number for number in portion if number not in self._at_hand]
         known = self._at_hand
         if missing:
@@ -140,11 +136,7 @@ def read_manifests(
     """The manifests of a version, all in memory if they fit.
 
     Args:
-        files: the manifests, as their lists name them.
-        read: reads some of them, and caches them for other plans.
-        read_uncached: reads some of them, and caches none.
         room: memory that there is for manifests of all plans; 0 for as much as it takes.
-        decoded_bytes: memory that all of them take, if that is known.
     """
     if room == 0 or (decoded_bytes is not None and decoded_bytes <= room):
         return Manifests.of(read(files))

@@ -45,7 +45,6 @@ class IndexCaches:
     Attributes:
         file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
         deletion_vectors: by file and offset.
-        hash_indexes: directories of partitions.
     """
 
     file_indexes: ByteCache[Any]
@@ -55,14 +54,7 @@ class IndexCaches:
 
 @dataclass(frozen=True, slots=True)
 class IndexSource:
-    """Where the index files of one version of one table lie, and who reads them.
-
-    Attributes:
-        warehouse: where they lie.
-        readers: threads that read files side by side.
-        paths: tells where each lies.
-        caches: what was loaded before.
-    """
+    """Where the index files of one version of one table lie, and who reads them."""
 
     warehouse: Warehouse
     readers: Readers
@@ -71,13 +63,7 @@ class IndexSource:
 
 
 class Loaded(NamedTuple):
-    """What was read of a version.
-
-    Attributes:
-        manifest_files: the manifests that are looked at, as their lists name them.
-        manifests: the same, decoded.
-        contents: which files they give the version.
-    """
+    """What was read of a version."""
 
     manifest_files: tuple[ManifestFile, ...]
     manifests: Manifests
@@ -86,18 +72,7 @@ class Loaded(NamedTuple):
 
 @dataclass(slots=True)
 class Version:
-    """One version of one table during one request.
-
-    Attributes:
-        table: the table.
-        resolved: which version.
-        source: loads its index files.
-        contents_cache: remembers which files it has.
-        resolving_ms: how long it took to find out which version is meant.
-        needed: which of its manifests are looked at; None for all of them.
-        loaded: None until something of it is needed.
-        partitions: values of its partitions.
-    """
+    """One version of one table during one request."""
 
     table: Table
     resolved: ResolvedSnapshot
@@ -265,7 +240,6 @@ def sound_answer(version: Version, work: Callable[[Version], Found], forget: Cal
     Damage may end in an answer, or in any exception.
 
     Args:
-        version: what is asked about.
         work: is given the version, without what it has read before.
         forget: empties all caches, since nobody knows what in them is of damaged files.
 

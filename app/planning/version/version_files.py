@@ -37,9 +37,7 @@ class VersionFiles:
     """The files of a version, those that no batch read sees included.
 
     Attributes:
-        keys: what tells each manifest from all others.
         columns: the files.
-        removing: numbers of the manifests that remove files.
         on_disk: so many files, the first ones, lie on the disk.
     """
 
@@ -52,13 +50,7 @@ class VersionFiles:
     def of(
         cls, keys: Sequence[ManifestFile], manifests: Manifests, other: VersionFiles | None = None
     ) -> Self:
-        """The files of a version.
-
-        Args:
-            keys: of its manifests.
-            manifests: all of them.
-            other: of another version of the table, if one is known.
-        """
+        """The files of a version."""
         same = 0 if other is None else _common(keys, other.keys)
         if (
             other is None
@@ -131,7 +123,6 @@ def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
 
 
 def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:
-    """How many keys both begin with."""
     # Mostly these are all of the others, which is told fastest of all of them together.
     if [*keys[: len(others)]] == [*others]:
         return len(others)
