@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonBody
-from app.api.change_bodies import ChangesBody
 from app.api.openapi import operation
 from app.api.paging import PageToken
 from app.api.paths import TABLE
+from app.api.plan_bodies import ChangesBody
 from app.api.plan_rows import PlannedFile, plan_rows
 from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding

@@ -18,10 +18,9 @@ from app.api.access import ACCESS, Access
 from app.api.advice_bodies import WhatIfBody
 from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
-from app.api.change_bodies import ChangesBody
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.paths import TABLE
-from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
+from app.api.plan_bodies import ChangesBody, PlanBody, PrunedSnapshotBody
 from app.api.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
 
 if TYPE_CHECKING:

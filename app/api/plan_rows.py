@@ -129,7 +129,7 @@ def plan_summary(summary: Summary) -> JsonMembers:
 
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
     stop = min(start + _AT_ONCE, len(files))
-    told = None if form is None else _told_rows(files, start, stop, form)
+    told = None if form is None else _selection_members(files, start, stop, form)
     if isinstance(told, pa.Array):
         stop = start + len(told)
     columns = _columns(files, start, stop)
@@ -180,7 +180,7 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
     }
 
 
-def _told_rows(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
+def _selection_members(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
     if not (files.selections or files.deleted):
         return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
     row_counts, found, size = files.integers["row_count"], list[bytes](), 0

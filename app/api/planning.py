@@ -28,7 +28,7 @@ from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
 from app.api.tables import Table
-from app.api.versioned import Passing, Question
+from app.api.versioned import Provisional, Question
 from app.planning.plan.answers import Plan
 from app.planning.version.version import Version
 
@@ -61,15 +61,15 @@ async def plan(
     def planned(version: Version, offset: int = 0) -> Plan:
         return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
-    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Provisional[JsonMembers]:
         answer = planned(version, window.offset)
         return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
 
-    def lines(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+    def lines(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
         return tagged(answer, plan_lines(answer, form, explain=wanted.explain))
 
-    def batches(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+    def batches(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
         fields = version.schema.partition_fields
         return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
@@ -98,6 +98,6 @@ async def pruned_snapshot(
     return Response(await runtime.run(archive), media_type="application/zip")
 
 
-def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:
+def tagged(plan: Plan, answer: Found) -> Found | Provisional[Found]:
     """The answer, which may be given again for as long as the version lasts if the plan is complete."""
-    return answer if plan.summary.complete else Passing(answer)
+    return answer if plan.summary.complete else Provisional(answer)

@@ -31,14 +31,14 @@ Found = TypeVar("Found")
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 # Which page, how new, and how long to wait; none of them changes what the answer about a version is.
-_BESIDE_THE_QUESTION = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
+_NOT_PART_OF_THE_ETAG = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RELEASE = __version__.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Passing(Generic[Found]):
-    """An answer that may be another one in a moment, though the version is the same: it gets no tag."""
+class Provisional(Generic[Found]):
+    """An answer that may change for the same version: it is sent without ETag."""
 
     answer: Found
 
@@ -94,7 +94,9 @@ class Question:
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(self, compute: Callable[[Version, Window, NextToken], object | Passing[object]]) -> Response:
+    def answer(
+        self, compute: Callable[[Version, Window, NextToken], object | Provisional[object]]
+    ) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:
@@ -120,7 +122,7 @@ class Question:
         return self._unless_known(version, tag, write)
 
     def stream(
-        self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Passing[Iterator[bytes]]]
+        self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
         """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
 
@@ -174,7 +176,7 @@ class Question:
 
     def _digest(self) -> bytes:
         members: dict[str, object] = {
-            name: _plain(value) for name, value in self.body if name not in _BESIDE_THE_QUESTION
+            name: _plain(value) for name, value in self.body if name not in _NOT_PART_OF_THE_ETAG
         }
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
@@ -200,8 +202,10 @@ def _plain(value: object) -> object:
             return value
 
 
-def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tuple[Mapping[str, str], Found]:
-    if not isinstance(found, Passing):
+def _untagged(
+    headers: Mapping[str, str], found: Found | Provisional[Found]
+) -> tuple[Mapping[str, str], Found]:
+    if not isinstance(found, Provisional):
         return headers, found
     return {name: value for name, value in headers.items() if name != "ETag"}, found.answer
 

@@ -129,11 +129,11 @@ def main() -> None:
     except PaimonIndexError as error:
         from app.cli.output import printable  # noqa: PLC0415 - what it needs is there by now
 
-        typer.echo(f"error: {printable(_told(error))}", err=True)
+        typer.echo(f"error: {printable(_error_line(error))}", err=True)
         sys.exit(1)
 
 
-def _told(error: PaimonIndexError) -> str:
+def _error_line(error: PaimonIndexError) -> str:
     if not isinstance(error, UnknownPlaceError):
         return str(error)
     if error.known:

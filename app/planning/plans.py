@@ -16,7 +16,7 @@ from app.planning.request.effort import YIELDING, Budget
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import decide
-from app.planning.version.version import Version, sound_answer
+from app.planning.version.version import Version, retry_on_damaged_cache
 from app.predicates.binding.moments import day_of_request
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
@@ -104,7 +104,9 @@ class Plans:
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
-        plan = sound_answer(version, lambda version: self._make(version, request, YIELDING), self._forget)
+        plan = retry_on_damaged_cache(
+            version, lambda version: self._make(version, request, YIELDING), self._forget
+        )
         self.cache.put(key, plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:

@@ -57,7 +57,7 @@ from app.planning.version.descriptions import (
     Tag,
     describe_index_files,
 )
-from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
+from app.planning.version.version import IndexCaches, IndexSource, Version, retry_on_damaged_cache
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
@@ -338,8 +338,8 @@ class IndexService:
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def ask(self, version: Version, work: Callable[[Version], Found]) -> Found:
-        """What ``work`` finds of a version; see :func:`app.planning.version.version.sound_answer`."""
-        return sound_answer(version, work, self.clear_caches)
+        """What ``work`` finds of a version, found again where the disk cache turns out to be damaged."""
+        return retry_on_damaged_cache(version, work, self.clear_caches)
 
     def _evaluate(
         self,

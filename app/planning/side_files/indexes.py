@@ -26,7 +26,7 @@ from app.planning.side_files.segments import (
     BodySegment,
     HeadSegment,
     KeptSegments,
-    Passing,
+    Uncached,
     body_bytes,
     files_of_bodies,
 )
@@ -215,9 +215,9 @@ class SideIndexes:
             # Each file is asked for once; what was taken of its front needs no more memory.
             fronts = [read.pop(row, None) for row in missing.tolist()]
             # Requests that are under way at the same time fetch once what they lack alike.
-            passing: Passing[Payloads] = cache.get_or_load(
+            passing: Uncached[Payloads] = cache.get_or_load(
                 (*key, missing.tobytes()),
-                lambda: Passing(
+                lambda: Uncached(
                     Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),

@@ -177,8 +177,8 @@ class BodySegment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passing(Generic[Item]):
-    """A result shared by concurrent waiters, never cached."""
+class Uncached(Generic[Item]):
+    """What all who wait for a load share; no cache keeps it."""
 
     item: Item
     nbytes: int = sys.maxsize

@@ -141,7 +141,7 @@ class VersionContents:
             dict(hash_indexes),
             frozenset(entry.file.index_type for entry in index_entries) - {HASH, DELETION_VECTORS},
             manifests.decoded_bytes,
-            columns.bytes_beside(before),
+            columns.additional_bytes(before),
         )
 
     @property

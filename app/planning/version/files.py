@@ -215,15 +215,15 @@ class FileColumns:
         arrays = (self.starts, *self.arrays.values(), *(rows for rows in self.rows if rows is not None))
         return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
-    def bytes_beside(self, others: Self | None) -> int:
-        """Bytes of memory that is not mapped, nor that of others that lie in the same place.
+    def additional_bytes(self, previous: Self | None) -> int:
+        """Bytes of memory that is not mapped, nor shared with the columns of an earlier version.
 
         All versions of a line share the room of the first: were each weighed with all of it, caches would
         count the files of a table once for each commit.
         """
-        if others is None or self.row_counts.ctypes.data != others.row_counts.ctypes.data:
+        if previous is None or self.row_counts.ctypes.data != previous.row_counts.ctypes.data:
             return self.nbytes
-        more = max(0, len(self) - len(others))
+        more = max(0, len(self) - len(previous))
         return self.nbytes * more // max(1, len(self))
 
 
@@ -277,7 +277,7 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         parts = self._parts(files)
-        for number in self.manifests.ahead(parts):
+        for number in self.manifests.load_in_order(parts):
             rows, places = self.columns.rows[number], files[parts[number]] - self.columns.starts[number]
             yield number, parts[number], places if rows is None else rows[places]
 

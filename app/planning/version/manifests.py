@@ -71,7 +71,7 @@ class Manifests(Sequence["Manifest"]):
         return self._fetch([at])[0] if found is None else found
 
     def __iter__(self) -> Iterator[Manifest]:
-        return map(self.__getitem__, self.ahead(range(len(self))))
+        return map(self.__getitem__, self.load_in_order(range(len(self))))
 
     def __len__(self) -> int:
         return len(self._files)
@@ -84,8 +84,8 @@ class Manifests(Sequence["Manifest"]):
         decoded_bytes = int(self._expansion * sum(size for _, size in files))
         return type(self)(files, self._read, decoded_bytes, self._most_bytes)
 
-    def ahead(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The same numbers, each when its manifest is at hand."""
+    def load_in_order(self, numbers: Iterable[int]) -> Iterator[int]:
+        """Yields each number once its manifest is loaded."""
         if self._most_bytes is None:
             yield from numbers
             return

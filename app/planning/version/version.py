@@ -206,7 +206,7 @@ class Version:
 
 
 @contextmanager
-def second_look(version: Version) -> Iterator[None]:
+def missing_file_means_expired(version: Version) -> Iterator[None]:
     """Looks again where the block finds a file of ``version`` missing.
 
     Raises:
@@ -234,7 +234,9 @@ _ATTEMPTS: Final = 3
 """With the disk cache; one more follows without it."""
 
 
-def sound_answer(version: Version, work: Callable[[Version], Found], forget: Callable[[], None]) -> Found:
+def retry_on_damaged_cache(
+    version: Version, work: Callable[[Version], Found], forget: Callable[[], None]
+) -> Found:
     """What ``work`` finds of a version; found again where mapped files turn out to be damaged.
 
     Damage may end in an answer, or in any exception.
@@ -251,7 +253,7 @@ def sound_answer(version: Version, work: Callable[[Version], Found], forget: Cal
         lost = storage.lost_arrays(directory, Look.NONE)
         if storage.lost_arrays(directory, Look.LENGTHS) == lost:
             try:
-                with second_look(version):
+                with missing_file_means_expired(version):
                     found = work(version)
             except (RequestError, OverloadedError, DeadlineExceededError):
                 raise
@@ -265,5 +267,5 @@ def sound_answer(version: Version, work: Callable[[Version], Found], forget: Cal
         forget()
         version = replace(version, loaded=None)
     storage.give_up_disk()
-    with second_look(version):
+    with missing_file_means_expired(version):
         return work(version)
