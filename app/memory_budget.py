@@ -75,11 +75,7 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """The memory of one process of the service, in bytes.
-
-    Attributes:
-        source: where the bound of all processes together comes from.
-    """
+    """The memory of one process of the service, in bytes."""
 
     limit: int
     source: str

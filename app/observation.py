@@ -65,11 +65,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StorageCall:
-    """A call to the storage library that came back.
-
-    Attributes:
-        is_repeated: it was made since the same call failed before.
-    """
+    """A call to the storage library that came back."""
 
     operation: StorageOperation
     path: str

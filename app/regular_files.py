@@ -39,10 +39,6 @@ def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_resu
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:
-    """The first ``most`` bytes of a regular file, or all of it.
-
-    Raises:
-        OSError: as of :func:`opened`, or it cannot be read.
-    """
+    """The first ``most`` bytes of a regular file, or all of it."""
     with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read() if most is None else file.read(most)

@@ -257,11 +257,7 @@ async def authorise(request: Request) -> None:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks.
-
-    Raises:
-        ProblemError: 401, nobody whom the service knows.
-    """
+    """Who asks."""
     caller: Caller | None = request.scope["state"].get("caller")
     if caller is None:
         raise ProblemError(
@@ -271,11 +267,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
-    """Refuses a warehouse, or a database of it, that the caller may not use.
-
-    Raises:
-        ProblemError: 403.
-    """
+    """Refuses a warehouse, or a database of it, that the caller may not use."""
     if not caller.may_use(warehouse):
         # What a token may use is its own; whether it is there is not looked at.
         own = listed(sorted(caller.warehouses or ()))
@@ -288,11 +280,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuses a file outside of the databases that the caller may use; None is no file of the warehouse.
-
-    Raises:
-        ProblemError: 403.
-    """
+    """Refuses a file outside of the databases that the caller may use; None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

@@ -49,11 +49,7 @@ class WhatIfBody(VersionedBody):
     time_zone: TimeZone | None = None
 
     def to_request(self, shapes: Sequence[str]) -> WhatIfRequest:
-        """What is tried.
-
-        Raises:
-            RequestError: there is neither.
-        """
+        """What is tried."""
         filters = shapes if self.filters is None else self.filters
         if not filters:
             raise RequestError("no plan of this table had a filter since the service started: send filters")

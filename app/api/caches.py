@@ -38,11 +38,7 @@ class Caches:
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
-        """Empties all caches; gives what :meth:`statistics` would.
-
-        Raises:
-            ProblemError: a process did not answer in time, and may not have cleared its caches.
-        """
+        """Empties all caches; gives what :meth:`statistics` would."""
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:

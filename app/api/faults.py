@@ -50,11 +50,7 @@ _NAMED: Final = re.compile(r"'([^']*)'")
 
 
 def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], what: str) -> None:
-    """Refuses members that a model does not have.
-
-    Raises:
-        PydanticCustomError: there is one.
-    """
+    """Refuses members that a model does not have."""
     known = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
         if name not in known:

@@ -97,11 +97,7 @@ _explain_step = attrgetter(*_EXPLAIN_STEP)
 def plan_batches(
     plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
-    """The plan in pieces of one batch, the first of which begins with the schema.
-
-    Raises:
-        LimitExceededError: a file has more positions than fit one list.
-    """
+    """The plan in pieces of one batch, the first of which begins with the schema."""
     facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()

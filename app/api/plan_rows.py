@@ -92,11 +92,7 @@ def plan_rows(
 
 
 def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
-    """The plan in pieces of some whole lines.
-
-    Raises:
-        LimitExceededError: a file has more positions than fit one list.
-    """
+    """The plan in pieces of some whole lines."""
     started, encoding_seconds = time.perf_counter(), 0.0
     for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
         _, offsets, content = rows.buffers()

@@ -130,11 +130,7 @@ def _array(positions: Positions) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEncoding:
-    """How sets of positions are written.
-
-    Attributes:
-        deletions: the form in which a plan tells deleted rows; NONE where it does not.
-    """
+    """How sets of positions are written."""
 
     selection: SelectionForm
     positions: int = MOST_POSITIONS

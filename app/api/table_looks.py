@@ -48,11 +48,7 @@ class TableLooks:
 
     @asynccontextmanager
     async def turn(self, bulkhead: Bulkhead, seconds: float) -> AsyncIterator[None]:
-        """In the block, one of few who wait for tables of a warehouse has its answer computed.
-
-        Raises:
-            DeadlineExceededError: its turn did not come within some seconds.
-        """
+        """In the block, one of few who wait for tables of a warehouse has its answer computed."""
         turns = self._turns[bulkhead]
         try:
             async with asyncio.timeout(seconds):

@@ -59,11 +59,7 @@ class PieceStream(StreamingResponse):
         self._pieces = pieces
 
     async def stream_response(self, send: Send) -> None:
-        """Makes and sends the pieces.
-
-        Raises:
-            ClientDisconnect: the caller does not take them.
-        """
+        """Makes and sends the pieces."""
         piece = await self._next()
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         while piece is not None:

@@ -51,12 +51,7 @@ OutOption = Annotated[
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a local file.
-
-    Raises:
-        FileMissingError: there is no such file.
-        StorageError: it cannot be read.
-    """
+    """The content of a local file."""
     try:
         return regular_files.content(path)
     except FileNotFoundError as error:

@@ -57,11 +57,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
-
-    Attributes:
-        advice: what to do about it; empty where there is nothing to do.
-    """
+    """What a check found."""
 
     check: str
     outcome: Outcome

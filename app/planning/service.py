@@ -226,11 +226,7 @@ class IndexService:
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
     ) -> PrunedSnapshot:
-        """A snapshot that names only the files that a query reads; nothing is written.
-
-        Args:
-            most_share: of the table's files. Where more are kept, no snapshot is made.
-        """
+        """A snapshot that names only the files that a query reads; nothing is written."""
         version = self.resolve(ref, request.selector)
         # Files count among the manifests that a plan reads: here among all.
         request = replace(request, totals=True)
@@ -243,11 +239,7 @@ class IndexService:
         return self.ask(version, pruned)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
-        """The files that came and went between two versions of a table, after a filter.
-
-        Args:
-            before: the earlier one, judged by the options that its schema has.
-        """
+        """The files that came and went between two versions of a table, after a filter."""
         zone = self.zone(request.time_zone)
 
         def changed(after: Version) -> Changes:
@@ -279,12 +271,7 @@ class IndexService:
         )
 
     def warm(self, version: Version) -> None:
-        """Reads what plans of a version need; no request waits for more than the one file being read.
-
-        Raises:
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests is damaged.
-        """
+        """Reads what plans of a version need; no request waits for more than the one file being read."""
         self.ask(version, _warm)
 
     def evaluate(

@@ -385,11 +385,7 @@ FILE_INDEX_SUFFIX = ".index"
 
 
 def check_index_place(path: str) -> None:
-    """Lets paths of index files pass, and no others.
-
-    Raises:
-        PathNotAllowedError: no writer has an index file there.
-    """
+    """Lets paths of index files pass, and no others."""
     if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
         if by_name is not None:

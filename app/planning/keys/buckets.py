@@ -178,11 +178,7 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
 
 
 def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
-    """What is in each bucket of a partition, or of all partitions.
-
-    Raises:
-        FilterError: the partition does not fit the table.
-    """
+    """What is in each bucket of a partition, or of all partitions."""
     schema = version.schema
     named = request.partition
     partition = None if named is None else NamedPartition.read(version.schema, named, zone)
@@ -252,12 +248,7 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
 
 
 def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
-    """The hash index of a partition, all of its buckets together.
-
-    Raises:
-        CorruptIndexError: a hash index is damaged.
-        StorageError: a hash index cannot be read.
-    """
+    """The hash index of a partition, all of its buckets together."""
     entries = [
         entry
         for row, listed in version.contents().hash_indexes.items()

@@ -58,11 +58,7 @@ class Fronts:
         rows: NDArray[np.int64],
         read: Iterable[bytes | PaimonIndexError],
     ) -> Self:
-        """What is kept of the first bytes of files.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
-        """
+        """What is kept of the first bytes of files."""
         contents: list[bytes | None] = [None] * len(paths)
         sizes = np.zeros(len(paths), np.int64)
         fronts: dict[int, bytes] = {}

@@ -62,11 +62,7 @@ class SideIndexes:
         return self.read_manifest()
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some files have an index file.
-
-        Raises:
-            CorruptMetadataError: a file has more than one.
-        """
+        """Which of some files have an index file."""
         return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:

@@ -161,12 +161,7 @@ class BodySegment:
     def with_payloads(
         self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
     ) -> Self:
-        """The segment with the payloads of further files.
-
-        Args:
-            places: the further files.
-            payloads: by column and kind, those of the further files in this order.
-        """
+        """The segment with the payloads of further files."""
         before = self.index.fetched or {}
         nothing = BytesColumn.of([None] * len(heads))
         joined = {key: merged(before.get(key, nothing), places, added) for key, added in payloads.items()}
@@ -226,11 +221,7 @@ class KeptSegments:
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
-        """Keeps heads, if many of them are not kept yet.
-
-        Returns:
-            The same heads, which know how many of them are kept.
-        """
+        """Keeps heads, if many of them are not kept yet."""
         place = self.place_of(_heads_name(first))
         if place is None or not _is_worth_keeping(segment):
             return segment

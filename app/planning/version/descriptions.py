@@ -253,12 +253,7 @@ class DescribedSchemas(Sequence[Schema]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Schema]: ...
     def __getitem__(self, at: int | slice) -> Schema | Sequence[Schema]:
-        """A schema, or several.
-
-        Raises:
-            SnapshotExpiredError: it was removed since it was listed.
-            CorruptMetadataError: it is damaged.
-        """
+        """A schema, or several."""
         if isinstance(at, slice):
             return [self[position] for position in range(*at.indices(len(self)))]
         schema_id = self.ids[at]

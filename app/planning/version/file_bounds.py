@@ -54,11 +54,7 @@ class FileBounds:
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """The same from the statistics of keys.
-
-        Raises:
-            CorruptMetadataError: the statistics of one of the manifests are damaged.
-        """
+        """The same from the statistics of keys."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:

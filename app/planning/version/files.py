@@ -97,12 +97,8 @@ class FileColumns:
             all of them are.
         starts: int64, shape (manifests + 1,): number of each manifest's first file.
         partition_codes: int32, position in ``partitions``.
-        buckets: int32.
-        total_buckets: int32.
-        levels: int32.
-        schema_ids: int64.
-        row_counts: int64.
-        file_sizes: int64.
+        buckets, total_buckets, levels: int32.
+        schema_ids, row_counts, file_sizes: int64.
         delete_row_counts: int64, 0 where an old writer did not tell.
         growing: where those of shape (n,) lie, if others can follow them there.
     """

@@ -126,11 +126,7 @@ class Version:
         return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """The manifests that are looked at, as their lists name them; nothing else is read.
-
-        Raises:
-            SnapshotExpiredError: the version went away.
-        """
+        """The manifests that are looked at, as their lists name them; nothing else is read."""
         if self.loaded is not None:
             return self.loaded.manifest_files
         files = self.table.metadata.manifest_files(self.resolved)

@@ -98,11 +98,7 @@ def open_version_files(place: KeptArrays) -> VersionFiles | None:
 
 
 def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
-    """Writes the files of a version to the disk if many of them are not there yet.
-
-    Returns:
-        The same files, with how many of them are there now.
-    """
+    """Writes the files of a version to the disk if many of them are not there yet."""
     columns = files.columns
     missing = len(columns) - files.on_disk
     if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
