@@ -67,12 +67,12 @@ class Authentication:
         for name, value in scope["headers"]:
             if name in _LOOKED_AT:
                 headers[name] = headers[name] + _TWICE + value if name in headers else value
-        found = _forgery(scope, headers) or self._gate(scope, headers)
-        if isinstance(found, Problem):
-            await found.response(scope)(scope, receive, send)
+        answer = _forgery(scope, headers) or self._gate(scope, headers)
+        if isinstance(answer, Problem):
+            await answer.response(scope)(scope, receive, send)
             return
-        scope["state"]["caller"] = found
-        scope["state"]["token_name"] = found.name
+        scope["state"]["caller"] = answer
+        scope["state"]["token_name"] = answer.name
         await self._app(scope, receive, send)
 
 

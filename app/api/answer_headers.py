@@ -135,8 +135,8 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 there = {name for name, _ in headers}
-                wanted = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
-                added = (header for header in wanted if header[0] not in there)
+                defaults = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
+                added = (header for header in defaults if header[0] not in there)
                 message = {**message, "headers": [*headers, *added]}
             await send(message)
 

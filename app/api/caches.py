@@ -50,14 +50,14 @@ class Caches:
 
     def _of_all(self, question: bytes, own: bytes) -> Statistics:
         answers = [answer for answer in self._processes.ask(question) if not answer.is_gone]
-        told = [own, *(answer.content for answer in answers if answer.content)]
-        if len(told) <= len(answers):
-            missing = len(answers) + 1 - len(told)
+        contents = [own, *(answer.content for answer in answers if answer.content)]
+        if len(contents) <= len(answers):
+            missing = len(answers) + 1 - len(contents)
             detail = (
                 f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
-        return _added([orjson.loads(each) for each in told])
+        return _added([orjson.loads(each) for each in contents])
 
 
 def _added(statistics: list[Statistics]) -> Statistics:

@@ -66,16 +66,16 @@ async def changes(
     runtime: Shared,
 ) -> Response:
     """Tell the files that came and went since a version; waits for some if asked to."""
-    wanted, until = body.to_request(), time.monotonic() + body.wait_seconds
+    plan_request, until = body.to_request(), time.monotonic() + body.wait_seconds
 
     def identity() -> str:
-        return runtime.service.resolve(table, wanted.selector).identity
+        return runtime.service.resolve(table, plan_request.selector).identity
 
     def compute() -> tuple[bool, str, bytes]:
-        after = runtime.service.resolve(table, wanted.selector)
+        after = runtime.service.resolve(table, plan_request.selector)
         before = _earlier(runtime, table, body, after)
-        found = runtime.service.changes(before, after, wanted)
-        count = len(found.added.files) + len(found.removed.files)
+        differences = runtime.service.changes(before, after, plan_request)
+        count = len(differences.added.files) + len(differences.removed.files)
         if count > runtime.settings.page_size_max:
             raise LimitExceededError(
                 f"{count} files came or went, and one answer has at most {runtime.settings.page_size_max}: "
@@ -83,7 +83,7 @@ async def changes(
                 limit=runtime.settings.page_size_max,
             )
         with during(Phase.ENCODE):
-            return count > 0, after.identity, _written(found, _next_token(table, body, after))
+            return count > 0, after.identity, _written(differences, _next_token(table, body, after))
 
     if not body.wait_seconds:
         return _answer((await runtime.run(compute))[-1])
@@ -98,7 +98,7 @@ async def changes(
                 return _answer(content)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(asyncio.get_running_loop().time() + until - time.monotonic()):
-                    latest = await runtime.looks.identity((table, wanted.selector), look)
+                    latest = await runtime.looks.identity((table, plan_request.selector), look)
 
 
 def _answer(content: bytes) -> Response:
@@ -118,13 +118,13 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
             "from_token was not given with changes of this table and branch: send next_from_token back as it "
             "was given, or begin anew without it"
         ) from error
-    found = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
-    if found is None:
+    version = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
+    if version is None:
         raise SnapshotExpiredError(
             f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
             f"rolled back or made anew. Begin anew without from_token, and plan the table again"
         )
-    return found
+    return version
 
 
 def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | None:

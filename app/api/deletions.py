@@ -30,11 +30,11 @@ async def deletions(
 ) -> Response:
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
-    wanted = body.to_request()
+    deletions_request = body.to_request()
     form = SelectionEncoding(SelectionForm(body.encoding))
 
     def compute(version: Version, window: Window, token: NextToken) -> DeletionsPage:
-        answer = runtime.service.deletions(version, wanted)
+        answer = runtime.service.deletions(version, deletions_request)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

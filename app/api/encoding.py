@@ -148,14 +148,14 @@ def _plan_page(
     plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
 ) -> JsonMembers:
     started = time.perf_counter()
-    kept = len(plan.files)
+    kept_files = len(plan.files)
     units = _units(plan)
     here = replace(window, offset=int(np.searchsorted(units, window.offset)))
     rows = chain.from_iterable(
         each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, here.offset)
     )
     page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
-    kept_here = max(0, kept - here.offset)
+    kept_here = max(0, kept_files - here.offset)
     following = None if page.next_offset is None else int(units[page.next_offset])
     answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
     answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}
@@ -227,10 +227,10 @@ def encode_lookup(answer: BucketLookup) -> JsonMembers:
     return entry if answer.detail is None else entry | {"detail": answer.detail}
 
 
-def _key_bucket(found: KeyBucket) -> KeyBucket | JsonMembers:
-    if found.other_buckets is not None:
-        return found
-    return {"key_hash": found.key_hash, "bucket": found.bucket}
+def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
+    if key.other_buckets is not None:
+        return key
+    return {"key_hash": key.key_hash, "bucket": key.bucket}
 
 
 def encode_evaluation(

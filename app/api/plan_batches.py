@@ -175,17 +175,17 @@ class _Columns:
         files, form = self._files, self._form
         if form is None or not (files.selections or files.deleted):
             return [(None,) * len(_PACKED)] * (stop - start)
-        found, size = list[tuple[bytes | str | None, ...]](), 0
+        members, size = list[tuple[bytes | str | None, ...]](), 0
         row_counts = files.integers["row_count"]
         for at in range(start, stop):
             rows = int(row_counts[at])
             selected = form.packed(files.selections.get(at), rows, form.selection)
             deleted = form.packed(files.deleted.get(at), rows, form.deletions)
-            found.append((*selected, *deleted))
+            members.append((*selected, *deleted))
             size += len(selected[0] or b"") + len(deleted[0] or b"")
             if size >= _SELECTION_BYTES_OF_BATCH:
                 break
-        return found
+        return members
 
     def _partitions(self, here: slice, data_type: pa.DataType) -> pa.Array:
         codes, numbers = np.unique(self._files.partition_codes[here], return_inverse=True)

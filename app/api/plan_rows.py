@@ -125,14 +125,14 @@ def plan_summary(summary: Summary) -> JsonMembers:
 
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
     stop = min(start + _AT_ONCE, len(files))
-    told = None if form is None else _selection_members(files, start, stop, form)
-    if isinstance(told, pa.Array):
-        stop = start + len(told)
+    selections = None if form is None else _selection_members(files, start, stop, form)
+    if isinstance(selections, pa.Array):
+        stop = start + len(selections)
     columns = _columns(files, start, stop)
-    order = _SKIPPED if told is None else (*_SKIPPED, "selected_rows")
+    order = _SKIPPED if selections is None else (*_SKIPPED, "selected_rows")
     members = [(f'"{name}":', columns[name]) for name in order]
-    if told is not None:
-        members.append(("", told))
+    if selections is not None:
+        members.append(("", selections))
     if files.steps is not None:
         explained = _texts([write_json(steps) for steps in files.steps[start:stop]])
         members.append(('"explain":', explained))
@@ -179,16 +179,16 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
 def _selection_members(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
     if not (files.selections or files.deleted):
         return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
-    row_counts, found, size = files.integers["row_count"], list[bytes](), 0
+    row_counts, written, size = files.integers["row_count"], list[bytes](), 0
     for at in range(start, stop):
         row_count = int(row_counts[at])
         members = form.members(files.selections.get(at), row_count)
         members |= form.deleted_members(files.deleted.get(at), row_count)
-        found.append(write_json(members)[1:-1])
-        size += len(found[-1])
+        written.append(write_json(members)[1:-1])
+        size += len(written[-1])
         if size >= _SELECTION_BYTES_AT_ONCE:
             break
-    return _texts(found)
+    return _texts(written)
 
 
 def _partitions(files: PlannedFiles, codes: NDArray[np.int32]) -> pa.Array | str:

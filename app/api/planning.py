@@ -55,24 +55,24 @@ async def plan(
     """
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
-    wanted = body.to_request()
-    form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
+    query = body.to_request()
+    form = SelectionEncoding(query.selection, deletions=query.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:
-        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms, is_counted=offset == 0)
+        return runtime.service.plan(version, query, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Provisional[JsonMembers]:
         answer = planned(version, window.offset)
-        return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
+        return tagged(answer, encode_plan(answer, window, form, token, explain=query.explain))
 
     def lines(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
-        return tagged(answer, plan_lines(answer, form, explain=wanted.explain))
+        return tagged(answer, plan_lines(answer, form, explain=query.explain))
 
     def batches(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
         fields = version.schema.partition_fields
-        return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
+        return tagged(answer, plan_batches(answer, fields, form, explain=query.explain))
 
     match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:
@@ -88,11 +88,11 @@ async def pruned_snapshot(
     table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
-    wanted, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
+    query, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
 
     def archive() -> bytes:
         return archive_pruned_snapshot(
-            runtime.service.pruned_snapshot(table, wanted, budget_ms, body.most_share)
+            runtime.service.pruned_snapshot(table, query, budget_ms, body.most_share)
         )
 
     return Response(await runtime.run(archive), media_type="application/zip")

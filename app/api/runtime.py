@@ -87,7 +87,7 @@ class Runtime:
         """
         seconds = self.settings.deadline_seconds
         cancellation = Cancellation()
-        asked = time.perf_counter()
+        submitted = time.perf_counter()
 
         def limited() -> T:
             with (
@@ -96,7 +96,7 @@ class Runtime:
                 observed_by(self.observer),
                 CORES.computing(is_begun=is_begun),
             ):
-                self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
+                self.observer.spent(Phase.QUEUE, time.perf_counter() - submitted)
                 check_deadline()
                 return work()
 
@@ -124,9 +124,9 @@ class Runtime:
         """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""
 
         def write() -> bytes:
-            found = work()
+            result = work()
             with during(Phase.ENCODE):
-                return write_json(found)
+                return write_json(result)
 
         return Response(await self.run(write), media_type="application/json")
 

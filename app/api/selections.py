@@ -75,8 +75,8 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
     """The same for JSON: a bitmap in base64."""
-    found = in_form(positions, form, limit)
-    return base64.b64encode(found).decode() if isinstance(found, bytes) else found
+    encoded = in_form(positions, form, limit)
+    return base64.b64encode(encoded).decode() if isinstance(encoded, bytes) else encoded
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:

@@ -160,12 +160,12 @@ class Question:
         # A tag keeps its snapshot where no snapshot of that number is left.
         by_number = selector.tag is None and key.snapshot_id is not None
         pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
-        found = same_version(self.runtime, self.table, pinned, key)
-        if found is None:
+        version = same_version(self.runtime, self.table, pinned, key)
+        if version is None:
             raise SnapshotExpiredError(
                 f"snapshot {key.snapshot_id}, which this page goes on with, is gone: ask without it"
             )
-        return found
+        return version
 
     def _resolve(self, selector: SnapshotSelector) -> Version:
         return self.runtime.service.resolve(self.table, selector)
@@ -199,11 +199,11 @@ def _plain(value: object) -> object:
 
 
 def _untagged(
-    headers: Mapping[str, str], found: Found | Provisional[Found]
+    headers: Mapping[str, str], answer: Found | Provisional[Found]
 ) -> tuple[Mapping[str, str], Found]:
-    if not isinstance(found, Provisional):
-        return headers, found
-    return {name: value for name, value in headers.items() if name != "ETag"}, found.answer
+    if not isinstance(answer, Provisional):
+        return headers, answer
+    return {name: value for name, value in headers.items() if name != "ETag"}, answer.answer
 
 
 def same_version(
@@ -211,10 +211,10 @@ def same_version(
 ) -> Version | None:
     """The version that a selector names, if it is the one of a key by its schema, too; None if it is not."""
     try:
-        found = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
+        version = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
     except NotFoundError:
         return None
-    return found if version_key(found) == key else None
+    return version if version_key(version) == key else None
 
 
 def version_key(version: Version) -> VersionKey:

@@ -75,7 +75,7 @@ def __dir__() -> list[str]:
 
 @cache
 def _program(commands: tuple[str, ...]) -> typer.Typer:
-    found = typer.Typer(
+    program = typer.Typer(
         name="paimon-index",
         help="Answers from Apache Paimon index files.",
         no_args_is_help=True,
@@ -83,17 +83,17 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
     )
     for name, command in _COMMANDS.items():
         if name not in commands:
-            found.command(name, help=command.summary)(_nothing)
+            program.command(name, help=command.summary)(_nothing)
             continue
         module = import_module(f"app.cli.{command.module}")
         function = name.replace("-", "_")
         if hasattr(module, function):
-            found.command(name, cls=Command)(getattr(module, function))
+            program.command(name, cls=Command)(getattr(module, function))
         else:
             # A command that has commands of its own.
-            found.add_typer(module.program, name=name)
-    found.callback()(_options)
-    return found
+            program.add_typer(module.program, name=name)
+    program.callback()(_options)
+    return program
 
 
 def _nothing() -> None:

@@ -102,8 +102,8 @@ def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
         return {}
     numbers = version.vector_numbers(files.all())
     having = np.flatnonzero(numbers >= 0)
-    found = {}
+    places_by_name = {}
     for name, number in zip(files.names(having).to_pylist(), numbers[having].tolist(), strict=True):
         entry, place = places[number]
-        found[name] = (entry.file.file_name, place.offset, place.length)
-    return found
+        places_by_name[name] = (entry.file.file_name, place.offset, place.length)
+    return places_by_name

@@ -116,10 +116,10 @@ class IndexService:
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
-        found = self._catalog(warehouse).databases()
-        if not found:
+        names = self._catalog(warehouse).databases()
+        if not names:
             check_listable(self._warehouse(warehouse))
-        return found
+        return names
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
@@ -312,10 +312,10 @@ class IndexService:
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
-        found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
+        statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
-            found["disk"] = asdict(self._disk.statistics())
-        return found
+            statistics["disk"] = asdict(self._disk.statistics())
+        return statistics
 
     def clear_caches(self) -> None:
         """Forgets everything that was decoded; what is kept on disk stays there."""
@@ -353,10 +353,10 @@ class IndexService:
         return [self._metadata, self._manifests, *indexes, self._plans.cache]
 
     def _warehouse(self, name: str) -> Warehouse:
-        found = self.warehouses.get(name)
-        if found is None:
+        warehouse = self.warehouses.get(name)
+        if warehouse is None:
             raise UnknownPlaceError(name, sorted(self.warehouses))
-        return found
+        return warehouse
 
     @contextmanager
     def _telling_what_is_there(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:

@@ -203,15 +203,15 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
 
 
 def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
-    found = _data_file(content)
-    if found is None:
+    kind = _data_file(content)
+    if kind is None:
         return
     where = ""
-    if found in _DATA_FILES.values():
+    if kind in _DATA_FILES.values():
         where = f": its index is in {name}{FILE_INDEX_SUFFIX}, or in the table's manifest if it is small"
         if file.path is not None and not warehouse.exists(file.path + FILE_INDEX_SUFFIX):
             where += "; beside it there is none"
-    raise RequestError(f"{name} is {found}, and no index file{where}")
+    raise RequestError(f"{name} is {kind}, and no index file{where}")
 
 
 def _next(entries: slice, count: int) -> int | None:

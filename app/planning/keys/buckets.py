@@ -76,8 +76,8 @@ class KeyForms:
     def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
         """One answer a key, from the hash and the bucket of each form."""
         answers = []
-        found = zip(self.owners, hashes, buckets, strict=True)
-        for _, forms in itertools.groupby(found, key=lambda form: form[0]):
+        rows = zip(self.owners, hashes, buckets, strict=True)
+        for _, forms in itertools.groupby(rows, key=lambda form: form[0]):
             listed = [(hashed, bucket) for _, hashed, bucket in forms]
             first = next((form for form in listed if form[1] is not None), listed[0])
             others = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
@@ -188,13 +188,13 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
         for row, entries in version.contents().hash_indexes.items()
         for entry in entries
     }
-    wanted = [
+    selected = [
         (row, bucket)
         for row, bucket in {**files, **indexes}
         if partition is None or partition.could_be(version.partitions.values(row))
     ]
     infos = []
-    for row, bucket in sorted(wanted):
+    for row, bucket in sorted(selected):
         index = indexes.get((row, bucket))
         is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
         infos.append(

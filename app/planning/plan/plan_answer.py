@@ -161,18 +161,18 @@ def _left_out(
     decided = state.files.all() if state.considered is None else state.considered
     skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
-    found, hidden = of_files(state, skipped), version.hidden_files()
+    skipped_files, hidden = of_files(state, skipped), version.hidden_files()
     if (
         not request.explain
         or request.files is not None
         or hidden is None
         or state.partitions_left_out is None
     ):
-        return found
+        return skipped_files
     others = PlanState.start(hidden, None, predicate, explain=True)
     gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])
     others.skip(gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either")
-    return found.followed_by(of_files(others, gone, hidden=True), len(state.files))
+    return skipped_files.followed_by(of_files(others, gone, hidden=True), len(state.files))
 
 
 def _invisible(version: Version, state: PlanState) -> FileColumns | None:
@@ -214,11 +214,11 @@ def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int
 def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> int:
     """Of the files that were asked about; unless all are read, of partitions that the filter allows."""
     hidden = version.contents().hidden
-    asked = [(state.files.columns, state.scope)]
+    parts = [(state.files.columns, state.scope)]
     if hidden is not None and request.files is None:
-        asked.append((hidden, slice(None)))
+        parts.append((hidden, slice(None)))
     total = 0
-    for columns, files in asked:
+    for columns, files in parts:
         sizes = columns.file_sizes[files]
         if state.partitions_left_out is not None and not request.reads_everything:
             sizes = sizes[~state.partitions_left_out[columns.partition_codes[files]]]

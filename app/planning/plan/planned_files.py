@@ -213,8 +213,8 @@ class PlannedFiles(Sequence[FilePlan]):
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         # A roaring bitmap never takes more than about two bytes a position, and usually far less.
-        told = (*self.selections.values(), *self.deleted.values())
-        positions = sum(2 * len(rows) for rows in told)
+        row_sets = (*self.selections.values(), *self.deleted.values())
+        positions = sum(2 * len(rows) for rows in row_sets)
         explained = 0 if self.steps is None else _MEMORY_PER_FILE * sum(map(len, self.steps))
         return (
             _MEMORY_PER_FILE * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
@@ -248,14 +248,14 @@ def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray
 
 def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, DeletionFile]:
     numbers = version.vector_numbers(files)
-    found = {}
+    deletions = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
         entry, place = version.contents().vectors.places[numbers[at]]
         path = version.source.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path
-        found[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
-    return found
+        deletions[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
+    return deletions
 
 
 def _deleted(
@@ -263,13 +263,13 @@ def _deleted(
 ) -> dict[int, Positions]:
     numbers, places = version.vector_numbers(files), version.contents().vectors.places
     having = np.flatnonzero(numbers >= 0)
-    found: dict[int, Positions] = {}
+    deleted: dict[int, Positions] = {}
     for start in range(0, len(having), _VECTORS_AT_ONCE):
         check_deadline()
         some = having[start : start + _VECTORS_AT_ONCE].tolist()
         vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in some])
-        found |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
-    return found
+        deleted |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
+    return deleted
 
 
 def _strings(texts: Sequence[str]) -> pa.StringArray:

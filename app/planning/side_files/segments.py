@@ -214,10 +214,10 @@ class KeptSegments:
 
     def heads(self, first: int, count: int) -> HeadSegment:
         """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
-        found = self._open(_heads_name(first))
-        if found is None:
+        stored = self._open(_heads_name(first))
+        if stored is None:
             return HeadSegment.none(count)
-        segment = HeadSegment.of(found["buffers"], found["sizes"])
+        segment = HeadSegment.of(stored["buffers"], stored["sizes"])
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
@@ -235,11 +235,11 @@ class KeptSegments:
         Args:
             size: how many rows segments have, but for the last one.
         """
-        found = self._open(_body_name(first, size, wanted))
-        if found is None:
+        stored = self._open(_body_name(first, size, wanted))
+        if stored is None:
             return BodySegment.none(len(heads))
-        payloads = {(column, str(kind)): found[_payloads_name(column, kind)] for column, kind in wanted}
-        fetched = found["fetched"] & ~heads.buffers.is_null
+        payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
+        fetched = stored["fetched"] & ~heads.buffers.is_null
         segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
         return replace(segment, kept=segment.known)
 

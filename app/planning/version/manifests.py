@@ -67,8 +67,8 @@ class Manifests(Sequence["Manifest"]):
         if isinstance(at, slice):
             return self.choose(range(len(self))[at])
         at = range(len(self))[at]
-        found = self._at_hand.get(at)
-        return self._fetch([at])[0] if found is None else found
+        manifest = self._at_hand.get(at)
+        return self._fetch([at])[0] if manifest is None else manifest
 
     def __iter__(self) -> Iterator[Manifest]:
         return map(self.__getitem__, self.load_in_order(range(len(self))))
@@ -114,16 +114,16 @@ class Manifests(Sequence["Manifest"]):
         if missing:
             read = self._read([self._files[number] for number in missing])
             known = known | dict(zip(missing, read, strict=True))
-        found = {number: known[number] for number in portion}
+        fetched = {number: known[number] for number in portion}
         if self._most_bytes is not None:
-            others = {number: each for number, each in self._at_hand.items() if number not in found}
-            room = self._most_bytes - sum(each.decoded_bytes for each in found.values())
+            others = {number: each for number, each in self._at_hand.items() if number not in fetched}
+            room = self._most_bytes - sum(each.decoded_bytes for each in fetched.values())
             for number in reversed([*others]):
                 room -= others[number].decoded_bytes
                 if room < 0:
                     del others[number]
-            self._at_hand = others | found
-        return [*found.values()]
+            self._at_hand = others | fetched
+        return [*fetched.values()]
 
 
 def read_manifests(
@@ -142,17 +142,17 @@ def read_manifests(
         return Manifests.of(read(files))
     if decoded_bytes is not None:
         return Manifests(files, read_uncached, decoded_bytes, room // _SHARE)
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     stored = decoded = 0
     for portion in _portions(files, room // _EXPANSION):
-        found += read(portion)
+        manifests += read(portion)
         stored += sum(size for _, size in portion)
-        decoded += sum(each.decoded_bytes for each in found[-len(portion) :])
+        decoded += sum(each.decoded_bytes for each in manifests[-len(portion) :])
         # Extrapolated from the manifests read so far.
         expected = decoded * sum(size for _, size in files) // max(stored, 1)
         if expected > room:
             return Manifests(files, read_uncached, expected, room // _SHARE)
-    return Manifests.of(found)
+    return Manifests.of(manifests)
 
 
 def _portions(files: Sequence[ManifestFile], most_bytes: int) -> Iterator[Sequence[ManifestFile]]:

@@ -189,10 +189,10 @@ class Version:
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""
-        found = self._schemas.get(schema_id)
-        if found is None:
-            found = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
-        return found
+        schema = self._schemas.get(schema_id)
+        if schema is None:
+            schema = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
+        return schema
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
         """Which deletion vector each file has, -1 for none or where the table's options do not honour it."""
@@ -250,7 +250,7 @@ def retry_on_damaged_cache(
         if storage.lost_arrays(directory, Look.LENGTHS) == lost:
             try:
                 with missing_file_means_expired(version):
-                    found = work(version)
+                    result = work(version)
             except (RequestError, OverloadedError, DeadlineExceededError):
                 raise
             except Exception:
@@ -259,7 +259,7 @@ def retry_on_damaged_cache(
             else:
                 # Others may have found out meanwhile.
                 if storage.lost_arrays(directory, Look.SOME) == lost:
-                    return found
+                    return result
         forget()
         version = replace(version, loaded=None)
     storage.give_up_disk()

@@ -80,21 +80,21 @@ class VersionFiles:
 
 def open_version_files(place: KeptArrays) -> VersionFiles | None:
     """The files of the version that lies on the disk, if there is one; their columns are mapped."""
-    found = load_value(place)
-    if found is None:
+    stored = load_value(place)
+    if stored is None:
         return None
-    starts, some = found["starts"], found["some"]
+    starts, some = stored["starts"], stored["some"]
     ends = np.cumsum(np.diff(starts)[some])[:-1]
-    pieces = iter(np.split(found["rows"], ends))
+    pieces = iter(np.split(stored["rows"], ends))
     columns = FileColumns(
         rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
         starts=starts,
-        partitions=found["partitions"],
-        **found["columns"],
+        partitions=stored["partitions"],
+        **stored["columns"],
     )
-    names = (name.decode(errors="surrogatepass") for name in found["names"])
-    keys = tuple(zip(names, found["sizes"].tolist(), strict=True))
-    return VersionFiles(keys, columns, found["removing"].tolist(), on_disk=len(columns))
+    names = (name.decode(errors="surrogatepass") for name in stored["names"])
+    keys = tuple(zip(names, stored["sizes"].tolist(), strict=True))
+    return VersionFiles(keys, columns, stored["removing"].tolist(), on_disk=len(columns))
 
 
 def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
