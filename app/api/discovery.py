@@ -11,10 +11,9 @@ from starlette.responses import Response
 from app.access.tokens import Role
 from app.api.access import Asking
 from app.api.encoding import NextToken, SchemaList, encode_schemas
-from app.api.listings import Listing
 from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
-from app.api.paging import PAGE_BYTES, NextPageToken, Window
+from app.api.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared

@@ -27,8 +27,7 @@ from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
-from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import plan_bytes, report_plan
+from app.planning.plan.answers import Plan, plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
 from app.planning.request.limits import CacheBytes, Limits

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from app.observation import Phase, during
 from app.options.table_options import MergeEngine
-from app.planning.plan.answers import Plan
+from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.state import PlanState
 from app.planning.request.effort import UNBOUNDED, Budget, Effort
 from app.planning.request.limits import Limits
