@@ -166,13 +166,13 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
         "path": _quoted(paths),
         "file_name": _quoted(names),
         "format": _quoted(formats),
-        "partition": _partitions(files, files.partition_codes[here]),
+        "partition": _distinct(files.partition_codes[here], lambda code: write_json(files.partition(code))),
         "first_row_id": _or_null(files.first_row_ids[here]),
         "raw_convertible": _numbers(files.raw_convertible[here]),
         "merge_group": _or_null(files.merge_groups[here]),
         "residual": _numbers(files.residual[here]),
         "deletion": _deletions(files, start, stop),
-        "decision_reason": _reasons(files.decisions[here]),
+        "decision_reason": _distinct(files.decisions[here], lambda code: write_json(decision(code).value)),
     }
 
 
@@ -189,14 +189,6 @@ def _selection_members(files: PlannedFiles, start: int, stop: int, form: Selecti
         if size >= _SELECTION_BYTES_AT_ONCE:
             break
     return _texts(written)
-
-
-def _partitions(files: PlannedFiles, codes: NDArray[np.int32]) -> pa.Array | str:
-    return _distinct(codes, lambda code: write_json(files.partition(code)))
-
-
-def _reasons(decisions: NDArray[np.int8]) -> pa.Array | str:
-    return _distinct(decisions, lambda code: write_json(decision(code).value))
 
 
 def _distinct(codes: NDArray[np.integer[Any]], write: Callable[[int], bytes]) -> pa.Array | str:
