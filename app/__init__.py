@@ -16,7 +16,7 @@ __all__ = ["__version__", "open_service"]
 _MODULES = {"__version__": "app.release", "open_service": "app.library"}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a text
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

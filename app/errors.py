@@ -90,7 +90,6 @@ class FilterError(RequestError):
     """A filter, literal, key or partition that does not fit the table.
 
     Attributes:
-        column: the column in question, if there is one.
         position: 0-based character offset in the filter's text, if it has one.
     """
 
@@ -104,7 +103,6 @@ class IndexWriteError(RequestError):
     """A column, type or value that an index cannot hold; nothing was written.
 
     Attributes:
-        column: the column to be indexed.
         row: its 0-based row, if one value is to blame.
     """
 
@@ -116,11 +114,7 @@ class IndexWriteError(RequestError):
 
 
 class LimitExceededError(RequestError):
-    """A request larger than the operator allows.
-
-    Attributes:
-        limit: the allowed maximum.
-    """
+    """A request larger than the operator allows."""
 
     def __init__(self, message: str, *, limit: int) -> None:
         self.limit = limit
@@ -146,8 +140,6 @@ class UnknownPlaceError(NotFoundError):
     may know of.
 
     Attributes:
-        name: what was asked for.
-        known: the names that there are.
         warehouse: of a database, where it is not.
     """
 
@@ -165,11 +157,7 @@ class UnknownPlaceError(NotFoundError):
 
 
 class SnapshotExpiredError(NotFoundError):
-    """A snapshot whose files went away while they were read; asking again reads a newer one.
-
-    Attributes:
-        path: the file that was not there, where one file told.
-    """
+    """A snapshot whose files went away while they were read; asking again reads a newer one."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         self.path = path
@@ -177,11 +165,7 @@ class SnapshotExpiredError(NotFoundError):
 
 
 class PathNotAllowedError(PaimonIndexError):
-    """A path that leaves its warehouse or lies outside the allowed external roots.
-
-    Attributes:
-        path: the refused path.
-    """
+    """A path that leaves its warehouse or lies outside the allowed external roots."""
 
     def __init__(self, message: str, *, path: str) -> None:
         self.path = path
@@ -208,7 +192,6 @@ class BusyError(OverloadedError):
     """As many requests as the process may work on are under way.
 
     Attributes:
-        limit: how many.
         pause_seconds: until it may have answered those who wait now, by the pace of late.
     """
 
@@ -219,11 +202,7 @@ class BusyError(OverloadedError):
 
 
 class StorageError(PaimonIndexError):
-    """Storage failed, after retries.
-
-    Attributes:
-        path: the file that was asked for.
-    """
+    """Storage failed, after retries."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         self.path = path

@@ -83,7 +83,6 @@ def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[
     The service may be used by many threads; what it reads it keeps for all of them.
 
     Args:
-        warehouses: URL or directory of each, by the name that requests give it.
         settings: those of ``docs/settings.md`` by their names in lower case, such as ``time_zone`` or
             ``memory_bytes``. They win over environment variables ``PAIMON_INDEX_*``.
 

@@ -72,7 +72,6 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     """The application; it answers once it has been started.
 
     Args:
-        settings: from the environment unless given.
         service: made from the settings unless given; closed when the application stops.
 
     Raises:
@@ -184,7 +183,6 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
 
 
 def _visible(request: Request, error: UnknownPlaceError) -> list[str]:
-    """Those of the names beside one that is not there that the caller may know of."""
     caller: Caller = request.scope["state"]["caller"]
     if error.warehouse is None:
         return [name for name in error.known if caller.may_use(name)]

@@ -18,13 +18,14 @@ answers           what is left
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
+from app.storage.ledger import LEDGER
 from app.storage.memory_limit import MemoryLimit
 
 _MIB: Final = 1 << 20
@@ -49,18 +50,32 @@ _MOST_DECODING_BYTES: Final = 1024 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryBudget:
-    """The memory of one process of the service, in bytes.
+class MemoryUse:
+    """How this process may use its memory, in bytes."""
 
-    Attributes:
-        limit: of this process.
-        source: where the bound of all processes together comes from.
-        caches: the share of each cache.
-        loads: for what is being loaded for caches.
-        bodies: for bodies that are being received.
-        reads: for what is being read.
-        decoding: for what is being decoded.
-    """
+    limit_bytes: int
+    """What the process may take."""
+    source: str
+    """Where the bound of all processes together comes from."""
+    process_bytes: int
+    """What is left for the process beside the parts below."""
+    caches: Mapping[str, int]
+    """Capacity of each cache, or its share of shared room."""
+    caches_sharing: Sequence[str]
+    """Caches that may hold what others of them leave empty."""
+    bodies_bytes: int
+    """For bodies that are being received, all together."""
+    read_bytes: int
+    """For reads under way, all together."""
+    decoding_bytes: int
+    """For files that are being decoded, all together."""
+    resident_bytes: int
+    """What the process takes now."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """The memory of one process of the service, in bytes."""
 
     limit: int
     source: str
@@ -73,10 +88,6 @@ class MemoryBudget:
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
         """The budget of each process.
-
-        Args:
-            settings: what the operator set.
-            detected: the bound of all processes together; found out unless given.
 
         Raises:
             SettingsError: there is too little for so many processes.
@@ -102,15 +113,16 @@ class MemoryBudget:
         decoding = min(room // 8, left, _MOST_DECODING_BYTES)
         return cls(limit, detected.source, caches, loads, bodies, reads, decoding)
 
-    def describe(self) -> dict[str, object]:
-        """The budget as JSON."""
-        return {
-            "limit_bytes": self.limit,
-            "source": self.source,
-            "process_bytes": PROCESS_BYTES,
-            "caches": self.caches.by_name,
-            "caches_sharing": sorted(self.caches.by_name),
-            "bodies_bytes": self.bodies,
-            "read_bytes": self.reads,
-            "decoding_bytes": self.decoding,
-        }
+    def use(self) -> MemoryUse:
+        """The budget, and what the process takes of it."""
+        return MemoryUse(
+            self.limit,
+            self.source,
+            PROCESS_BYTES,
+            self.caches.by_name,
+            sorted(self.caches.by_name),
+            self.bodies,
+            self.reads,
+            self.decoding,
+            LEDGER.resident,
+        )

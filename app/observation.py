@@ -8,12 +8,14 @@ tell the same one. Without an observer nothing is noted, which costs next to not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 
 class Phase(StrEnum):
@@ -63,16 +65,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StorageCall:
-    """A call to the storage library that came back.
-
-    Attributes:
-        operation: its kind.
-        path: the file or directory, as callers name it.
-        seconds: how long it took.
-        size_bytes: bytes that it read.
-        error: what it raised, if it did.
-        is_repeated: it was made since the same call failed before.
-    """
+    """A call to the storage library that came back."""
 
     operation: StorageOperation
     path: str
@@ -87,15 +80,8 @@ class PlanObserved:
     """What a plan comes to.
 
     Attributes:
-        files: files that were considered.
-        files_kept: those of them that are left.
-        rows: rows that are left in these.
         skipped: files left out, by step and kind of index; the latter is empty for other steps.
-        warnings: how many the plan carries.
-        is_complete: no index was left unasked for want of time.
-        fits_caches: what it asks can be kept for the next one.
         files_spared: files that indexes left out; 0 for further pages of a plan.
-        bytes_spared: of these.
     """
 
     files: int
@@ -144,13 +130,18 @@ observer = _observer.get
 
 
 @contextmanager
-def observed_by(who: Observer) -> Iterator[None]:
-    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
-    token = _observer.set(who)
+def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Gives a context variable a value inside the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _observer.reset(token)
+        variable.reset(token)
+
+
+def observed_by(who: Observer) -> AbstractContextManager[None]:
+    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
+    return bound(_observer, who)
 
 
 class during:  # noqa: N801 - reads as the statement that it is

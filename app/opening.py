@@ -57,7 +57,7 @@ def create_service(settings: Settings) -> IndexService:
     )
 
 
-def _open(name: str, url: str, **how: Any) -> Warehouse:  # noqa: ANN401 - as Warehouse has them
+def _open(name: str, url: str, **how: Any) -> Warehouse:
     try:
         return Warehouse(name, url, **how)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:

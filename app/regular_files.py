@@ -21,10 +21,6 @@ class IrregularFileError(OSError):
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
     """A descriptor for reading a regular file, and what the system says of the file.
 
-    Args:
-        path: the file.
-        flags: further ones of ``os.open``, such as ``O_NOFOLLOW``.
-
     Raises:
         IsADirectoryError: it is a directory.
         IrregularFileError: it is something else that is no regular file.
@@ -43,10 +39,6 @@ def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_resu
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:
-    """The first ``most`` bytes of a regular file, or all of it.
-
-    Raises:
-        OSError: as of :func:`opened`, or it cannot be read.
-    """
+    """The first ``most`` bytes of a regular file, or all of it."""
     with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read() if most is None else file.read(most)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -42,21 +42,6 @@ ICEBERG_S3: Final = (
     "s3.region",
 )
 """What Iceberg's clients may be told of an object store."""
-
-_OF_MEMORY = "is a share of PAIMON_INDEX_MEMORY_BYTES"
-REMOVED: Final[Mapping[str, str]] = {
-    name: fate
-    for names, fate in (
-        ("bodies_bytes read_bytes cache_bytes cache_metadata_bytes cache_manifests_bytes", _OF_MEMORY),
-        ("cache_file_indexes_bytes cache_deletion_vectors_bytes cache_hash_indexes_bytes", _OF_MEMORY),
-        ("cache_plans_bytes", _OF_MEMORY),
-        ("filter_depth page_bytes positions read_threads stall_seconds store_calls", "is fixed"),
-        ("body_seconds", "is PAIMON_INDEX_DEADLINE_SECONDS"),
-        ("requests", "follows from the limit of open files (ulimit -Hn)"),
-    )
-    for name in names.split()
-}
-"""What became of settings that earlier releases had."""
 
 _OTHER_VARIABLES: Final = frozenset({"PAIMON_INDEX_TOKEN", "PAIMON_INDEX_WORKERS_DIRECTORY"})
 """Clients have the first one, the service's own processes the other."""
@@ -133,13 +118,8 @@ class Settings(BaseSettings):
         given = {name: value for name, value in flags.items() if value is not None}
         variables = {name.upper() for name in os.environ}
         unknown = [fault for name in sorted(variables) if (fault := cls._unknown(name)) is not None]
-        removed = [
-            f"{name}: this is no setting any more, unset it: it {fate}"
-            for setting, fate in REMOVED.items()
-            if (name := ENVIRONMENT_PREFIX + setting.upper()) in variables or setting in given
-        ]
-        if removed or unknown:
-            raise SettingsError("\n".join([*removed, *unknown]))
+        if unknown:
+            raise SettingsError("\n".join(unknown))
         try:
             return cls(**given)  # type: ignore[arg-type]
         except ValidationError as error:
@@ -147,9 +127,8 @@ class Settings(BaseSettings):
 
     @classmethod
     def _unknown(cls, variable: str) -> str | None:
-        """Why a variable that looks like a setting is none; None if it is one, or somebody else's."""
         setting = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if not variable.startswith(ENVIRONMENT_PREFIX) or setting in cls.model_fields or setting in REMOVED:
+        if not variable.startswith(ENVIRONMENT_PREFIX) or setting in cls.model_fields:
             return None
         if variable in _OTHER_VARIABLES or _OF_KUBERNETES.fullmatch(variable):
             return None
@@ -272,7 +251,7 @@ class Settings(BaseSettings):
         return int(self.deadline_seconds * 1000 * _SHARE_OF_DEADLINE)
 
 
-def _json(value: Any, expected: str) -> Any:  # noqa: ANN401 - whatever was given, and what it stands for
+def _json(value: Any, expected: str) -> Any:
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -280,7 +259,6 @@ def _json(value: Any, expected: str) -> Any:  # noqa: ANN401 - whatever was give
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
-    """The table of a name such as ``main.db1.orders``; the names of warehouses may have dots, too."""
     known = [warehouse for warehouse in warehouses if name.startswith(f"{warehouse}.")]
     if not known:
         raise ValueError(f"{name!r} begins with no configured warehouse: {sorted(warehouses)}")

@@ -21,8 +21,6 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
     """What follows a message that a word names nothing: the names that are alike, and those that there are.
 
     Args:
-        word: what was written.
-        known: the names that there are.
         what: what these are, in the plural; None lists none of them.
         also: names that are meant by other words, by these.
 
@@ -30,9 +28,9 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
         ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
     names = list(islice(known, _MOST_NAMES + 1))
-    found = alike(word, names, also)
-    meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in found)
-    text = f": did you mean {meant}?" if found else ""
+    names_alike = alike(word, names, also)
+    meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in names_alike)
+    text = f": did you mean {meant}?" if names_alike else ""
     if what is None:
         return text
     if not names:
@@ -53,8 +51,8 @@ def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list
         compared += len(short)
         if compared > _MOST_COMPARED:
             break
-    found = difflib.get_close_matches(word.lower()[:_MOST_CHARACTERS], folded, _MOST_ALIKE, _ALIKE)
-    return [folded[name] for name in found]
+    matches = difflib.get_close_matches(word.lower()[:_MOST_CHARACTERS], folded, _MOST_ALIKE, _ALIKE)
+    return [folded[name] for name in matches]
 
 
 def listed(names: Sequence[str]) -> str:

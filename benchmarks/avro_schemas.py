@@ -7,7 +7,7 @@ from typing import Any
 _NAMESPACE = "org.apache.paimon.avro.generated"
 
 
-def _optional(kind: Any) -> list[Any]:  # noqa: ANN401 - an Avro schema is JSON of any shape
+def _optional(kind: Any) -> list[Any]:
     return ["null", kind]
 
 

@@ -46,7 +46,7 @@ def arrow_schema(schema: dict[str, Any]) -> pa.Schema:
     return pa.schema([_field(each["name"], each["type"]) for each in schema["fields"]])
 
 
-def _field(name: str, kind: Any) -> pa.Field:  # noqa: ANN401 - an Avro schema is JSON of any shape
+def _field(name: str, kind: Any) -> pa.Field:
     match kind:
         case ["null", inner]:
             return _field(name, inner).with_nullable(True)  # noqa: FBT003 - pyarrow's own

@@ -82,7 +82,7 @@ def _figures(directory: Path, files: int) -> Iterator[Figure]:
     with server(warehouse, iceberg="true", deadline_seconds=_DEADLINE_SECONDS) as port:
         received = [0]
 
-        def count(response: Any, **_: object) -> None:  # noqa: ANN401 - of requests, which has no types
+        def count(response: Any, **_: object) -> None:
             received[0] += len(response.content)
 
         catalog = RestCatalog("bench", uri=f"http://127.0.0.1:{port}/iceberg", warehouse=WAREHOUSE)

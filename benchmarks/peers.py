@@ -77,14 +77,14 @@ def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Meas
     return found
 
 
-def _table(layout: Layout, files: int, directory: Path) -> Any:  # noqa: ANN401 - no stubs are published
+def _table(layout: Layout, files: int, directory: Path) -> Any:
     # It is there only where benchmarks are run.
     from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415 - see above
 
     return PaimonCatalog({"warehouse": str(warehouse_of(directory, layout, files))}).get_table(IDENTIFIER)
 
 
-def _files_kept(table: Any, layout: Layout, question: Question, random: Random) -> int:  # noqa: ANN401 - as above
+def _files_kept(table: Any, layout: Layout, question: Question, random: Random) -> int:
     builder = table.new_read_builder().with_filter(_predicate(layout, question.comparisons(random)))
     rows: int = sum(split.row_count() for split in builder.new_scan().plan().splits())
     return rows // layout.rows

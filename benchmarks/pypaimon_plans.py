@@ -23,7 +23,7 @@ _RUNS = 7
 _MOST_ID = 1 << 62
 
 
-def _predicates(table: Any, files: int) -> Iterator[Any]:  # noqa: ANN401 - pypaimon has no stubs
+def _predicates(table: Any, files: int) -> Iterator[Any]:
     """Those of :mod:`benchmarks.questions`: an id that no file has; a tenth of a day's files."""
     builder = table.new_read_builder().new_predicate_builder()
     random = Random(1)
@@ -35,7 +35,7 @@ def _predicates(table: Any, files: int) -> Iterator[Any]:  # noqa: ANN401 - pypa
         yield builder.and_predicates([builder.equal("day", day), below])
 
 
-def _files(table: Any, wanted: Any) -> int:  # noqa: ANN401 - as above
+def _files(table: Any, wanted: Any) -> int:
     splits = table.new_read_builder().with_filter(wanted).new_scan().plan().splits()
     return sum(len(split.files) for split in splits)
 
@@ -58,10 +58,10 @@ def main() -> None:
         size = int(warehouse.rpartition("-")[2])
         predicates = _predicates(table, size)
 
-        def with_service(wanted: Any, table: Any = table, name: str = name) -> int:  # noqa: ANN401 - as above
+        def with_service(wanted: Any, table: Any = table, name: str = name) -> int:
             return _files(planned(table, wanted, url, warehouse=name, timeout_seconds=60), wanted)
 
-        def alone(wanted: Any, table: Any = table) -> int:  # noqa: ANN401 - as above
+        def alone(wanted: Any, table: Any = table) -> int:
             return _files(table, wanted)
 
         first = _measured(with_service, predicates, 1)

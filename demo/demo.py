@@ -263,7 +263,7 @@ def post(url: str, body: str) -> bytes:
     return content
 
 
-def readable(value: Any, margin: str = "") -> str:  # noqa: ANN401 - JSON
+def readable(value: Any, margin: str = "") -> str:
     """JSON with one line for each member, and for each list or object that holds no other."""
     inner = value.values() if isinstance(value, dict) else value
     if not isinstance(value, dict | list) or not any(isinstance(each, dict | list) for each in inner):
@@ -278,7 +278,7 @@ def readable(value: Any, margin: str = "") -> str:  # noqa: ANN401 - JSON
     return f"{opening}\n{body}\n{margin}{closing}"
 
 
-def holds(answer: Any, expected: Any) -> bool:  # noqa: ANN401 - JSON
+def holds(answer: Any, expected: Any) -> bool:
     """Whether ``answer`` has all that ``expected`` has; lists must be of one length."""
     match expected:
         case dict():

@@ -1,6 +1,5 @@
 """How the memory of a process is shared out."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from app.errors import SettingsError
 from app.memory_budget import CACHE_SHARES, PROCESS_BYTES, MemoryBudget
 from app.opening import create_service
 from app.planning.request.requests import TableRef
-from app.settings import REMOVED, Settings
+from app.settings import Settings
 from app.storage.memory_limit import MemoryLimit
 
 
@@ -113,17 +112,6 @@ def test_bad_settings_are_told_by_name(
 
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
-
-
-@pytest.mark.parametrize("name", sorted(REMOVED))
-def test_a_setting_of_earlier_releases_is_refused_with_what_became_of_it(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    with pytest.raises(SettingsError, match=f"PAIMON_INDEX_{name.upper()}: .* {re.escape(REMOVED[name])}"):
-        Settings.load(**{name: 1})
-    monkeypatch.setenv(f"paimon_index_{name}", "1")
-    with pytest.raises(SettingsError, match=f"PAIMON_INDEX_{name.upper()}: .* {re.escape(REMOVED[name])}"):
-        Settings.load()
 
 
 @pytest.mark.parametrize(

@@ -38,15 +38,9 @@ from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
-from app.planning.request.requests import (
-    PlanRequest,
-    SelectionForm,
-    SnapshotSelector,
-    filter_warnings,
-    read_filter,
-)
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.index_filter import in_file_schema
-from app.planning.scan.planner import Planner
+from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
@@ -179,12 +173,10 @@ class _Trial:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
             raise FilterError(f"{written}: what-if takes values of your data in place of each ?")
         version = self.version
-        relation = version.relation(None)
-        predicate = read_filter(written, version.schema.fields, self.limits, relation, self.zone)
-        planner = Planner(version, PlanRequest(SnapshotSelector(), selection=SelectionForm.NONE), predicate)
-        state = planner.run()
-        self.warnings += filter_warnings(predicate)
-        self.warnings += (*planner.effort.warnings, *planner.lasting_warnings, *planner.warnings)
+        request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
+        decisions = decide(version, request, self.limits, self.zone)
+        self.warnings += decisions.warnings.all
+        state = decisions.state
         kept = state.left()
         sizes = version.files().columns.file_sizes
         tried = [file for file in self._chosen(kept[state.merge_groups[kept] < 0]) if self._is_built(file)]

@@ -32,8 +32,8 @@ from app.aggregates.question import Question
 from app.aggregates.totals import Totals
 from app.errors import UnsupportedFormatError
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
-from app.planning.scan.planner import Planner
+from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.scan.planner import decide
 from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
 
@@ -57,11 +57,10 @@ def aggregate(
             "rows, which are not counted here: ask the engine"
         )
     question = Question.of(version, request)
-    relation = version.relation(request.alias)
-    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone)
     form = SelectionForm.POSITIONS if question.needs_values else SelectionForm.COUNT
-    planner = Planner(version, PlanRequest(request.selector, selection=form), predicate)
-    state = planner.run()
+    wanted = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
+    decisions = decide(version, wanted, limits, zone)
+    state = decisions.state
     kept = state.left()
     is_exact = state.is_exact(kept) & (not question.doubts)
     answer: Facets | Totals
@@ -75,9 +74,7 @@ def aggregate(
     groups, groups_total = answer.groups(opened, request.top)
     warnings = (
         *question.doubts,
-        *filter_warnings(predicate),
-        *planner.lasting_warnings,
-        *planner.warnings,
+        *decisions.warnings.all,
         *answer.warnings,
     )
     files = state.files

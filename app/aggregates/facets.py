@@ -97,7 +97,7 @@ class Facets:
     def _place(self) -> int | None:
         return self.question.places.get(self.column.id)
 
-    def _key(self, value: Value | None) -> Any:  # noqa: ANN401 - whatever SQL compares by
+    def _key(self, value: Value | None) -> Any:
         return None if value is None else sql_key(self.column.type)(value)
 
     def _add(self, counts: Iterable[tuple[Value | None, int]]) -> None:

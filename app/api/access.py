@@ -51,8 +51,6 @@ class Authentication:
 
     Args:
         app: what it guards; finds the :class:`~app.access.Caller` as ``caller`` in the state of the scope.
-        gate: tells the caller, or why there is none.
-        is_open: paths that everybody may ask for.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:
@@ -69,12 +67,12 @@ class Authentication:
         for name, value in scope["headers"]:
             if name in _LOOKED_AT:
                 headers[name] = headers[name] + _TWICE + value if name in headers else value
-        found = _forgery(scope, headers) or self._gate(scope, headers)
-        if isinstance(found, Problem):
-            await found.response(scope)(scope, receive, send)
+        answer = _forgery(scope, headers) or self._gate(scope, headers)
+        if isinstance(answer, Problem):
+            await answer.response(scope)(scope, receive, send)
             return
-        scope["state"]["caller"] = found
-        scope["state"]["token_name"] = found.name
+        scope["state"]["caller"] = answer
+        scope["state"]["token_name"] = answer.name
         await self._app(scope, receive, send)
 
 
@@ -259,11 +257,7 @@ async def authorise(request: Request) -> None:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks.
-
-    Raises:
-        ProblemError: 401, nobody whom the service knows.
-    """
+    """Who asks."""
     caller: Caller | None = request.scope["state"].get("caller")
     if caller is None:
         raise ProblemError(
@@ -273,11 +267,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
-    """Refuses a warehouse, or a database of it, that the caller may not use.
-
-    Raises:
-        ProblemError: 403.
-    """
+    """Refuses a warehouse, or a database of it, that the caller may not use."""
     if not caller.may_use(warehouse):
         # What a token may use is its own; whether it is there is not looked at.
         own = listed(sorted(caller.warehouses or ()))
@@ -290,11 +280,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuses a file outside of the databases that the caller may use; None is no file of the warehouse.
-
-    Raises:
-        ProblemError: 403.
-    """
+    """Refuses a file outside of the databases that the caller may use; None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

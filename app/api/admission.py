@@ -54,12 +54,7 @@ MOST_REQUESTS: Final = 2_048
 
 
 class Admission:
-    """ASGI middleware in front of everything under ``/v1`` and ``/iceberg``.
-
-    Args:
-        app: what it guards.
-        requests: that may be under way at one time.
-    """
+    """ASGI middleware in front of everything under ``/v1`` and ``/iceberg``."""
 
     def __init__(self, app: ASGIApp, requests: int) -> None:
         self._app = app
@@ -94,7 +89,6 @@ class Bulkhead:
     """Threads, and a line of those who wait for them; used by the event loop alone.
 
     Args:
-        name: of the threads.
         threads: how many there are. A thread that storage holds up stays counted after its request was
             answered with 504, so that no number of such requests makes more threads.
         limit: requests that are worked on or wait. Those whose body is still arriving, or whose answer has
@@ -122,7 +116,6 @@ class Bulkhead:
         It raises :class:`BusyError` if newer requests take the last place while this one waits for a thread.
 
         Args:
-            work: what to do.
             is_begun: for an answer of which some is sent already: it is never refused, and goes first.
 
         Raises:
@@ -163,7 +156,6 @@ class Bulkhead:
             oldest.set_exception(error)
 
     def _begin(self) -> None:
-        """Gives threads that are free to those who wait."""
         while self._free and (self._pieces or self._waiting):
             if self._pieces:
                 answer, work = self._pieces.popleft()

@@ -30,12 +30,7 @@ _USAGE: Final = b"usage"
 
 
 class SharedUsage:
-    """What the plans of tables came to in every process.
-
-    Args:
-        service: of this process.
-        processes: those of the service, of which this is one.
-    """
+    """What the plans of tables came to in every process."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service
@@ -44,12 +39,12 @@ class SharedUsage:
 
     def of_table(self, version: Version) -> TableUsage:
         """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
-        found = self._service.usage.of_table(version)
+        usage = self._service.usage.of_table(version)
         for answer in self._processes.ask(_USAGE):
             for warehouse, directory, members in orjson.loads(answer.content or b"[]"):
                 if (warehouse, directory) == (version.source.warehouse.name, version.table.directory):
-                    found.merge(TableUsage.of_json(members))
-        return found
+                    usage.merge(TableUsage.of_json(members))
+        return usage
 
 
 @router.get(TABLE + "/advice", **operation(TableAdvice))
@@ -79,9 +74,9 @@ async def what_if(
 
     def compute() -> WhatIf:
         version = service.resolve(table, body.selector())
-        trial, zone = body.to_request(), service.zone(body.time_zone)
+        request_, zone = body.to_request(), service.zone(body.time_zone)
         return service.ask(
-            version, lambda version: try_indexes(version, trial, runtime.settings.limits, zone)
+            version, lambda version: try_indexes(version, request_, runtime.settings.limits, zone)
         )
 
     return await runtime.answer(compute)

@@ -24,12 +24,12 @@ async def aggregate(
     table: Table, body: Annotated[AggregateBody, Depends(JsonBody(AggregateBody))], runtime: Shared
 ) -> Response:
     """Answer aggregates from indexes and statistics, and tell the files that leave them open."""
-    service, wanted = runtime.service, body.to_request()
+    service, question = runtime.service, body.to_request()
 
     def compute() -> AggregateAnswer:
-        version, zone = service.resolve(table, wanted.selector), service.zone(wanted.time_zone)
+        version, zone = service.resolve(table, question.selector), service.zone(question.time_zone)
         return service.ask(
-            version, lambda version: aggregate_version(version, wanted, runtime.settings.limits, zone)
+            version, lambda version: aggregate_version(version, question, runtime.settings.limits, zone)
         )
 
     return await runtime.answer(compute)

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-
 HEADER = "x-request-id"
 
 _log = logging.getLogger("paimon_index")
@@ -142,8 +135,8 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 there = {name for name, _ in headers}
-                wanted = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
-                added = (header for header in wanted if header[0] not in there)
+                defaults = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
+                added = (header for header in defaults if header[0] not in there)
                 message = {**message, "headers": [*headers, *added]}
             await send(message)
 

@@ -31,10 +31,10 @@ async def lookup(
 ) -> Response:
     """Look up the buckets of keys, in request order."""
     question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
-    wanted = body.to_lookup()
+    lookup_request = body.to_lookup()
 
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
-        return encode_lookup(runtime.service.lookup(version, wanted))
+        return encode_lookup(runtime.service.lookup(version, lookup_request))
 
     return await runtime.run(lambda: question.answer(compute))
 
@@ -42,8 +42,8 @@ async def lookup(
 @router.get(TABLE + "/buckets", **operation(BucketList))
 async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
-    wanted = query.to_request()
-    return await runtime.answer(lambda: runtime.service.buckets(table, wanted))
+    buckets_request = query.to_request()
+    return await runtime.answer(lambda: runtime.service.buckets(table, buckets_request))
 
 
 @router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
@@ -51,5 +51,5 @@ async def assign(
     table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
 ) -> Response:
     """Tell which buckets a writer would assign to keys; nothing is written."""
-    wanted = body.to_request()
-    return await runtime.answer(lambda: runtime.service.assign(table, wanted))
+    assign_request = body.to_request()
+    return await runtime.answer(lambda: runtime.service.assign(table, assign_request))

@@ -21,12 +21,7 @@ _SHARED: Final = frozenset({"entries", "bytes", "capacity"})
 
 
 class Caches:
-    """Asks and clears the caches of every process.
-
-    Args:
-        service: of this process.
-        processes: those of the service, of which this is one.
-    """
+    """Asks and clears the caches of every process."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service
@@ -43,11 +38,7 @@ class Caches:
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
-        """Empties all caches; gives what :meth:`statistics` would.
-
-        Raises:
-            ProblemError: a process did not answer in time, and may not have cleared its caches.
-        """
+        """Empties all caches; gives what :meth:`statistics` would."""
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:
@@ -59,18 +50,17 @@ class Caches:
 
     def _of_all(self, question: bytes, own: bytes) -> Statistics:
         answers = [answer for answer in self._processes.ask(question) if not answer.is_gone]
-        told = [own, *(answer.content for answer in answers if answer.content)]
-        if len(told) <= len(answers):
-            missing = len(answers) + 1 - len(told)
+        contents = [own, *(answer.content for answer in answers if answer.content)]
+        if len(contents) <= len(answers):
+            missing = len(answers) + 1 - len(contents)
             detail = (
                 f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
-        return _added([orjson.loads(each) for each in told])
+        return _added([orjson.loads(each) for each in contents])
 
 
 def _added(statistics: list[Statistics]) -> Statistics:
-    """The numbers of all processes together."""
     return {
         cache: {
             member: max(numbers) if cache == "disk" and member in _SHARED else sum(numbers)

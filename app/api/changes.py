@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import pyarrow as pa
@@ -16,26 +18,44 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonBody
-from app.api.change_bodies import ChangesBody
-from app.api.documents import ChangesAnswer
 from app.api.openapi import operation
 from app.api.paging import PageToken
 from app.api.paths import TABLE
-from app.api.plan_rows import plan_rows
+from app.api.plan_bodies import ChangesBody
+from app.api.plan_rows import PlannedFile, plan_rows
 from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.api.tables import Table
 from app.api.versioned import same_version, version_key
+from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.changes import Changes
+from app.planning.keys.answers import SnapshotId
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
 from app.planning.version.version import Version
 from app.types.digest import request_digest
 
 router = APIRouter(tags=["planning"])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """Files that came and went between two versions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    from_snapshot_id: SnapshotId
+    snapshot_id: SnapshotId
+    next_from_token: str | None
+    """What the next request goes on with as from_token; null for a table without snapshots."""
+    added: Sequence[PlannedFile]
+    """Of the later version."""
+    removed: Sequence[PlannedFile]
+    """Of the earlier one, as a plan of it tells them."""
+    warnings: Sequence[str]
 
 
 @router.post(TABLE + "/changes", **operation(ChangesAnswer, ChangesBody))
@@ -46,16 +66,16 @@ async def changes(
     runtime: Shared,
 ) -> Response:
     """Tell the files that came and went since a version; waits for some if asked to."""
-    wanted, until = body.to_request(), time.monotonic() + body.wait_seconds
+    plan_request, until = body.to_request(), time.monotonic() + body.wait_seconds
 
     def identity() -> str:
-        return runtime.service.resolve(table, wanted.selector).identity
+        return runtime.service.resolve(table, plan_request.selector).identity
 
     def compute() -> tuple[bool, str, bytes]:
-        after = runtime.service.resolve(table, wanted.selector)
+        after = runtime.service.resolve(table, plan_request.selector)
         before = _earlier(runtime, table, body, after)
-        found = runtime.service.changes(before, after, wanted)
-        count = len(found.added.files) + len(found.removed.files)
+        differences = runtime.service.changes(before, after, plan_request)
+        count = len(differences.added.files) + len(differences.removed.files)
         if count > runtime.settings.page_size_max:
             raise LimitExceededError(
                 f"{count} files came or went, and one answer has at most {runtime.settings.page_size_max}: "
@@ -63,7 +83,7 @@ async def changes(
                 limit=runtime.settings.page_size_max,
             )
         with during(Phase.ENCODE):
-            return count > 0, after.identity, _written(found, _next_token(table, body, after))
+            return count > 0, after.identity, _written(differences, _next_token(table, body, after))
 
     if not body.wait_seconds:
         return _answer((await runtime.run(compute))[-1])
@@ -78,7 +98,7 @@ async def changes(
                 return _answer(content)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(asyncio.get_running_loop().time() + until - time.monotonic()):
-                    latest = await runtime.looks.identity((table, wanted.selector), look)
+                    latest = await runtime.looks.identity((table, plan_request.selector), look)
 
 
 def _answer(content: bytes) -> Response:
@@ -86,12 +106,6 @@ def _answer(content: bytes) -> Response:
 
 
 def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Version) -> Version:
-    """The version since which changes are asked for.
-
-    Raises:
-        PageTokenError: no answer about this table and branch gave the token.
-        SnapshotExpiredError: the version of the token is gone, whatever has its number now.
-    """
     if body.from_snapshot_id is not None:
         named = SnapshotSelector(body.from_snapshot_id, branch=body.branch)
         return runtime.service.resolve(table, named)
@@ -104,13 +118,13 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
             "from_token was not given with changes of this table and branch: send next_from_token back as it "
             "was given, or begin anew without it"
         ) from error
-    found = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
-    if found is None:
+    version = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
+    if version is None:
         raise SnapshotExpiredError(
             f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
             f"rolled back or made anew. Begin anew without from_token, and plan the table again"
         )
-    return found
+    return version
 
 
 def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | None:
@@ -120,24 +134,23 @@ def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | Non
 
 
 def _about(table: TableRef, body: ChangesBody) -> bytes:
-    """What a token is good for: any filter of one table and branch."""
     return request_digest("changes", table, body.branch)
 
 
-def _written(found: Changes, next_token: str | None) -> bytes:
+def _written(changes: Changes, next_token: str | None) -> bytes:
     return write_json(
-        {
-            "from_snapshot_id": found.removed.snapshot_id,
-            "snapshot_id": found.added.snapshot_id,
-            "next_from_token": next_token,
-            "added": _files(found.added),
-            "removed": _files(found.removed),
-            "warnings": list(dict.fromkeys((*found.added.warnings, *found.removed.warnings))),
-        }
+        ChangesAnswer(
+            changes.removed.snapshot_id,
+            changes.added.snapshot_id,
+            next_token,
+            _files(changes.added),
+            _files(changes.removed),
+            tuple(dict.fromkeys((*changes.added.warnings, *changes.removed.warnings))),
+        )
     )
 
 
-def _files(plan: Plan) -> list[orjson.Fragment]:
+def _files(plan: Plan) -> list[Any]:
     rows = plan_rows(plan, SelectionEncoding(SelectionForm.COUNT))
     written = chain.from_iterable(each.cast(pa.large_binary()).to_pylist() for each in rows)
     return [orjson.Fragment(each) for each in written]

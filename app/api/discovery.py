@@ -1,39 +1,41 @@
 """What is there: warehouses, databases, tables and their versions and index files."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 from starlette.responses import Response
 
+from app.access.tokens import Role
 from app.api.access import Asking
-from app.api.documents import (
-    BranchList,
-    Configuration,
-    DatabaseList,
-    IndexFileList,
-    SchemaList,
-    SnapshotList,
-    TableList,
-    TagList,
-    WarehouseList,
-)
-from app.api.encoding import NextToken, encode_index_files, encode_schemas
-from app.api.listings import Listing
+from app.api.encoding import NextToken, SchemaList, encode_schemas
 from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
-from app.api.paging import PAGE_BYTES, Window
+from app.api.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
-from app.api.strict_json import JsonMembers, write_json
+from app.api.strict_json import write_json
 from app.api.tables import Table
 from app.api.versioned import Question
-from app.planning.version.descriptions import Refusal, Schema, TableDescription
+from app.described import DESCRIBED
+from app.memory_budget import MemoryUse
+from app.planning.keys.answers import SnapshotId
+from app.planning.version.descriptions import (
+    Branch,
+    IndexFileEntry,
+    Refusal,
+    Schema,
+    Snapshot,
+    TableDescription,
+    Tag,
+)
 from app.planning.version.version import Version
 from app.release import __version__
 from app.settings import Settings
-from app.storage.ledger import LEDGER
 
 router = APIRouter(tags=["discovery"])
 
@@ -45,6 +47,115 @@ _CAPABILITIES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """A table whose latest snapshot is kept decoded."""
+
+    warehouse: str
+    database: str
+    table: str
+    snapshot_id: int | None
+    """The last one that was decoded; null before the first."""
+    failures: int
+    """Attempts to read the table that failed since the last that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The token that a request came with."""
+
+    name: str
+    role: Literal["reader", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The service's version, limits and capabilities, and what the caller may use of it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    service: str
+    version: str
+    warehouses: Sequence[str]
+    warehouse_urls: Mapping[str, str]
+    """What those who read a warehouse's files call it: its public URL."""
+    time_zone: str | None
+    """The session time zone of requests that name none; null: it is not known."""
+    limits: Mapping[str, float]
+    memory: MemoryUse
+    capabilities: Mapping[str, Sequence[str]]
+    watch: Sequence[WatchedTable]
+    """Of this process; others follow the tables on their own."""
+    token: Annotated[Token | None, Field(description="Null where the service asks for none.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseList:
+    """The warehouses that the caller may use."""
+
+    __pydantic_config__ = DESCRIBED
+
+    warehouses: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseList:
+    """The databases of a warehouse."""
+
+    __pydantic_config__ = DESCRIBED
+
+    databases: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableList:
+    """The tables of a database."""
+
+    __pydantic_config__ = DESCRIBED
+
+    tables: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotList:
+    """One page of a table's snapshots, oldest first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshots: Sequence[Snapshot]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class TagList:
+    """One page of a table's tags, by name."""
+
+    __pydantic_config__ = DESCRIBED
+
+    tags: Sequence[Tag]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class BranchList:
+    """A table's branches besides the main one."""
+
+    __pydantic_config__ = DESCRIBED
+
+    branches: Sequence[Branch]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileList:
+    """One page of the index manifest's live entries."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    index_files: Sequence[IndexFileEntry]
+    next_page_token: NextPageToken
+
+
 @router.get("/v1/config", **operation(Configuration, storage=False))
 async def config(runtime: Shared, caller: Asking) -> Response:
     """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
@@ -54,13 +165,13 @@ async def config(runtime: Shared, caller: Asking) -> Response:
         for name, warehouse in sorted(runtime.service.warehouses.items())
         if caller.may_use(name)
     }
-    answer = {
-        "service": "paimon-index",
-        "version": __version__,
-        "warehouses": list(warehouses),
-        "warehouse_urls": {name: warehouse.public_url for name, warehouse in warehouses.items()},
-        "time_zone": settings.time_zone,
-        "limits": {
+    answer = Configuration(
+        service="paimon-index",
+        version=__version__,
+        warehouses=list(warehouses),
+        warehouse_urls={name: warehouse.public_url for name, warehouse in warehouses.items()},
+        time_zone=settings.time_zone,
+        limits={
             "body_bytes": settings.body_bytes,
             "filter_depth": settings.limits.filter_depth,
             "filter_literals": settings.filter_literals,
@@ -72,29 +183,25 @@ async def config(runtime: Shared, caller: Asking) -> Response:
             "deadline_seconds": settings.deadline_seconds,
             "concurrency": settings.concurrency,
         },
-        "memory": {**runtime.budget.describe(), "resident_bytes": LEDGER.resident},
-        "capabilities": _CAPABILITIES,
-        "watch": [
-            {
-                "warehouse": watched.table.warehouse,
-                "database": watched.table.database,
-                "table": watched.table.table,
-                "snapshot_id": watched.snapshot_id,
-                "failures": watched.failures,
-            }
+        memory=runtime.budget.use(),
+        capabilities=_CAPABILITIES,
+        watch=[
+            WatchedTable(table.warehouse, table.database, table.table, watched.snapshot_id, watched.failures)
             for watched in runtime.watch.tables()
-            if caller.may_use(watched.table.warehouse, watched.table.database)
+            if caller.may_use((table := watched.table).warehouse, table.database)
         ],
-        "token": None if caller.name is None else {"name": caller.name, "role": caller.role},
-    }
+        token=None
+        if caller.name is None
+        else Token(caller.name, "admin" if caller.role is Role.ADMIN else "reader"),
+    )
     return Response(write_json(answer), media_type="application/json")
 
 
 @router.get("/v1", **operation(WarehouseList, storage=False))
 async def warehouses(runtime: Shared, caller: Asking) -> Response:
     """List the warehouses that the caller may use; their URLs and the limits are in `/v1/config`."""
-    found = [name for name in sorted(runtime.service.warehouses) if caller.may_use(name)]
-    return Response(write_json({"warehouses": found}), media_type="application/json")
+    answer = WarehouseList([name for name in sorted(runtime.service.warehouses) if caller.may_use(name)])
+    return Response(write_json(answer), media_type="application/json")
 
 
 @router.get("/v1/{warehouse}", **operation(DatabaseList))
@@ -108,8 +215,8 @@ async def databases(warehouse: WarehouseName, runtime: Shared, caller: Asking) -
     """List the databases of a warehouse that the caller may use."""
 
     def compute() -> object:
-        found = runtime.service.databases(warehouse)
-        return {"databases": [name for name in found if caller.may_use(warehouse, name)]}
+        names = runtime.service.databases(warehouse)
+        return DatabaseList([name for name in names if caller.may_use(warehouse, name)])
 
     return await runtime.answer(compute)
 
@@ -117,7 +224,7 @@ async def databases(warehouse: WarehouseName, runtime: Shared, caller: Asking) -
 @router.get(TABLES, **operation(TableList))
 async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shared) -> Response:
     """List the tables of a database."""
-    return await runtime.answer(lambda: {"tables": runtime.service.tables(warehouse, database)})
+    return await runtime.answer(lambda: TableList(runtime.service.tables(warehouse, database)))
 
 
 @router.get(TABLE, **operation(TableDescription))
@@ -141,7 +248,7 @@ async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime
     """List a table's schemas, the oldest first, with the full types of their columns."""
     question = Question(runtime, table, "schemas", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
+    def compute(version: Version, window: Window, token: NextToken) -> SchemaList:
         return encode_schemas(runtime.service.schemas(version), window, token)
 
     return await runtime.run(lambda: question.answer(compute))
@@ -162,8 +269,8 @@ async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runti
     after = None if listing.after is None else int(listing.after)
 
     def compute() -> object:
-        found, last = runtime.service.snapshots(table, query.branch, after, listing.size)
-        return {"snapshots": found, "next_page_token": listing.next_token(last)}
+        page, last = runtime.service.snapshots(table, query.branch, after, listing.size)
+        return SnapshotList(page, listing.next_token(last))
 
     return await runtime.answer(compute)
 
@@ -174,8 +281,8 @@ async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: S
     listing = Listing.of("tags", table, query, runtime.settings)
 
     def compute() -> object:
-        found, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
-        return {"tags": found, "next_page_token": listing.next_token(last)}
+        page, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
+        return TagList(page, listing.next_token(last))
 
     return await runtime.answer(compute)
 
@@ -183,7 +290,7 @@ async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: S
 @router.get(TABLE + "/branches", **operation(BranchList))
 async def branches(table: Table, runtime: Shared) -> Response:
     """List a table's branches."""
-    return await runtime.answer(lambda: {"branches": runtime.service.branches(table)})
+    return await runtime.answer(lambda: BranchList(runtime.service.branches(table)))
 
 
 @router.get(TABLE + "/index-files", **operation(IndexFileList))
@@ -191,8 +298,9 @@ async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], 
     """List the live entries of a table's index manifest."""
     question = Question(runtime, table, "index-files", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
+    def compute(version: Version, window: Window, token: NextToken) -> IndexFileList:
         entries = runtime.service.index_files(version, query.type)
-        return encode_index_files(version.snapshot_id, entries, window, token)
+        page = window.fill(len(entries), entries.__getitem__)
+        return IndexFileList(version.snapshot_id, page.entries, token(page.next_offset))
 
     return await runtime.run(lambda: question.answer(compute))

@@ -10,29 +10,38 @@ import io
 import time
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field
 from pyroaring import BitMap
 
-from app.api.documents import PlanAnswer
-from app.api.paging import Window
-from app.api.plan_rows import plan_facts, plan_rows, plan_summary
-from app.api.problems import problem_of
-from app.api.selections import SelectionEncoding, bitmap_format, encode_positions, sized_for
+from app.api.paging import NextPageToken, Window
+from app.api.plan_rows import PlannedFile, SkippedFile, plan_facts, plan_rows, plan_summary
+from app.api.problems import ProblemDetails, problem_of
+from app.api.selections import (
+    Selection,
+    SelectionEncoding,
+    SelectionFormat,
+    bitmap_format,
+    encode_positions,
+    sized_for,
+)
 from app.api.strict_json import JsonMembers, write_json
+from app.described import DESCRIBED
 from app.observation import Phase, during
-from app.planning.deletions import DeletionsAnswer, FileDeletions
-from app.planning.keys.answers import BucketLookup, KeyBucket
-from app.planning.plan.answers import Plan
+from app.planning import deletions, standalone
+from app.planning.keys.answers import BucketLookup, KeyBucket, SnapshotId
+from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.file_plan import ExplainStep
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
-from app.planning.standalone import EvaluateAnswer, EvaluatedFile
-from app.planning.version.descriptions import IndexFileEntry, Schema
+from app.planning.version.descriptions import Schema
 
 NextToken = Callable[[int | None], str | None]
 
@@ -40,6 +49,91 @@ _NO_ROWS = BitMap()
 _KEYS_AT_ONCE = 500
 _BEHIND_ALL_KEPT = 1 << 32
 """More files than a version can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """One page of a plan."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    schema_id: int
+    schemas: list[Schema] | None = None
+    """With `schemas` only: those of the version and of the kept files of all pages."""
+    files: list[PlannedFile]
+    skipped_files: list[SkippedFile] | None = None
+    """With explain only."""
+    summary: Summary
+    warnings: list[str]
+    unknown_files: list[str]
+    """Files named in the request that the snapshot has not."""
+    timings_ms: dict[str, float]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletions:
+    """Deleted rows of one data file."""
+
+    file_name: str
+    partition: Annotated[dict[str, Any], Field(description="Typed values by partition column.")]
+    bucket: int
+    cardinality: int
+    encoding: Literal["positions", "ranges", "bitmap", "count"]
+    positions: list[int] | None = None
+    ranges: list[list[int]] | None = None
+    bitmap: str | None = None
+    bitmap_format: SelectionFormat = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsPage:
+    """One page of deletions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    deletions: Sequence[FileDeletions]
+    unknown_files: Sequence[str]
+    warnings: Sequence[str]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaList:
+    """One page of a table's schemas, oldest first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    schemas: Sequence[Schema]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedFile:
+    """What the indexes of one file say."""
+
+    name: str
+    decision: Literal["skip", "keep"]
+    selected_rows: int | None
+    selection: Selection
+    selection_format: SelectionFormat
+    explain: list[ExplainStep] | None = None
+    error: ProblemDetails | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One result per index file, in request order."""
+
+    __pydantic_config__ = DESCRIBED
+
+    results: list[EvaluatedFile]
+    warnings: list[str]
+
+
+_PLAN_MEMBERS = tuple(member.name for member in fields(PlanAnswer))
 
 
 def encode_plan(
@@ -54,20 +148,20 @@ def _plan_page(
     plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
 ) -> JsonMembers:
     started = time.perf_counter()
-    kept = len(plan.files)
+    kept_files = len(plan.files)
     units = _units(plan)
     here = replace(window, offset=int(np.searchsorted(units, window.offset)))
     rows = chain.from_iterable(
         each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, here.offset)
     )
     page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
-    kept_here = max(0, kept - here.offset)
+    kept_here = max(0, kept_files - here.offset)
     following = None if page.next_offset is None else int(units[page.next_offset])
     answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
     answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}
     if explain:
         answer["skipped_files"] = page.entries[kept_here:]
-    return {name: answer[name] for name in PlanAnswer.model_fields if name in answer}
+    return {name: answer[name] for name in _PLAN_MEMBERS if name in answer}
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
@@ -102,38 +196,22 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
 
 
 def encode_deletions(
-    answer: DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
-) -> JsonMembers:
+    answer: deletions.DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
+) -> DeletionsPage:
     """One page of deletions."""
     with during(Phase.ENCODE):
         page = window.fill(
             len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
         )
-    return {
-        "snapshot_id": answer.snapshot_id,
-        "deletions": page.entries,
-        "unknown_files": answer.unknown_files,
-        "warnings": answer.warnings,
-        "next_page_token": token(page.next_offset),
-    }
+    return DeletionsPage(
+        answer.snapshot_id, page.entries, answer.unknown_files, answer.warnings, token(page.next_offset)
+    )
 
 
-def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> JsonMembers:
+def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> SchemaList:
     """One page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
-    return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
-
-
-def encode_index_files(
-    snapshot_id: int | None, entries: Sequence[IndexFileEntry], window: Window, token: NextToken
-) -> JsonMembers:
-    """One page of the index manifest's live entries."""
-    page = window.fill(len(entries), lambda index: entries[index])
-    return {
-        "snapshot_id": snapshot_id,
-        "index_files": page.entries,
-        "next_page_token": token(page.next_offset),
-    }
+    return SchemaList(page.entries, token(page.next_offset))
 
 
 def encode_lookup(answer: BucketLookup) -> JsonMembers:
@@ -149,21 +227,21 @@ def encode_lookup(answer: BucketLookup) -> JsonMembers:
     return entry if answer.detail is None else entry | {"detail": answer.detail}
 
 
-def _key_bucket(found: KeyBucket) -> KeyBucket | JsonMembers:
-    if found.other_buckets is not None:
-        return found
-    return {"key_hash": found.key_hash, "bucket": found.bucket}
+def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
+    if key.other_buckets is not None:
+        return key
+    return {"key_hash": key.key_hash, "bucket": key.bucket}
 
 
 def encode_evaluation(
-    answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
+    answer: standalone.EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 
 
-def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers:
+def _file_deletions(file: deletions.FileDeletions, form: SelectionEncoding) -> JsonMembers:
     entry: JsonMembers = {
         "file_name": file.file_name,
         "partition": file.partition,
@@ -181,7 +259,9 @@ def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers
     return entry
 
 
-def _evaluated(file: EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str) -> JsonMembers:
+def _evaluated(
+    file: standalone.EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str
+) -> JsonMembers:
     # A null selection would mean every row, so a skipped file gets the empty set.
     positions = _NO_ROWS if file.skip else file.selection
     last = positions.max() + 1 if positions else 0

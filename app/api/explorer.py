@@ -59,6 +59,5 @@ for _path in PATHS:
 
 @cache
 def _file(name: str) -> tuple[bytes, str]:
-    """The content of a file, and its entity tag."""
     content = files("app.api").joinpath("explorer", name).read_bytes()
     return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'

@@ -50,16 +50,7 @@ _NAMED: Final = re.compile(r"'([^']*)'")
 
 
 def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], what: str) -> None:
-    """Refuses members that a model does not have.
-
-    Args:
-        model: the model.
-        members: what a caller sent for it.
-        what: a member or a parameter.
-
-    Raises:
-        PydanticCustomError: there is one.
-    """
+    """Refuses members that a model does not have."""
     known = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
         if name not in known:
@@ -70,12 +61,7 @@ def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], what: 
 
 
 def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, FieldInfo] | None = None) -> str:
-    """One line that names the members at fault, what is expected of each, and what was found.
-
-    Args:
-        faults: as the library has them.
-        fields: of the model, whose examples are told.
-    """
+    """One line that names the members at fault, what is expected of each, and what was found."""
     by_place: dict[str, list[Mapping[str, Any]]] = {}
     for fault in faults:
         place = ".".join(_places(fault["loc"]))
@@ -85,7 +71,6 @@ def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, Fie
 
 
 def _places(loc: Sequence[object]) -> Iterator[str]:
-    """The names on the way to a member, without where it was sent and the forms that it may have."""
     names = loc[1:] if loc and loc[0] in ("query", "path") else loc
     return (str(name) for name in names if not _FORMS.fullmatch(str(name)))
 
@@ -106,7 +91,6 @@ def _explain(place: str, faults: Sequence[Mapping[str, Any]], fields: Mapping[st
 
 
 def _other(fault: Mapping[str, Any]) -> str:
-    """What is wrong with a member of the right form."""
     context: Mapping[str, Any] = fault.get("ctx", {})
     match fault["type"]:
         case "missing":

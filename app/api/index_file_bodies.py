@@ -37,11 +37,7 @@ class IndexFileBody(Body):
         return self
 
     def to_request(self) -> IndexFileRef:
-        """The planner's form.
-
-        Raises:
-            RequestError: ``content`` is not base64.
-        """
+        """The planner's form."""
         if self.content is None:
             return IndexFileRef(self.path, None, self.name)
         try:
@@ -78,11 +74,7 @@ class EvaluateBody(Body):
     time_zone: TimeZone | None = None
 
     def to_request(self) -> EvaluateRequest:
-        """The planner's form.
-
-        Raises:
-            RequestError: a ``content`` is not base64.
-        """
+        """The planner's form."""
         return EvaluateRequest(
             schema=tuple((column.name, column.type) for column in self.columns),
             files=tuple(file.to_request() for file in self.files),

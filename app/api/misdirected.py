@@ -32,8 +32,8 @@ def unknown_path(request: Request) -> str:
         )
     segments = path.strip("/").split("/")[:_MOST_SEGMENTS]
     meant = alike(path, sorted({filled for template in _METHODS for filled in _filled(template, segments)}))
-    found = f"did you mean {meant[0]}? " if meant else ""
-    return f"there is nothing at {path:.200}: {found}GET /docs lists every path, as does GET /openapi.json"
+    advice = f"did you mean {meant[0]}? " if meant else ""
+    return f"there is nothing at {path:.200}: {advice}GET /docs lists every path, as does GET /openapi.json"
 
 
 def wrong_method(request: Request) -> str:
@@ -45,17 +45,16 @@ def wrong_method(request: Request) -> str:
             f"GET {ICEBERG}/v1/config lists its endpoints"
         )
     template = next((template for pattern, template in _PATHS.items() if pattern.fullmatch(path)), "")
-    told = (
+    fault = (
         f"{request.method} is not taken here, {' and '.join(_METHODS.get(template, ['another method']))} is"
     )
     body = BODIES.get(template)
     if body is None:
-        return told
-    return f"{told}, with a JSON object as the body: curl {request.url} -d '{_quoted(body.example_text())}'"
+        return fault
+    return f"{fault}, with a JSON object as the body: curl {request.url} -d '{_quoted(body.example_text())}'"
 
 
 def _filled(template: str, segments: list[str]) -> Iterator[str]:
-    """A route's path with the names that a request has, which may lack the version in front."""
     wanted = template.strip("/").split("/")
     for given in (segments, ["v1", *segments]):
         if len(given) == len(wanted):
@@ -64,5 +63,4 @@ def _filled(template: str, segments: list[str]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Text for single quotes of a shell."""
     return text.replace("'", "'\\''")

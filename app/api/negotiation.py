@@ -90,12 +90,7 @@ class Compressor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """One content coding.
-
-    Attributes:
-        whole: compresses an answer of one piece.
-        pieces: makes a compressor for an answer of many.
-    """
+    """One content coding."""
 
     whole: Callable[[bytes], bytes]
     pieces: Callable[[], Compressor]
@@ -138,13 +133,7 @@ class Compression:
 
 
 class _Answer:
-    """Compresses one answer on its way out.
-
-    Args:
-        coding: what to compress it with, if it is not too small.
-        send: takes the messages of the answer as they go out.
-        threads: bounds the threads that compress.
-    """
+    """Compresses one answer on its way out."""
 
     def __init__(self, coding: str | None, send: Send, threads: anyio.CapacityLimiter) -> None:
         self._threads = threads
@@ -154,7 +143,6 @@ class _Answer:
         self._pieces: Compressor | None = None
 
     async def send(self, message: Message) -> None:
-        """Takes the next message of the answer."""
         if message["type"] == "http.response.start":
             # Whether it is compressed is known with the body only.
             self._start = message
@@ -195,7 +183,6 @@ class _Answer:
 
 
 def _rename(start: Message, coding: str) -> None:
-    """Marks the headers of an answer as those of its compressed form."""
     headers = MutableHeaders(scope=start)
     headers["content-encoding"] = coding
     if "etag" in headers:

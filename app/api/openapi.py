@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
@@ -18,16 +18,13 @@ from app.api.access import ACCESS, Access
 from app.api.advice_bodies import WhatIfBody
 from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
-from app.api.change_bodies import ChangesBody
-from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.paths import TABLE
-from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
-from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
+from app.api.plan_bodies import ChangesBody, PlanBody, PrunedSnapshotBody
+from app.api.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from pydantic import BaseModel
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -125,8 +122,6 @@ def operation(
 
     Args:
         answer: shape of the answer in JSON; None where it has other forms alone.
-        body: shape of the request's body, if it has one.
-        storage: the route reads the warehouse, which can fail in many ways.
         streams: what else the answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
@@ -164,9 +159,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
         )
-        added_models: tuple[type[BaseModel], ...] = (*BODIES.values(), ProblemDetails)
-        _, added = models_json_schema(
-            [(model, "validation") for model in added_models], ref_template=_REFERENCE
+        adapters = map(TypeAdapter[Any], (*BODIES.values(), ProblemDetails))
+        _, added = TypeAdapter.json_schemas(
+            [(number, "validation", adapter) for number, adapter in enumerate(adapters)],
+            ref_template=_REFERENCE,
         )
         made["components"]["schemas"] |= added["$defs"]
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}

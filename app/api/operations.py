@@ -1,22 +1,62 @@
 """Running the service: health, caches and metrics."""
 
 import asyncio
+from dataclasses import dataclass
+from typing import Annotated
 
 from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.access.tokens import EVERYBODY, Caller
 from app.api.caches import Caches
-from app.api.documents import About, CacheStatistics, Health
 from app.api.negotiation import prefers_page
 from app.api.openapi import operation, text_operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import write_json
+from app.described import DESCRIBED
 from app.release import __version__
+from app.storage import CacheState, DiskCacheState
 from app.telemetry.service import Telemetry
 
 router = APIRouter(tags=["operations"])
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What answers here."""
+
+    __pydantic_config__ = DESCRIBED
+
+    service: str
+    version: str
+    description: str
+    explorer: Annotated[str, Field(description="Path of the explorer, a page for people.", examples=["/ui"])]
+    docs: Annotated[str, Field(description="Path of the documentation of this API.", examples=["/docs"])]
+    openapi: Annotated[str, Field(description="Path of the OpenAPI document.", examples=["/openapi.json"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The service's health."""
+
+    __pydantic_config__ = DESCRIBED
+
+    status: Annotated[str, Field(examples=["ready"])]
+    warehouses_failing: int | None = None
+    """How many warehouses could not be listed, if any; which, the log and metrics tell."""
+
+
+class CacheStatistics(BaseModel):
+    """The state of each cache by its name."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    __pydantic_extra__: dict[str, CacheState]
+
+    disk: DiskCacheState | None = Field(
+        None, description="As far as this process knows; left out where nothing is kept on disk."
+    )
 
 
 @router.get("/", **operation(About, storage=False))
@@ -27,14 +67,14 @@ async def about(request: Request) -> Response:
     if prefers_page(request.headers.get("accept", "")):
         # A person in a browser, who is led to the explorer.
         return RedirectResponse(f"{mounted}/ui", status_code=307, headers=varies)
-    answer = {
-        "service": "paimon-index",
-        "version": __version__,
-        "description": "Answers from Apache Paimon index files which files and rows a query reads.",
-        "explorer": f"{mounted}/ui",
-        "docs": f"{mounted}/docs",
-        "openapi": f"{mounted}/openapi.json",
-    }
+    answer = About(
+        service="paimon-index",
+        version=__version__,
+        description="Answers from Apache Paimon index files which files and rows a query reads.",
+        explorer=f"{mounted}/ui",
+        docs=f"{mounted}/docs",
+        openapi=f"{mounted}/openapi.json",
+    )
     return Response(write_json(answer), media_type="application/json", headers=varies)
 
 

@@ -15,6 +15,17 @@ offset  bytes  meaning
 
 The digests are no secret: a token gives no right that its holder does not have. They make sure that a token
 goes on with the request and the version that it began with, and with nothing else.
+
+What belongs to no version of a table, such as the list of its snapshots, comes and goes between two pages. So
+the token of a listing names the last entry of its page, and the next page begins behind it:
+
+======  =====  ====================================
+offset  bytes  meaning
+======  =====  ====================================
+0       1      version of this layout
+1       16     digest of all of this and of the request
+17             key of the last entry, UTF-8
+======  =====  ====================================
 """
 
 from __future__ import annotations
@@ -23,20 +34,28 @@ import base64
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Any, Self
 
 import orjson
+from pydantic import Field
 
+from app.api.queries import ListingQuery
 from app.api.strict_json import write_json
-from app.errors import PageTokenError
-from app.types.digest import DIGEST_BYTES, digest
+from app.errors import PageTokenError, RequestError
+from app.planning.request.requests import TableRef
+from app.settings import Settings
+from app.types.digest import DIGEST_BYTES, digest, request_digest
 
 _LAYOUT = 4
 _HEAD = struct.Struct(">Bqqq16s")
 _NO_SNAPSHOT = -1
+_LISTING_LAYOUT = b"\x02"
+_LISTING_HEAD_BYTES = len(_LISTING_LAYOUT) + DIGEST_BYTES
 
 PAGE_BYTES = 1 << 20
 """Of JSON, after which a page ends early."""
+
+NextPageToken = Annotated[str | None, Field(description="Asks for the next page; null on the last one.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +134,6 @@ class Window:
         """The same of entries in JSON, from the first of this page on.
 
         Args:
-            total: how many entries there are.
-            encoded_entries: from the offset on.
             goes_on: whether the entry of an index has to be in one page with the entry before it.
         """
         entries: list[orjson.Fragment] = []
@@ -133,7 +150,54 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries ready for JSON, and the offset of the next page's; None on the last page."""
+    """Entries, each an :class:`orjson.Fragment`, and the offset of the next page; None on the last one."""
 
-    entries: list[orjson.Fragment]
+    entries: list[Any]
     next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One request for a page of a listing.
+
+    Attributes:
+        after: key of the last entry of the page before; None for the first page.
+        size: most entries of this page.
+    """
+
+    request: bytes
+    after: str | None
+    size: int
+
+    @classmethod
+    def of(cls, endpoint: str, table: TableRef, query: ListingQuery, settings: Settings) -> Listing:
+        """The listing that a caller asks for.
+
+        Raises:
+            RequestError: the page is larger than any may be.
+            PageTokenError: the token was not given with this listing.
+        """
+        size = query.page_size or settings.page_size
+        if size > settings.page_size_max:
+            raise RequestError(f"page_size is at most {settings.page_size_max}")
+        request = request_digest(endpoint, table, query.branch)
+        after = None if query.page_token is None else _read_token(query.page_token, request)
+        return cls(request, after, size)
+
+    def next_token(self, last: str | int | None) -> str | None:
+        """The token of the page behind an entry; None if there is none."""
+        if last is None:
+            return None
+        key = str(last).encode()
+        return base64.urlsafe_b64encode(_LISTING_LAYOUT + digest(key, self.request) + key).decode("ascii")
+
+
+def _read_token(text: str, request: bytes) -> str:
+    try:
+        content = base64.b64decode(text, b"-_", validate=True)
+    except ValueError as error:
+        raise PageTokenError("this is no page token: send next_page_token back as it was given") from error
+    key = content[_LISTING_HEAD_BYTES:]
+    if content[:_LISTING_HEAD_BYTES] != _LISTING_LAYOUT + digest(key, request):
+        raise PageTokenError("the page token belongs to another request: send the same request with it")
+    return key.decode()

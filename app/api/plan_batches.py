@@ -36,8 +36,7 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from app.api.documents import PlannedFile
-from app.api.plan_rows import plan_facts
+from app.api.plan_rows import PlannedFile, plan_facts
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
@@ -76,7 +75,6 @@ _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def _members(shape: type) -> dict[str, pa.DataType]:
-    """The Arrow types of a shape's members; null where they depend on the table."""
     hints = get_type_hints(shape, include_extras=True)
     return {
         member.name: next(filter(_is_arrow, getattr(hints[member.name], "__metadata__", ())), pa.null())
@@ -99,11 +97,7 @@ _explain_step = attrgetter(*_EXPLAIN_STEP)
 def plan_batches(
     plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
-    """The plan in pieces of one batch, the first of which begins with the schema.
-
-    Raises:
-        LimitExceededError: a file has more positions than fit one list.
-    """
+    """The plan in pieces of one batch, the first of which begins with the schema."""
     facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()
@@ -137,8 +131,6 @@ def plan_schema(
 
 
 class _Columns:
-    """Files of a plan as Arrow arrays; without a form they were skipped, and no rows are told."""
-
     def __init__(
         self, files: PlannedFiles, form: SelectionEncoding | None, partition_fields: Sequence[DataField]
     ) -> None:
@@ -148,7 +140,6 @@ class _Columns:
         self._partition_rows: dict[int, tuple[Any, ...]] = {}
 
     def batch(self, schema: pa.Schema, start: int) -> pa.RecordBatch:
-        """The batch that begins with a file, in the order of the schema's columns."""
         files = self._files
         stop = min(start + _FILES_OF_BATCH, len(files))
         packed = self._packed(start, stop)
@@ -184,20 +175,19 @@ class _Columns:
         files, form = self._files, self._form
         if form is None or not (files.selections or files.deleted):
             return [(None,) * len(_PACKED)] * (stop - start)
-        found, size = list[tuple[bytes | str | None, ...]](), 0
+        members, size = list[tuple[bytes | str | None, ...]](), 0
         row_counts = files.integers["row_count"]
         for at in range(start, stop):
             rows = int(row_counts[at])
             selected = form.packed(files.selections.get(at), rows, form.selection)
             deleted = form.packed(files.deleted.get(at), rows, form.deletions)
-            found.append((*selected, *deleted))
+            members.append((*selected, *deleted))
             size += len(selected[0] or b"") + len(deleted[0] or b"")
             if size >= _SELECTION_BYTES_OF_BATCH:
                 break
-        return found
+        return members
 
     def _partitions(self, here: slice, data_type: pa.DataType) -> pa.Array:
-        """Partition values, read once for each partition."""
         codes, numbers = np.unique(self._files.partition_codes[here], return_inverse=True)
         if pa.types.is_null(data_type):
             return pa.nulls(len(numbers))
@@ -227,7 +217,6 @@ def _reasons(decisions: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
 
 
 def _arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that values of a partition column get."""
     if data_type.root is TypeRoot.DECIMAL:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.root in _TIMESTAMPS and data_type.precision <= _MICROSECONDS:
@@ -235,8 +224,7 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
     return _TYPES.get(data_type.root, pa.string())
 
 
-def _arrow_value(value: Json, data_type: DataType) -> Any:  # noqa: ANN401 - what pyarrow takes for the type
-    """A partition value of an answer as pyarrow takes it for :func:`_arrow_type`."""
+def _arrow_value(value: Json, data_type: DataType) -> Any:
     if value is None:
         return None
     if _arrow_type(data_type) == pa.string():

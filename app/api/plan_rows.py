@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from typing import Any, Final
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import Field
 
-from app.api.documents import SkippedFile
-from app.api.selections import SelectionEncoding
+from app.api.selections import DeletedRows, Selection, SelectionEncoding, SelectionFormat
 from app.api.strict_json import JsonMembers, write_json
 from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, SkipStep, Text
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 
@@ -37,6 +37,34 @@ _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedFile(FileFacts):
+    """A data file that the query need not read."""
+
+    decision_reason: Annotated[
+        Text,
+        Field(
+            examples=["matched"],
+            description="Why it is kept (no_filter, matched, no_index, not_decidable, not_asked, not_loaded, "
+            "index_unreadable, merge_required), or the step that left it out, as in skipped_by.",
+        ),
+    ]
+    explain: list[ExplainStep] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile(SkippedFile):
+    """A data file that the query reads."""
+
+    selected_rows: Int64
+    """Rows left to read, without deleted ones."""
+    selection: Selection
+    selection_format: SelectionFormat
+    deleted_rows: DeletedRows = None
+    deleted_format: SelectionFormat = None
+
 
 _SKIPPED: Final = tuple(member.name for member in fields(SkippedFile) if member.name != "explain")
 """Members of every file, in the order in which they are written."""
@@ -48,11 +76,7 @@ def plan_rows(
     """The kept files and then the skipped ones, each as a JSON object, made some at a time.
 
     Args:
-        plan: what was planned.
-        form: how positions are written.
-        offset: how many files to leave out at the beginning.
         tells_skipped: each object says by a member ``skipped`` which it is.
-        end: what follows each object.
 
     Raises:
         LimitExceededError: a file has more positions than fit one list.
@@ -68,11 +92,7 @@ def plan_rows(
 
 
 def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
-    """The plan in pieces of some whole lines.
-
-    Raises:
-        LimitExceededError: a file has more positions than fit one list.
-    """
+    """The plan in pieces of some whole lines."""
     started, encoding_seconds = time.perf_counter(), 0.0
     for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
         _, offsets, content = rows.buffers()
@@ -104,16 +124,15 @@ def plan_summary(summary: Summary) -> JsonMembers:
 
 
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
-    """Some files from ``start`` on; without a form they were skipped, and no rows are told."""
     stop = min(start + _AT_ONCE, len(files))
-    told = None if form is None else _told_rows(files, start, stop, form)
-    if isinstance(told, pa.Array):
-        stop = start + len(told)
+    selections = None if form is None else _selection_members(files, start, stop, form)
+    if isinstance(selections, pa.Array):
+        stop = start + len(selections)
     columns = _columns(files, start, stop)
-    order = _SKIPPED if told is None else (*_SKIPPED, "selected_rows")
+    order = _SKIPPED if selections is None else (*_SKIPPED, "selected_rows")
     members = [(f'"{name}":', columns[name]) for name in order]
-    if told is not None:
-        members.append(("", told))
+    if selections is not None:
+        members.append(("", selections))
     if files.steps is not None:
         explained = _texts([write_json(steps) for steps in files.steps[start:stop]])
         members.append(('"explain":', explained))
@@ -121,7 +140,6 @@ def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: 
 
 
 def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int) -> pa.LargeStringArray:
-    """Objects of these members, each a text and what follows it; what is the same in all is joined once."""
     pieces, same = list[Any](), "{"
     for before, values in members:
         same += before
@@ -148,42 +166,32 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
         "path": _quoted(paths),
         "file_name": _quoted(names),
         "format": _quoted(formats),
-        "partition": _partitions(files, files.partition_codes[here]),
+        "partition": _distinct(files.partition_codes[here], lambda code: write_json(files.partition(code))),
         "first_row_id": _or_null(files.first_row_ids[here]),
         "raw_convertible": _numbers(files.raw_convertible[here]),
         "merge_group": _or_null(files.merge_groups[here]),
         "residual": _numbers(files.residual[here]),
         "deletion": _deletions(files, start, stop),
-        "decision_reason": _reasons(files.decisions[here]),
+        "decision_reason": _distinct(files.decisions[here], lambda code: write_json(decision(code).value)),
     }
 
 
-def _told_rows(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
-    """``selection`` and ``selection_format`` of as many files as are written at once, and deleted rows."""
+def _selection_members(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
     if not (files.selections or files.deleted):
         return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
-    row_counts, found, size = files.integers["row_count"], list[bytes](), 0
+    row_counts, written, size = files.integers["row_count"], list[bytes](), 0
     for at in range(start, stop):
         row_count = int(row_counts[at])
         members = form.members(files.selections.get(at), row_count)
         members |= form.deleted_members(files.deleted.get(at), row_count)
-        found.append(write_json(members)[1:-1])
-        size += len(found[-1])
+        written.append(write_json(members)[1:-1])
+        size += len(written[-1])
         if size >= _SELECTION_BYTES_AT_ONCE:
             break
-    return _texts(found)
-
-
-def _partitions(files: PlannedFiles, codes: NDArray[np.int32]) -> pa.Array | str:
-    return _distinct(codes, lambda code: write_json(files.partition(code)))
-
-
-def _reasons(decisions: NDArray[np.int8]) -> pa.Array | str:
-    return _distinct(decisions, lambda code: write_json(decision(code).value))
+    return _texts(written)
 
 
 def _distinct(codes: NDArray[np.integer[Any]], write: Callable[[int], bytes]) -> pa.Array | str:
-    """What is written of each code, which is done once."""
     distinct, numbers = np.unique(codes, return_inverse=True)
     written = [write(code) for code in distinct.tolist()]
     return written[0].decode() if len(written) == 1 else _texts(written).take(numbers)
@@ -196,7 +204,6 @@ def _deletions(files: PlannedFiles, start: int, stop: int) -> pa.Array | str:
 
 
 def _numbers(values: NDArray[Any]) -> pa.Array | str:
-    """Numbers or truth values, which are often the same for all files."""
     if (values == values[0]).all():
         return write_json(values[0].item()).decode()
     return pa.array(values).cast(pa.string())

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonBody
-from app.api.documents import PlanAnswer
 from app.api.encoding import (
     NextToken,
+    PlanAnswer,
     archive_pruned_snapshot,
     encode_plan,
 )
@@ -28,7 +28,7 @@ from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
 from app.api.tables import Table
-from app.api.versioned import Passing, Question
+from app.api.versioned import Provisional, Question
 from app.planning.plan.answers import Plan
 from app.planning.version.version import Version
 
@@ -55,24 +55,24 @@ async def plan(
     """
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
-    wanted = body.to_request()
-    form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
+    query = body.to_request()
+    form = SelectionEncoding(query.selection, deletions=query.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:
-        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms, is_counted=offset == 0)
+        return runtime.service.plan(version, query, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
-    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Provisional[JsonMembers]:
         answer = planned(version, window.offset)
-        return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
+        return tagged(answer, encode_plan(answer, window, form, token, explain=query.explain))
 
-    def lines(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+    def lines(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
-        return tagged(answer, plan_lines(answer, form, explain=wanted.explain))
+        return tagged(answer, plan_lines(answer, form, explain=query.explain))
 
-    def batches(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+    def batches(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
         fields = version.schema.partition_fields
-        return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
+        return tagged(answer, plan_batches(answer, fields, form, explain=query.explain))
 
     match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:
@@ -88,16 +88,16 @@ async def pruned_snapshot(
     table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
-    wanted, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
+    query, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
 
     def archive() -> bytes:
         return archive_pruned_snapshot(
-            runtime.service.pruned_snapshot(table, wanted, budget_ms, body.most_share)
+            runtime.service.pruned_snapshot(table, query, budget_ms, body.most_share)
         )
 
     return Response(await runtime.run(archive), media_type="application/zip")
 
 
-def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:
+def tagged(plan: Plan, answer: Found) -> Found | Provisional[Found]:
     """The answer, which may be given again for as long as the version lasts if the plan is complete."""
-    return answer if plan.summary.complete else Passing(answer)
+    return answer if plan.summary.complete else Provisional(answer)

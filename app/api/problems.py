@@ -7,14 +7,17 @@ request id. What else is known has a member: ``column``, ``position``, ``path``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from app import errors
 from app.api.iceberg_errors import iceberg_error
 from app.api.paths import ICEBERG
 from app.api.strict_json import write_json
+from app.described import DESCRIBED
 from app.storage.locations import is_absolute_uri
 from app.types import Json
 
@@ -28,7 +31,26 @@ TYPE_PREFIX = "urn:paimon-index:error:"
 AGAIN = {"Retry-After": "1"}
 """Headers of answers to requests that may be repeated in a moment."""
 
-_MEMBERS = ("column", "position", "path", "offset", "limit")
+
+@dataclass(frozen=True, slots=True)
+class ProblemDetails:
+    """RFC 9457 problem details."""
+
+    __pydantic_config__ = DESCRIBED
+
+    type: Annotated[str, Field(examples=["urn:paimon-index:error:filter"])]
+    title: str
+    status: int
+    detail: str
+    instance: str
+    """The request id, as in X-Request-Id."""
+    column: str | None = None
+    position: int | None = None
+    """0-based character in the filter's text."""
+    path: str | None = None
+    offset: int | None = None
+    """Byte in the file named by path."""
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +60,6 @@ class Problem:
     Attributes:
         slug: what follows ``urn:paimon-index:error:`` in ``type``.
         members: extension members; those that are None are left out.
-        headers: of the response.
     """
 
     status: int
@@ -71,6 +92,9 @@ class Problem:
         return Response(
             write_json(self.to_json(request_id)), self.status, dict(self.headers), media_type=MEDIA_TYPE
         )
+
+
+_MEMBERS = tuple(member.name for member in fields(ProblemDetails) if member.default is not MISSING)
 
 
 class ProblemError(Exception):
@@ -136,7 +160,6 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
     """The problem that an exception stands for; one that nobody raised on purpose is a bug.
 
     Args:
-        error: what was raised.
         path_was_named: the caller named the files of this request, so that a path which is refused or
             missing is the caller's mistake and not the table's.
     """

@@ -73,11 +73,7 @@ class BucketsQuery(VersionedBody, TableQuery):
     time_zone: TimeZone | None = None
 
     def to_request(self) -> BucketsRequest:
-        """The planner's form.
-
-        Raises:
-            RequestError: the partition is no JSON object.
-        """
+        """The planner's form."""
         partition = None if self.partition is None else _json_object("partition", self.partition)
         return BucketsRequest(self.selector(), partition, self.time_zone)
 
@@ -95,11 +91,7 @@ class InspectQuery(Body):
     )
 
     def types(self) -> Mapping[str, str]:
-        """Type texts by column name.
-
-        Raises:
-            RequestError: the parameter is no JSON object of texts.
-        """
+        """Type texts by column name."""
         types = {} if self.columns is None else _json_object("schema", self.columns)
         if not all(isinstance(text, str) for text in types.values()):
             raise RequestError("schema: expected a type text for each column name")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Self, TypeVar
 
 from fastapi import Depends
@@ -39,16 +39,8 @@ class Runtime:
     """One per running service, and a copy for each request.
 
     Attributes:
-        settings: what the operator set.
-        service: answers the questions.
-        watch: keeps the tables warm that the operator named.
-        budget: the memory of this process.
         bulkheads: have the threads that do the blocking work, by warehouse; None is for what reads from none.
-        bulkhead: that of the request; the common one outside of requests.
-        bodies: the account of bodies that are being received.
-        looks: those at tables that callers wait for.
         receive: tells when the caller of the request goes away; None outside of requests.
-        observer: is told what the work of the request does.
     """
 
     settings: Settings
@@ -64,19 +56,13 @@ class Runtime:
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """The runtime of a service that starts; the process keeps to its memory from now on.
-
-        Args:
-            settings: what the operator set.
-            service: answers the questions.
-            observer: is told what is done beside requests.
-        """
+        """The runtime of a service that starts; the process keeps to its memory from now on."""
         budget = MemoryBudget.of(settings)
         LEDGER.keep_within(budget.limit)
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
                 ("warehouses that are served", {"warehouses": sorted(service.warehouses)}),
-                ("memory of this process in bytes", {"memory": budget.describe()}),
+                ("memory of this process in bytes", {"memory": asdict(budget.use())}),
             ):
                 _log.handle(event_record(_log.name, logging.INFO, event, members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
@@ -92,7 +78,6 @@ class Runtime:
         """The result of blocking ``work``, done in a thread before the deadline.
 
         Args:
-            work: what to do.
             is_begun: for an answer of which some is sent already, so that it is too late to be refused.
 
         Raises:
@@ -102,7 +87,7 @@ class Runtime:
         """
         seconds = self.settings.deadline_seconds
         cancellation = Cancellation()
-        asked = time.perf_counter()
+        submitted = time.perf_counter()
 
         def limited() -> T:
             with (
@@ -111,7 +96,7 @@ class Runtime:
                 observed_by(self.observer),
                 CORES.computing(is_begun=is_begun),
             ):
-                self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
+                self.observer.spent(Phase.QUEUE, time.perf_counter() - submitted)
                 check_deadline()
                 return work()
 
@@ -139,9 +124,9 @@ class Runtime:
         """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""
 
         def write() -> bytes:
-            found = work()
+            result = work()
             with during(Phase.ENCODE):
-                return write_json(found)
+                return write_json(result)
 
         return Response(await self.run(write), media_type="application/json")
 
@@ -168,7 +153,6 @@ class Runtime:
 
 
 async def _disconnected(receive: Receive) -> None:
-    """Waits until the caller has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

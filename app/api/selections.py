@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import struct
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field
 from pyroaring import BitMap, BitMap64
 
 from app.errors import LimitExceededError
@@ -30,6 +32,25 @@ MOST_POSITIONS = 10_000_000
 """In one list; ranges or a bitmap are the way to ask for more."""
 
 Array: TypeAlias = NDArray[np.uint64 | np.uint32]
+
+Selection = Annotated[
+    str | list[list[int]] | list[int] | None,
+    pa.binary(),
+    Field(
+        description="Row positions in the form asked for: base64 of a portable RoaringBitmap, ranges "
+        "with exclusive ends, or positions. Null: every row of the file."
+    ),
+]
+SelectionFormat = Annotated[
+    Literal["roaring32", "roaring64"] | None,
+    pa.string(),
+    Field(description="Which roaring form a bitmap has."),
+]
+DeletedRows = Annotated[
+    str | list[list[int]] | list[int] | None,
+    pa.binary(),
+    Field(description="With `deletions` only: positions of deleted rows in that form. Null: no row."),
+]
 
 
 def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Array | None:
@@ -54,8 +75,8 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
     """The same for JSON: a bitmap in base64."""
-    found = in_form(positions, form, limit)
-    return base64.b64encode(found).decode() if isinstance(found, bytes) else found
+    encoded = in_form(positions, form, limit)
+    return base64.b64encode(encoded).decode() if isinstance(encoded, bytes) else encoded
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
@@ -109,13 +130,7 @@ def _array(positions: Positions) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEncoding:
-    """How sets of positions are written.
-
-    Attributes:
-        selection: the form that was asked for.
-        positions: most positions in one list.
-        deletions: the form in which a plan tells deleted rows; NONE where it does not.
-    """
+    """How sets of positions are written."""
 
     selection: SelectionForm
     positions: int = MOST_POSITIONS

@@ -38,10 +38,6 @@ _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 def read_json(content: bytes, what: str = "the body") -> object:
     """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
 
-    Args:
-        content: JSON text.
-        what: names it in errors.
-
     Raises:
         RequestError: it is not JSON, or not of the strict kind.
     """
@@ -86,7 +82,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _in_our_words(error: json.JSONDecodeError) -> str:
-    """What the decoder expects where it stands."""
     if error.doc[error.pos : error.pos + 1] == "'":
         return "names and texts stand in double quotes"
     beginning = next((each for each in _EXPECTATIONS if error.msg.startswith(each)), None)

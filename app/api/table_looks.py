@@ -23,11 +23,7 @@ Asked: TypeAlias = tuple[TableRef, SnapshotSelector]
 
 
 class TableLooks:
-    """The looks under way in one process; used by the event loop alone.
-
-    Args:
-        seconds: between two looks at a table.
-    """
+    """The looks under way in one process; used by the event loop alone."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         self._seconds = seconds
@@ -38,7 +34,6 @@ class TableLooks:
         """The identity of a version, as it is seen at the next look.
 
         Args:
-            asked: which version, of which table.
             look: finds out its identity; for all who ask for the same meanwhile, one of theirs is called.
 
         Raises:
@@ -53,15 +48,7 @@ class TableLooks:
 
     @asynccontextmanager
     async def turn(self, bulkhead: Bulkhead, seconds: float) -> AsyncIterator[None]:
-        """In the block, one of few who wait for tables of a warehouse has its answer computed.
-
-        Args:
-            bulkhead: that of the warehouse.
-            seconds: how long its turn is waited for.
-
-        Raises:
-            DeadlineExceededError: its turn did not come within some seconds.
-        """
+        """In the block, one of few who wait for tables of a warehouse has its answer computed."""
         turns = self._turns[bulkhead]
         try:
             async with asyncio.timeout(seconds):

@@ -18,7 +18,7 @@ from app.api.encoding import NextToken
 from app.api.negotiation import CODINGS
 from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
-from app.api.strict_json import JsonMembers, write_json
+from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
@@ -31,14 +31,14 @@ Found = TypeVar("Found")
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 # Which page, how new, and how long to wait; none of them changes what the answer about a version is.
-_BESIDE_THE_QUESTION = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
+_NOT_PART_OF_THE_ETAG = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RELEASE = __version__.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Passing(Generic[Found]):
-    """An answer that may be another one in a moment, though the version is the same: it gets no tag."""
+class Provisional(Generic[Found]):
+    """An answer that may change for the same version: it is sent without ETag."""
 
     answer: Found
 
@@ -49,12 +49,6 @@ class PieceStream(StreamingResponse):
     The first piece is made before anything is sent, so that what goes wrong until then is a problem answer.
     What goes wrong later breaks the connection off, and so does a caller who leaves a piece untaken: the
     answer then lacks its end.
-
-    Args:
-        runtime: does the work.
-        pieces: the body; makes a piece when asked for the next.
-        media_type: of the body.
-        headers: of the response.
     """
 
     def __init__(
@@ -65,11 +59,7 @@ class PieceStream(StreamingResponse):
         self._pieces = pieces
 
     async def stream_response(self, send: Send) -> None:
-        """Makes and sends the pieces.
-
-        Raises:
-            ClientDisconnect: the caller does not take them.
-        """
+        """Makes and sends the pieces."""
         piece = await self._next()
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         while piece is not None:
@@ -91,16 +81,7 @@ class PieceStream(StreamingResponse):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request about one version of a table.
-
-    Attributes:
-        runtime: the service and the settings.
-        table: what the request is about.
-        endpoint: tells equal bodies of different endpoints apart.
-        body: names the version, and the page where there are pages.
-        if_none_match: the caller's ``If-None-Match`` headers.
-        headers: of the answer, beside its tag.
-    """
+    """One request about one version of a table."""
 
     runtime: Runtime
     table: TableRef
@@ -110,7 +91,7 @@ class Question:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def answer(
-        self, compute: Callable[[Version, Window, NextToken], JsonMembers | Passing[JsonMembers]]
+        self, compute: Callable[[Version, Window, NextToken], object | Provisional[object]]
     ) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
@@ -137,7 +118,7 @@ class Question:
         return self._unless_known(version, tag, write)
 
     def stream(
-        self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Passing[Iterator[bytes]]]
+        self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
         """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
 
@@ -161,7 +142,6 @@ class Question:
     def _unless_known(
         self, version: Version, tag: bytes, write: Callable[[Mapping[str, str]], Response]
     ) -> Response:
-        """304 for a caller who has the answer of this tag, else what ``write`` makes with these headers."""
         etag = f'"{tag.hex()}"'
         headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
@@ -180,19 +160,19 @@ class Question:
         # A tag keeps its snapshot where no snapshot of that number is left.
         by_number = selector.tag is None and key.snapshot_id is not None
         pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
-        found = same_version(self.runtime, self.table, pinned, key)
-        if found is None:
+        version = same_version(self.runtime, self.table, pinned, key)
+        if version is None:
             raise SnapshotExpiredError(
                 f"snapshot {key.snapshot_id}, which this page goes on with, is gone: ask without it"
             )
-        return found
+        return version
 
     def _resolve(self, selector: SnapshotSelector) -> Version:
         return self.runtime.service.resolve(self.table, selector)
 
     def _digest(self) -> bytes:
         members: dict[str, object] = {
-            name: _plain(value) for name, value in self.body if name not in _BESIDE_THE_QUESTION
+            name: _plain(value) for name, value in self.body if name not in _NOT_PART_OF_THE_ETAG
         }
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
@@ -209,7 +189,6 @@ class Question:
 
 
 def _plain(value: object) -> object:
-    """A member of a body as what JSON can hold."""
     match value:
         case BaseModel():
             return value.model_dump()
@@ -219,11 +198,12 @@ def _plain(value: object) -> object:
             return value
 
 
-def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tuple[Mapping[str, str], Found]:
-    """Headers and answer; without a tag if the answer is a passing one."""
-    if not isinstance(found, Passing):
-        return headers, found
-    return {name: value for name, value in headers.items() if name != "ETag"}, found.answer
+def _untagged(
+    headers: Mapping[str, str], answer: Found | Provisional[Found]
+) -> tuple[Mapping[str, str], Found]:
+    if not isinstance(answer, Provisional):
+        return headers, answer
+    return {name: value for name, value in headers.items() if name != "ETag"}, answer.answer
 
 
 def same_version(
@@ -231,10 +211,10 @@ def same_version(
 ) -> Version | None:
     """The version that a selector names, if it is the one of a key by its schema, too; None if it is not."""
     try:
-        found = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
+        version = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
     except NotFoundError:
         return None
-    return found if version_key(found) == key else None
+    return version if version_key(version) == key else None
 
 
 def version_key(version: Version) -> VersionKey:

@@ -23,6 +23,7 @@ import secrets
 from pathlib import Path
 
 from app.errors import StorageError
+from app.storage.writing import sync_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         _publish(draft, path, replace=replace)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror or error}", path=str(path)) from error
     finally:
@@ -126,11 +127,3 @@ def _publish(draft: Path, path: Path, *, replace: bool) -> None:
         path.hardlink_to(draft)
     except FileExistsError as error:
         raise RequestError(f"{path} exists: choose another name, or allow to replace it") from error
-
-
-def _sync_directory(directory: Path) -> None:
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

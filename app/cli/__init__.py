@@ -79,8 +79,7 @@ def __dir__() -> list[str]:
 
 @cache
 def _program(commands: tuple[str, ...]) -> typer.Typer:
-    """The program with some of its commands; it lists the others, but cannot run them."""
-    found = typer.Typer(
+    program = typer.Typer(
         name="paimon-index",
         help="Answers from Apache Paimon index files.",
         no_args_is_help=True,
@@ -88,17 +87,17 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
     )
     for name, command in _COMMANDS.items():
         if name not in commands:
-            found.command(name, help=command.summary)(_nothing)
+            program.command(name, help=command.summary)(_nothing)
             continue
         module = import_module(f"app.cli.{command.module}")
         function = name.replace("-", "_")
         if hasattr(module, function):
-            found.command(name, cls=Command)(getattr(module, function))
+            program.command(name, cls=Command)(getattr(module, function))
         else:
             # A command that has commands of its own.
-            found.add_typer(module.program, name=name)
-    found.callback()(_options)
-    return found
+            program.add_typer(module.program, name=name)
+    program.callback()(_options)
+    return program
 
 
 def _nothing() -> None:
@@ -137,12 +136,11 @@ def main() -> None:
     except PaimonIndexError as error:
         from app.cli.output import printable  # noqa: PLC0415 - what it needs is there by now
 
-        typer.echo(f"error: {printable(_told(error))}", err=True)
+        typer.echo(f"error: {printable(_error_line(error))}", err=True)
         sys.exit(1)
 
 
-def _told(error: PaimonIndexError) -> str:
-    """The message of an error, with the names that there are: who runs a command may know all."""
+def _error_line(error: PaimonIndexError) -> str:
     if not isinstance(error, UnknownPlaceError):
         return str(error)
     if error.known:

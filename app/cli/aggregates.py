@@ -69,11 +69,6 @@ def count(  # noqa: PLR0913 - one parameter per option
 
 
 def _aggregate(text: str) -> dict[str, object]:
-    """The aggregate of ``sum:amount``.
-
-    Raises:
-        RequestError: the text has no such form.
-    """
     function, colon, column = text.partition(":")
     if bool(colon) != bool(column):
         raise RequestError(f"--of takes FUNCTION:COLUMN, such as sum:amount, or count, not {text!r}")

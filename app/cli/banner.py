@@ -51,7 +51,7 @@ def _show(settings: Settings, service: IndexService) -> None:
             try:
                 with time_limit(_SECONDS):
                     databases = service.databases(name)
-                found = f"databases {listed(databases)}" if databases else "no database yet"
+                text = f"databases {listed(databases)}" if databases else "no database yet"
             except PaimonIndexError as error:
-                found = str(error)
-            print_line(f"Warehouse {name} at {warehouse.public_url}: {found}")
+                text = str(error)
+            print_line(f"Warehouse {name} at {warehouse.public_url}: {text}")

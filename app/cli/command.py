@@ -31,7 +31,7 @@ _WORDS: Final = {
 class Command(TyperCommand):
     """A command of the program."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of typer's own library
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the arguments; ends with status 2 where there is no such option."""
         try:
             return super().parse_args(ctx, args)
@@ -46,7 +46,6 @@ class Command(TyperCommand):
             raise
 
     def _refuse(self, command: str, option: str) -> None:
-        """Says that there is no such option, and which may be meant."""
         known = [name for each in self.params for name in each.opts if name.startswith("--")]
         typer.echo(f"error: there is no option {option}{hint(option, known, also=_SYNONYMS)}", err=True)
         typer.echo(f"{command} --help lists the options", err=True)

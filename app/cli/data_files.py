@@ -51,12 +51,7 @@ OutOption = Annotated[
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a local file.
-
-    Raises:
-        FileMissingError: there is no such file.
-        StorageError: it cannot be read.
-    """
+    """The content of a local file."""
     try:
         return regular_files.content(path)
     except FileNotFoundError as error:
@@ -90,12 +85,7 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Advance]:
-    """A bar on standard error while something lasts; none where nobody looks at a terminal.
-
-    Args:
-        what: is done.
-        total: how much there is to do, None where nobody knows before.
-    """
+    """A bar on standard error while something lasts; none where nobody looks at a terminal."""
     parts = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     is_watched = sys.stderr.isatty()
     with Progress(*parts, console=Console(stderr=True), transient=True, disable=not is_watched) as bar:

@@ -40,19 +40,21 @@ def describe(
     if as_json:
         print_json(answer)
         return
-    found = plain(answer)
-    snapshot = found["snapshot"]
+    description = plain(answer)
+    snapshot = description["snapshot"]
     described = "no snapshot" if snapshot is None else f"snapshot {snapshot['id']}"
-    print_line(f"{found['database']}.{found['table']}, {described}, schema {found['schema_id']}")
-    _print_columns(found)
-    keys = {"partition keys": found["partition_keys"], "primary keys": found["primary_keys"]}
+    print_line(
+        f"{description['database']}.{description['table']}, {described}, schema {description['schema_id']}"
+    )
+    _print_columns(description)
+    keys = {"partition keys": description["partition_keys"], "primary keys": description["primary_keys"]}
     for name, columns in keys.items():
         if columns:
             print_line(f"{name}: {', '.join(columns)}")
-    print_line(f"bucket mode: {found['bucket_mode']}")
-    for index in found["indexes"]:
+    print_line(f"bucket mode: {description['bucket_mode']}")
+    for index in description["indexes"]:
         print_line(f"index: {index['type']} on {index['column']}")
-    print_line(f"Iceberg: {found['iceberg_refusal'] or 'its clients can read the table'}")
+    print_line(f"Iceberg: {description['iceberg_refusal'] or 'its clients can read the table'}")
 
 
 def schemas(
@@ -83,12 +85,12 @@ def schemas(
         _print_schemas(plain(answer)["schemas"])
 
 
-def _print_schemas(found: Sequence[dict[str, Any]]) -> None:
-    for schema in found:
+def _print_schemas(schemas: Sequence[dict[str, Any]]) -> None:
+    for schema in schemas:
         print_line(f"schema {schema['id']}")
         _print_columns(schema)
 
 
-def _print_columns(found: dict[str, Any]) -> None:
+def _print_columns(schema: dict[str, Any]) -> None:
     members = ("id", "name", "type", "description")
-    print_table(members, ([column[name] for name in members] for column in found["fields"]))
+    print_table(members, ([column[name] for name in members] for column in schema["fields"]))

@@ -57,14 +57,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
-
-    Attributes:
-        check: the name of the check, with the warehouse where it is about one.
-        outcome: how it ended.
-        found: one sentence.
-        advice: what to do about it; empty where there is nothing to do.
-    """
+    """What a check found."""
 
     check: str
     outcome: Outcome
@@ -73,11 +66,7 @@ class Finding:
 
 
 def examine(load: Callable[[], Settings]) -> list[Finding]:
-    """What all checks find.
-
-    Args:
-        load: reads the settings.
-    """
+    """What all checks find."""
     try:
         settings = load()
     except SettingsError as error:
@@ -187,7 +176,6 @@ def _check_warehouses(settings: Settings) -> Iterator[Finding]:
 
 
 def _look_into(check: str, warehouse: Warehouse) -> Finding:
-    """Lists the warehouse, and reads a byte of the first file that it finds in a table."""
     databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
     if not databases:
         advice = "expected directories such as sales.db right below the URL: check the URL"

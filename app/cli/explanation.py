@@ -39,9 +39,8 @@ def print_explanation(files: Iterable[ExplainedFile]) -> None:
 
 
 def _question(step: _Step) -> tuple[str, str | None, str]:
-    """What was asked, of what, and the outcome in a word."""
-    asked = step["index"] if step["index"] not in (None, "min_max") else step["step"]
-    return asked, step["predicate"], _OUTCOMES[step["outcome"]]
+    source = step["index"] if step["index"] not in (None, "min_max") else step["step"]
+    return source, step["predicate"], _OUTCOMES[step["outcome"]]
 
 
 def _header(members: Sequence[ExplainedFile]) -> str:
@@ -53,13 +52,12 @@ def _header(members: Sequence[ExplainedFile]) -> str:
 
 
 def _findings(steps: Sequence[_Step]) -> Iterator[str]:
-    """What files have at the same step, each thing once; the first few of many."""
-    found = list(dict.fromkeys(filter(None, map(_finding, steps))))
-    if len(found) <= _SHOWN_FINDINGS + 1:
-        yield from found
+    findings = list(dict.fromkeys(filter(None, map(_finding, steps))))
+    if len(findings) <= _SHOWN_FINDINGS + 1:
+        yield from findings
         return
-    yield from found[:_SHOWN_FINDINGS]
-    yield f"and {len(found) - _SHOWN_FINDINGS:,} others"
+    yield from findings[:_SHOWN_FINDINGS]
+    yield f"and {len(findings) - _SHOWN_FINDINGS:,} others"
 
 
 def _finding(step: _Step) -> str:

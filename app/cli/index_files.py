@@ -131,7 +131,7 @@ def _open(files: Sequence[str], place: WarehouseOptions) -> tuple[Opened, list[s
     return Opened.local_files(), [local_path(Path(file)) for file in files]
 
 
-def _flatten(value: Any, place: str) -> Iterator[tuple[str, object]]:  # noqa: ANN401 - JSON
+def _flatten(value: Any, place: str) -> Iterator[tuple[str, object]]:
     match value:
         case dict() if value:
             for name, member in value.items():

@@ -326,8 +326,8 @@ def plan_command(
     if out is not None:
         pq.write_table(report.files, out)
     if job.as_json:
-        told = {each.name: getattr(report, each.name) for each in fields(report)}
-        print_json(told | {"files": report.files.to_pylist()})
+        members = {each.name: getattr(report, each.name) for each in fields(report)}
+        print_json(members | {"files": report.files.to_pylist()})
     else:
         print_plan(report)
 

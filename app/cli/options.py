@@ -88,7 +88,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         ]
 
     @wraps(command)
-    def run(**given: Any) -> None:  # noqa: ANN401 - the values of options
+    def run(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
@@ -137,11 +137,7 @@ class Opened:
 
     @classmethod
     def warehouse_of(cls, option: str | None, allow_external: Sequence[str] | None = None) -> Opened:
-        """Opens what ``--warehouse`` says.
-
-        Raises:
-            SettingsError: it says nothing that can be opened.
-        """
+        """Opens what ``--warehouse`` says."""
         external = tuple(allow_external) if allow_external else None
         configured = Settings.load(allow_external=external)
         if option is None and len(configured.warehouses) == 1:
@@ -165,11 +161,7 @@ class Opened:
         return option or self.settings.time_zone or tzlocal.get_localzone_name()
 
     def table(self, name: str) -> TableRef:
-        """The table that ``DATABASE.TABLE`` names.
-
-        Raises:
-            RequestError: the text has no such form.
-        """
+        """The table that ``DATABASE.TABLE`` names."""
         database, dot, table = name.partition(".")
         if not dot:
             databases = listed(self.service.databases(self.warehouse)) or "none"
@@ -185,18 +177,14 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 
 def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
-    """Type texts by column name of ``NAME=TYPE`` options.
-
-    Raises:
-        RequestError: an option has no such form.
-    """
+    """Type texts by column name of ``NAME=TYPE`` options."""
     pairs = [column.partition("=") for column in columns or ()]
     if not all(name and data_type for name, _, data_type in pairs):
         raise RequestError("--column takes NAME=TYPE, such as id=BIGINT")
     return {name: data_type for name, _, data_type in pairs}
 
 
-def parse_filter(text: str | None) -> Any:  # noqa: ANN401 - SQL text or JSON
+def parse_filter(text: str | None) -> Any:
     """A filter's SQL text as it is, its JSON form read."""
     if text is None or not text.lstrip().startswith("{"):
         return text
@@ -209,11 +197,7 @@ def parse_partition(text: str) -> dict[str, Any]:
 
 
 def parse_duration(option: str, text: str) -> dt.timedelta:
-    """What ``90m`` means.
-
-    Raises:
-        RequestError: the text has no such form.
-    """
+    """What ``90m`` means."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise RequestError(f"{option} takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
@@ -221,11 +205,7 @@ def parse_duration(option: str, text: str) -> dt.timedelta:
 
 
 def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
-    """The JSON object of an option.
-
-    Raises:
-        RequestError: the text is none; the message has the example.
-    """
+    """The JSON object of an option."""
     expected = f"a JSON object such as '{example}' is expected"
     try:
         value = read_json(text.encode(errors="surrogateescape"), option)

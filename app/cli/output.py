@@ -25,7 +25,7 @@ def print_json(answer: object) -> None:
     sys.stdout.write(write_json(answer).decode() + "\n")
 
 
-def plain(answer: object) -> Any:  # noqa: ANN401 - JSON
+def plain(answer: object) -> Any:
     """The answer as a caller of the service gets it, without fragments and arrays."""
     return read_json(write_json(answer))
 

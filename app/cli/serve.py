@@ -123,7 +123,6 @@ def run_service(settings: Settings, greet: Callable[[Settings, IndexService], No
 
 
 def _check_address(settings: Settings) -> None:
-    """Refuses to listen to other machines as long as nobody has said who may ask."""
     if settings.tokens_file is None and settings.auth == "on" and not is_loopback(settings.host):
         raise SettingsError(
             f"{ENVIRONMENT_PREFIX}HOST: other machines reach {settings.host}, and nothing says who may ask: "
@@ -133,7 +132,6 @@ def _check_address(settings: Settings) -> None:
 
 
 def _check_certificate(settings: Settings) -> None:
-    """Refuses a certificate that cannot be served, before anything listens."""
     if settings.tls_certificate is None:
         return
     try:
@@ -149,7 +147,6 @@ def _check_certificate(settings: Settings) -> None:
 
 
 def _check_port(settings: Settings) -> None:
-    """Refuses a port that somebody listens at, before anything else is said."""
     if not settings.port:
         return
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET

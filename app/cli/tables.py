@@ -125,7 +125,7 @@ def deletions(
     if as_json:
         print_json(encoded)
         return
-    found = plain(encoded)
+    answered = plain(encoded)
     print_table(
         ("file", "partition", "bucket", "deleted", encoding),
         (
@@ -136,10 +136,10 @@ def deletions(
                 entry["cardinality"],
                 entry.get(encoding),
             )
-            for entry in found["deletions"]
+            for entry in answered["deletions"]
         ),
     )
-    _print_unknown(found)
+    _print_unknown(answered)
 
 
 @grouped
@@ -172,18 +172,18 @@ def lookup(
     if as_json:
         print_json(encoded)
         return
-    found = plain(encoded)
-    print_line(f"bucket mode {found['bucket_mode']}, snapshot {found['snapshot_id']}")
-    asked = keys or hashes or ()
+    answered = plain(encoded)
+    print_line(f"bucket mode {answered['bucket_mode']}, snapshot {answered['snapshot_id']}")
+    named = keys or hashes or ()
     print_table(
         ("key", "hash", "bucket", "otherwise padded"),
         (
             (key, entry["key_hash"], entry["bucket"], entry.get("other_buckets"))
-            for key, entry in zip(asked, found["buckets"], strict=False)
+            for key, entry in zip(named, answered["buckets"], strict=False)
         ),
     )
-    if "detail" in found:
-        print_line(found["detail"])
+    if "detail" in answered:
+        print_line(answered["detail"])
 
 
 def _sort_key(text: str) -> dict[str, Any]:
@@ -191,13 +191,13 @@ def _sort_key(text: str) -> dict[str, Any]:
     return {"column": column} | dict(zip(("direction", "nulls"), rest, strict=False))
 
 
-def _print_plan(found: dict[str, Any], *, uris: bool) -> None:
-    summary = found["summary"]
+def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
+    summary = plan["summary"]
     print_line(
-        f"snapshot {found['snapshot_id']}: {summary['files_kept']} of {summary['files_total']} files, "
+        f"snapshot {plan['snapshot_id']}: {summary['files_kept']} of {summary['files_total']} files, "
         f"{summary['rows_selected']} of {summary['rows_total']} rows"
     )
-    files = (*found["files"], *found.get("skipped_files", ()))
+    files = (*plan["files"], *plan.get("skipped_files", ()))
     columns = {
         "file": "path" if uris else "file_name",
         "partition": "partition",
@@ -214,7 +214,7 @@ def _print_plan(found: dict[str, Any], *, uris: bool) -> None:
         tuple(columns),
         ([{"selected_rows": 0, **file}.get(name) for name in columns.values()] for file in files),
     )
-    if "skipped_files" in found:
+    if "skipped_files" in plan:
         print_explanation(
             ExplainedFile(
                 file["file_name"],
@@ -223,11 +223,11 @@ def _print_plan(found: dict[str, Any], *, uris: bool) -> None:
             )
             for file in files
         )
-    for warning in found["warnings"]:
+    for warning in plan["warnings"]:
         print_line(f"warning: {warning}")
-    _print_unknown(found)
+    _print_unknown(plan)
 
 
-def _print_unknown(found: dict[str, Any]) -> None:
-    for name in found["unknown_files"]:
+def _print_unknown(answer: dict[str, Any]) -> None:
+    for name in answer["unknown_files"]:
         print_line(f"not in the snapshot: {name}")

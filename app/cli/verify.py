@@ -51,30 +51,30 @@ def verify(
     try:
         entries = sum(map(len, FileIndex.read(content).entries.values()))
         with progress("verifying", entries) as advance:
-            found = verify_index(content, column_of, file.row_count, sample=sample, advance=advance)
+            verification = verify_index(content, column_of, file.row_count, sample=sample, advance=advance)
     except CorruptIndexError as error:
         raise error.at(str(path)) from error
     if as_json:
-        print_json(_document(path, file, found))
+        print_json(_document(path, file, verification))
     else:
-        _print(path, found)
-    if not found.passed:
-        for entry in found.entries:
+        _print(path, verification)
+    if not verification.passed:
+        for entry in verification.entries:
             if entry.problem:
                 where = f"{path}: {entry.kind} index of column {entry.column!r}"
                 typer.echo(f"error: {where}: {entry.problem.detail}", err=True)
         raise typer.Exit(1)
 
 
-def _document(path: Path, file: DataFile, found: Verification) -> dict[str, Any]:
+def _document(path: Path, file: DataFile, verification: Verification) -> dict[str, Any]:
     return {
         "data": str(file.path),
         "index": str(path),
-        "passed": found.passed,
-        "rows": found.row_count,
-        "bytes": found.size_bytes,
-        "unused_bytes": found.unused_bytes,
-        "indexes": [_entry_document(entry) for entry in found.entries],
+        "passed": verification.passed,
+        "rows": verification.row_count,
+        "bytes": verification.size_bytes,
+        "unused_bytes": verification.unused_bytes,
+        "indexes": [_entry_document(entry) for entry in verification.entries],
     }
 
 
@@ -105,7 +105,7 @@ def _entry_document(entry: CheckedEntry) -> dict[str, Any]:
     return document
 
 
-def _print(path: Path, found: Verification) -> None:
+def _print(path: Path, verification: Verification) -> None:
     print_table(
         ("column", "index", "bytes", "values", "checked", "result", "false positives", "expected", "wasted"),
         (
@@ -118,12 +118,12 @@ def _print(path: Path, found: Verification) -> None:
                 _result(entry),
                 *_bloom_cells(entry),
             )
-            for entry in found.entries
+            for entry in verification.entries
         ),
     )
-    print_line(f"{path}: {found.size_bytes:,} bytes for {found.row_count:,} rows")
-    if found.unused_bytes:
-        print_line(f"{found.unused_bytes:,} bytes of it belong to no index")
+    print_line(f"{path}: {verification.size_bytes:,} bytes for {verification.row_count:,} rows")
+    if verification.unused_bytes:
+        print_line(f"{verification.unused_bytes:,} bytes of it belong to no index")
 
 
 def _result(entry: CheckedEntry) -> str:

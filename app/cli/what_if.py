@@ -61,11 +61,6 @@ def what_if(  # noqa: PLR0913 - one parameter per option
 
 
 def _index(text: str) -> dict[str, object]:
-    """The index of ``COLUMN=KIND,option=value``.
-
-    Raises:
-        RequestError: the text has no such form.
-    """
     named, *options = text.split(",")
     column, _, kind = named.rpartition("=")
     pairs = [each.partition("=") for each in options]

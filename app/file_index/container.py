@@ -243,7 +243,7 @@ class FileIndex:
         heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
         return self.held_bytes + self.held_bytes // 3 + heads
 
-    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:  # noqa: ANN401 - of its kind
+    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
         """The index of one entry, which must not be empty.
 
         Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.

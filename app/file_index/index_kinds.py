@@ -38,7 +38,7 @@ def cost(kind: str) -> int:
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
-def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:  # noqa: ANN401 - each kind's own
+def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:
     """Reads the heads of an index.
 
     Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.

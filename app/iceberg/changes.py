@@ -9,7 +9,7 @@ from app.errors import RequestError, UnsupportedFormatError
 from app.iceberg.refusals import refusal
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.planning.version.version import Version, second_look
+from app.planning.version.version import Version, missing_file_means_expired
 from app.table.manifests.manifest_entry import FileKind
 from app.table.references import MOST_READS
 
@@ -42,7 +42,7 @@ def appended_files(service: IndexService, table: TableRef, version: Version, sta
         one = service.resolve(table, SnapshotSelector(number, branch=version.resolved.branch))
         kind = "" if one.resolved.snapshot is None else one.resolved.snapshot.commit_kind
         if kind == _APPEND:
-            with second_look(one):
+            with missing_file_means_expired(one):
                 names += _added(one)
         elif kind not in _REWRITES:
             raise _more_than_appending(number, kind)

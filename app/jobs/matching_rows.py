@@ -145,7 +145,7 @@ def _column(column: DataField, old: DataField | None) -> Column:
     return padded.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
 
 
-def _spark_type(column: DataField) -> Any:  # noqa: ANN401 - pyspark is not there when this is imported
+def _spark_type(column: DataField) -> Any:
     from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - as above
     from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - as above
 
@@ -155,7 +155,7 @@ def _spark_type(column: DataField) -> Any:  # noqa: ANN401 - pyspark is not ther
         raise UnsupportedFormatError(f"column {column.name!r}: {error}") from error
 
 
-def _written(column: DataField) -> Any:  # noqa: ANN401 - JSON, as schema files have it
+def _written(column: DataField) -> Any:
     return type_json(column.type)
 
 

@@ -24,7 +24,6 @@ from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.limits import CacheBytes, Limits
@@ -32,11 +31,10 @@ from app.planning.request.requests import (
     PlanRequest,
     SelectionForm,
     SnapshotSelector,
-    filter_warnings,
     read_filter,
 )
 from app.planning.scan.partition_pruning import needed_manifests
-from app.planning.scan.planner import Planner
+from app.planning.scan.planner import decide
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
 from app.planning.version.manifests import Manifests, NeededManifests
@@ -174,17 +172,8 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     manifests = Manifests.of([manifest])
     contents = VersionContents.read(columns, manifests, entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), manifests, contents))
-    request = PlanRequest(selector, task.filter, selection=SelectionForm.COUNT, time_zone=task.time_zone)
-    predicate = read_filter(
-        task.filter, part.schema.fields, Limits(), part.relation(None), session_zone(task.time_zone)
-    )
-    planner = Planner(part, request, predicate)
-    drafts = planner.run()
-    warnings = PlanWarnings(
-        (*filter_warnings(predicate), *planner.lasting_warnings),
-        planner.warnings,
-    )
-    return _planned(answer_plan(part, request, predicate, drafts, warnings, {}))
+    request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
+    return _planned(decide(part, request, Limits(), session_zone(task.time_zone)).plan())
 
 
 def _planned(answer: Plan) -> PlannedManifest:

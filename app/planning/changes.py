@@ -17,22 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, filter_warnings, read_filter
-from app.planning.scan.planner import Planner
+from app.planning.request.requests import PlanRequest
+from app.planning.scan.planner import decide
 from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between two versions.
-
-    Attributes:
-        added: a plan of the later version, of the files that it has besides.
-        removed: a plan of the earlier version, of the files that it alone has.
-    """
+    """What differs between two versions."""
 
     added: Plan
     removed: Plan
@@ -45,19 +39,17 @@ def answer_changes(
 
     Args:
         before: the earlier one, with the columns of the later one.
-        after: the later one.
         request: filter and form of the answer; ``files`` counts for nothing.
-        limits: how large the filter may be.
-        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
         SnapshotExpiredError: a version went away.
     """
     removed, added = changed_files(before, after)
+    request = replace(request, files=())
     return Changes(
-        _plan(after, replace(request, files=()), added, limits, zone),
-        _plan(before, replace(request, files=()), removed, limits, zone),
+        decide(after, request, limits, zone, named=added).plan(),
+        decide(before, request, limits, zone, named=removed).plan(),
     )
 
 
@@ -80,14 +72,12 @@ def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], N
 
 
 def _of_both(version: Version, other: Version, names: Sequence[str]) -> NDArray[np.int64]:
-    """The files of these names that another version has, too."""
     files, others = version.files(), other.files()
     there = others.names(others.named(names)).to_pylist()
     return files.named([name.decode(errors="surrogatepass") for name in there])
 
 
 def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
-    """Name and number of each file that the other version may lack."""
     numbers = {file: number for number, file in enumerate(other.manifest_files())}
     files, others = version.files(), other.files()
     for number, file in enumerate(version.manifest_files()):
@@ -107,27 +97,13 @@ def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
 
 
 def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
-    """Where the deletion vector of each file lies that has one, by the file's name."""
     files, places = version.files(), version.contents().vectors.places
     if not places:
         return {}
     numbers = version.vector_numbers(files.all())
     having = np.flatnonzero(numbers >= 0)
-    found = {}
+    places_by_name = {}
     for name, number in zip(files.names(having).to_pylist(), numbers[having].tolist(), strict=True):
         entry, place = places[number]
-        found[name] = (entry.file.file_name, place.offset, place.length)
-    return found
-
-
-def _plan(
-    version: Version, request: PlanRequest, files: NDArray[np.int64], limits: Limits, zone: SessionZone | None
-) -> Plan:
-    """A plan that decides some files."""
-    relation = version.relation(request.alias)
-    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone, request.in_lists)
-    planner = Planner(version, request, predicate, named=files)
-    state = planner.run()
-    version.keep_derived()
-    lasting = (*filter_warnings(predicate), *planner.lasting_warnings)
-    return answer_plan(version, request, predicate, state, PlanWarnings(lasting, planner.warnings), {})
+        places_by_name[name] = (entry.file.file_name, place.offset, place.length)
+    return places_by_name

@@ -70,20 +70,21 @@ def answer_deletions(
     if request.files is None:
         files = version.files()
         vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
-        wanted = [(vectors, _inside(version, files, np.flatnonzero(vectors.numbers >= 0), partition))]
+        selected = [(vectors, _inside(version, files, np.flatnonzero(vectors.numbers >= 0), partition))]
     else:
-        wanted = list(_named(version, request.files, partition))
-    found = tuple(each for vectors, some in wanted for each in vectors.deletions(version, some, request))
-    there = {each.file_name for each in found}
+        selected = list(_named(version, request.files, partition))
+    deletions = tuple(
+        each for vectors, some in selected for each in vectors.deletions(version, some, request)
+    )
+    there = {each.file_name for each in deletions}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
     warnings = () if partition is None else partition.warnings
-    return DeletionsAnswer(version.snapshot_id, found, unknown, warnings)
+    return DeletionsAnswer(version.snapshot_id, deletions, unknown, warnings)
 
 
 def _named(
     version: Version, names: Sequence[str], partition: NamedPartition | None
 ) -> Iterator[tuple[_Vectors, NDArray[np.int64]]]:
-    """The files of these names, those that a batch read sees before the others."""
     files = version.files()
     vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
     yield vectors, _inside(version, files, files.named(names), partition)
@@ -104,11 +105,10 @@ def _inside(
     some: NDArray[np.int64],
     partition: NamedPartition | None,
 ) -> NDArray[np.int64]:
-    """Those of some files that lie in a partition, if one was named."""
     if partition is None:
         return some
-    wanted = version.partitions.where(files.columns.partitions, partition.could_be)
-    inside: NDArray[np.int64] = some[wanted[files.columns.partition_codes[some]]]
+    allowed = version.partitions.where(files.columns.partitions, partition.could_be)
+    inside: NDArray[np.int64] = some[allowed[files.columns.partition_codes[some]]]
     return inside
 
 
@@ -117,8 +117,6 @@ class _Vectors:
     """Files and their deletion vectors.
 
     Attributes:
-        files: the files.
-        places: where the vectors lie.
         numbers: int32, shape (files,): the vector of each file in ``places``, -1 for none.
     """
 
@@ -127,23 +125,22 @@ class _Vectors:
     numbers: NDArray[np.int32]
 
     def deletions(
-        self, version: Version, wanted: NDArray[np.int64], request: DeletionsRequest
+        self, version: Version, selected: NDArray[np.int64], request: DeletionsRequest
     ) -> Iterator[FileDeletions]:
-        """The deletions of each file; vectors are read some at a time."""
-        files, numbers = self.files, self.numbers[wanted]
+        files, numbers = self.files, self.numbers[selected]
         deleted = self.places.deleted_rows(numbers)
         counted = (numbers < 0) | (request.count_only & (deleted != UNKNOWN_CARDINALITY))
-        for start in range(0, len(wanted), _FILES_AT_ONCE):
+        for start in range(0, len(selected), _FILES_AT_ONCE):
             check_deadline()
             some = slice(start, start + _FILES_AT_ONCE)
             read = np.flatnonzero(~counted[some]) + start
             places = [
-                (*self.places.places[numbers[at]], int(files.columns.row_counts[wanted[at]]))
+                (*self.places.places[numbers[at]], int(files.columns.row_counts[selected[at]]))
                 for at in read.tolist()
             ]
             vectors = dict(zip(read.tolist(), load_vectors(version.source, places), strict=True))
-            for at in range(start, min(start + _FILES_AT_ONCE, len(wanted))):
-                file, vector = int(wanted[at]), vectors.get(at)
+            for at in range(start, min(start + _FILES_AT_ONCE, len(selected))):
+                file, vector = int(selected[at]), vectors.get(at)
                 partition, bucket = files.path(file)
                 cardinality = int(deleted[at]) if vector is None else vector.cardinality
                 positions = None if vector is None else vector.positions
@@ -221,7 +218,6 @@ def _decode(
 
 
 def _check(vector: DeletionVector, path: str, lies: DeletionRange, row_count: int) -> None:
-    """Refuses a vector that is not what the index manifest or the data file says."""
     if lies.cardinality is not None and vector.cardinality != lies.cardinality:
         observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,13 +12,11 @@ from typing import Final, TypeAlias
 from app.errors import PaimonIndexError
 from app.observation import Phase, during
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.budget import BACKGROUND, Budget
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SnapshotSelector, filter_warnings, read_filter
-from app.planning.scan.partition_pruning import needed_manifests
-from app.planning.scan.planner import Planner
-from app.planning.version.version import Version, sound_answer
+from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.scan.planner import decide
+from app.planning.version.version import Version, retry_on_damaged_cache
 from app.predicates.binding.moments import day_of_request
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
@@ -69,13 +66,7 @@ class BackgroundLoads:
 
 
 class Plans:
-    """Plans of all versions.
-
-    Args:
-        cache: remembers plans.
-        limits: how large filters may be.
-        forget: empties all caches.
-    """
+    """Plans of all versions."""
 
     def __init__(self, cache: ByteCache[Plan], limits: Limits, forget: Callable[[], None]) -> None:
         self.cache = cache
@@ -87,7 +78,6 @@ class Plans:
         """The plan of a version.
 
         Args:
-            version: what is planned.
             request: what is asked of it, whatever its selector says; its time zone is the one that is meant.
             budget_ms: of requests that name none; None for as long as it takes.
         """
@@ -114,39 +104,16 @@ class Plans:
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
-        """Makes a plan with all the time that it takes, and remembers it."""
-        plan = sound_answer(version, lambda version: self._make(version, request, BACKGROUND), self._forget)
+        plan = retry_on_damaged_cache(
+            version, lambda version: self._make(version, request, BACKGROUND), self._forget
+        )
         self.cache.put(key, plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
-        started = time.perf_counter()
-        with during(Phase.LOAD):
-            zone = None if request.time_zone is None else session_zone(request.time_zone)
-            relation = version.relation(request.alias)
-            predicate = read_filter(
-                request.filter, version.schema.fields, self._limits, relation, zone, request.in_lists
-            )
-            doubts: list[str] = []
-            if not request.reads_everything:
-                needed = needed_manifests(version, predicate, doubts)
-                version = version if needed is None else version.with_manifests(needed)
-            planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget)
-            version.load()
-        loaded = time.perf_counter()
+        zone = None if request.time_zone is None else session_zone(request.time_zone)
+        decisions = decide(version, request, self._limits, zone, budget=budget)
         with during(Phase.EVALUATE):
-            state = planner.run()
-            version.keep_derived()
-            timings = {
-                "resolve": version.resolving_ms,
-                "load": (loaded - started) * 1000,
-                "evaluate": (time.perf_counter() - loaded) * 1000,
-            }
-            lasting = (
-                *filter_warnings(predicate),
-                *planner.lasting_warnings,
-            )
-            warnings = PlanWarnings(lasting, planner.warnings)
-            return answer_plan(version, request, predicate, state, warnings, timings)
+            return decisions.plan()
 
 
 def _key(version: Version, request: PlanRequest) -> PlanKey:

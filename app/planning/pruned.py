@@ -71,8 +71,6 @@ class PrunedSnapshot:
     """A snapshot in which the plan's files alone are there.
 
     Attributes:
-        name: stands in the names of all its files.
-        plan: which files are kept, and why.
         files_named: how many are in it: those of the plan, and those that merge with them.
         document: what the snapshot's file holds; None where more files are kept than the caller wants named,
             and for a table that was never written to.
@@ -92,8 +90,6 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     """The snapshot of the files that a plan of a version keeps.
 
     Args:
-        version: what was planned.
-        plan: which files of it are kept.
         most_share: of the version's files. Where more are kept, no snapshot is made.
 
     Raises:
@@ -169,13 +165,11 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
 
 def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int]) -> Iterator[ManifestEntry]:
-    """Entries of files, without indexes that have no more to tell."""
     for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
         yield entry.without_index() if number in answered else entry
 
 
 def _answered(version: Version, plan: Plan) -> set[int]:
-    """Kept files whose indexes have no more to tell to whoever reads them."""
     kinds = (KINDS[each.kind] for each in version.schema.options.file_indexes if each.kind in KINDS)
     selects_rows = any(kind.tells_rows for kind in kinds)
     files = zip(
@@ -192,7 +186,6 @@ def _answered(version: Version, plan: Plan) -> set[int]:
 
 
 def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Some files, and those that merge with them, ascending."""
     if not version.schema.primary_keys:
         return kept
     keys = version.files().columns.bucket_keys

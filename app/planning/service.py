@@ -27,8 +27,7 @@ from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
-from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import plan_bytes, report_plan
+from app.planning.plan.answers import Plan, plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
 from app.planning.request.limits import CacheBytes, Limits
@@ -58,7 +57,7 @@ from app.planning.version.descriptions import (
     Tag,
     describe_index_files,
 )
-from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
+from app.planning.version.version import IndexCaches, IndexSource, Version, retry_on_damaged_cache
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
@@ -77,15 +76,7 @@ class IndexService:
 
     Args:
         warehouses: by name; their readers are closed with the service.
-        cache_bytes: capacity of each cache.
-        limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
-        disk: where the warehouses keep what they read, if anywhere.
-        with_shapes: whether the shapes of filters are counted.
-
-    Attributes:
-        warehouses: by name.
-        usage: what the plans of each table came to.
     """
 
     def __init__(
@@ -125,10 +116,10 @@ class IndexService:
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
-        found = self._catalog(warehouse).databases()
-        if not found:
+        names = self._catalog(warehouse).databases()
+        if not names:
             check_listable(self._warehouse(warehouse))
-        return found
+        return names
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
@@ -156,8 +147,6 @@ class IndexService:
         """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
         Args:
-            ref: the table.
-            branch: of this branch rather than the main one.
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
@@ -222,7 +211,6 @@ class IndexService:
 
         Args:
             of: a table, or a version that was resolved before, whatever the request's selector says.
-            request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
             is_counted: it counts in :attr:`usage`, as further pages of a plan do not.
         """
@@ -238,14 +226,7 @@ class IndexService:
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
     ) -> PrunedSnapshot:
-        """A snapshot that names only the files that a query reads; nothing is written.
-
-        Args:
-            ref: the table.
-            request: what is asked of it.
-            budget_ms: of requests that name none; None for as long as it takes.
-            most_share: of the table's files. Where more are kept, no snapshot is made.
-        """
+        """A snapshot that names only the files that a query reads; nothing is written."""
         version = self.resolve(ref, request.selector)
         # Files count among the manifests that a plan reads: here among all.
         request = replace(request, totals=True)
@@ -258,13 +239,7 @@ class IndexService:
         return self.ask(version, pruned)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
-        """The files that came and went between two versions of a table, after a filter.
-
-        Args:
-            before: the earlier one, judged by the options that its schema has.
-            after: the later one, whose columns the filter is about.
-            request: what is asked of both, whatever its selector says.
-        """
+        """The files that came and went between two versions of a table, after a filter."""
         zone = self.zone(request.time_zone)
 
         def changed(after: Version) -> Changes:
@@ -296,12 +271,7 @@ class IndexService:
         )
 
     def warm(self, version: Version) -> None:
-        """Reads what plans of a version need; no request waits for more than the one file being read.
-
-        Raises:
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests is damaged.
-        """
+        """Reads what plans of a version need; no request waits for more than the one file being read."""
         self.ask(version, _warm)
 
     def evaluate(
@@ -310,8 +280,6 @@ class IndexService:
         """What index files on their own say of a filter.
 
         Args:
-            warehouse: where paths lead.
-            request: what is asked of which files.
             any_place: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
@@ -344,10 +312,10 @@ class IndexService:
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
-        found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
+        statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
-            found["disk"] = asdict(self._disk.statistics())
-        return found
+            statistics["disk"] = asdict(self._disk.statistics())
+        return statistics
 
     def clear_caches(self) -> None:
         """Forgets everything that was decoded; what is kept on disk stays there."""
@@ -357,8 +325,8 @@ class IndexService:
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def ask(self, version: Version, work: Callable[[Version], Found]) -> Found:
-        """What ``work`` finds of a version; see :func:`app.planning.version.version.sound_answer`."""
-        return sound_answer(version, work, self.clear_caches)
+        """What ``work`` finds of a version, found again where the disk cache turns out to be damaged."""
+        return retry_on_damaged_cache(version, work, self.clear_caches)
 
     def _evaluate(
         self,
@@ -385,10 +353,10 @@ class IndexService:
         return [self._metadata, self._manifests, *indexes, self._plans.cache]
 
     def _warehouse(self, name: str) -> Warehouse:
-        found = self.warehouses.get(name)
-        if found is None:
+        warehouse = self.warehouses.get(name)
+        if warehouse is None:
             raise UnknownPlaceError(name, sorted(self.warehouses))
-        return found
+        return warehouse
 
     @contextmanager
     def _telling_what_is_there(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:
@@ -421,7 +389,6 @@ class IndexService:
 
 
 def _warm(version: Version) -> None:
-    """As of :meth:`IndexService.warm`."""
     whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
     for file in version.manifest_files():
         version.table.metadata.manifest(file, whole=whole)
@@ -431,6 +398,6 @@ def _warm(version: Version) -> None:
     version.keep_derived()
 
 
-def _nbytes(item: Any) -> int:  # noqa: ANN401 - every cached object tells its size
+def _nbytes(item: Any) -> int:
     size: int = item.nbytes
     return size

@@ -55,7 +55,6 @@ class EvaluatedFile:
     """What the indexes of one file say.
 
     Attributes:
-        skip: no row can match.
         selection: rows outside of which nothing matches; None when nothing is known at row level.
         error: the file's indexes could not be used; the file is kept.
     """
@@ -95,10 +94,6 @@ def evaluate_files(
     """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
 
     Args:
-        warehouse: where paths lead.
-        request: what is asked of which files.
-        limits: how large filters may be.
-        zone: the time zone of the caller's session; None if it is not known.
         any_place: paths may name any file, not only those that writers give to index files.
 
     Raises:
@@ -137,12 +132,9 @@ def inspect_file(
     """What is in an index file.
 
     Args:
-        warehouse: where a path leads.
-        file: the file.
         kind: ``file_index``, ``deletion_vectors`` or ``hash``; None tells it from the first bytes.
         types: types of columns by name; without one, only that is told which needs none.
         entries: which vectors or hashes are listed, of all that there are.
-        any_place: a path may name any file, not only those that writers give to index files.
 
     Raises:
         CorruptIndexError: the file is damaged.
@@ -157,7 +149,6 @@ def inspect_file(
 
 
 def _missing(warehouse: Warehouse, file: IndexFileRef, error: FileMissingError) -> FileMissingError:
-    """The error with the files beside the missing one whose names are most like its name."""
     directory, _, name = (file.path or "").rpartition("/")
     try:
         suggestion = hint(name, warehouse.list_names(directory))
@@ -214,16 +205,15 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
 
 
 def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
-    """Says of a data file that it is one, and where its index is."""
-    found = _data_file(content)
-    if found is None:
+    kind = _data_file(content)
+    if kind is None:
         return
     where = ""
-    if found in _DATA_FILES.values():
+    if kind in _DATA_FILES.values():
         where = f": its index is in {name}{FILE_INDEX_SUFFIX}, or in the table's manifest if it is small"
         if file.path is not None and not warehouse.exists(file.path + FILE_INDEX_SUFFIX):
             where += "; beside it there is none"
-    raise RequestError(f"{name} is {found}, and no index file{where}")
+    raise RequestError(f"{name} is {kind}, and no index file{where}")
 
 
 def _next(entries: slice, count: int) -> int | None:
@@ -232,7 +222,6 @@ def _next(entries: slice, count: int) -> int | None:
 
 
 def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
-    """Size and first bytes of a file, before all of it is read, since it may be anything."""
     size = warehouse.size(path)
     if size > _LARGEST_BYTES:
         raise LimitExceededError(
@@ -247,7 +236,6 @@ def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
 
 
 def _check_kind(kind: str | None, head: bytes, name: str) -> None:
-    """Refuses to show as key hashes what says itself that it is something else."""
     if kind != "hash":
         return
     if name.endswith(FILE_INDEX_SUFFIX) or head.startswith(_MAGIC_BYTES):
@@ -257,7 +245,6 @@ def _check_kind(kind: str | None, head: bytes, name: str) -> None:
 
 
 def _some_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> Json:
-    """Some hashes of a file; the others are not read."""
     if size % _HASH_BYTES:
         raise CorruptIndexError(f"expected key hashes of {_HASH_BYTES} bytes, found {size} bytes").at(path)
     count = size // _HASH_BYTES
@@ -311,7 +298,6 @@ def _vectors(content: bytes) -> list[Json]:
 
 @contextmanager
 def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> Iterator[tuple[str, bytes]]:
-    """The name and the bytes of a file, whose memory is claimed in the block."""
     if file.content is not None:
         yield file.name or "content", file.content
         return
@@ -381,7 +367,6 @@ _AVRO_HEAD_BYTES: Final = 4_096
 
 
 def _data_file(content: bytes) -> str | None:
-    """What kind of data file bytes are; None if they are none. Hash indexes begin with any bytes."""
     if content.startswith(b"PAR1") and content.endswith(b"PAR1"):
         return _DATA_FILES["parquet"]
     if content.startswith(b"ORC") and content[-4:-1] == b"ORC":
@@ -402,11 +387,7 @@ FILE_INDEX_SUFFIX = ".index"
 
 
 def check_index_place(path: str) -> None:
-    """Lets paths of index files pass, and no others.
-
-    Raises:
-        PathNotAllowedError: no writer has an index file there.
-    """
+    """Lets paths of index files pass, and no others."""
     if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
         if by_name is not None:

@@ -38,17 +38,7 @@ _SHAPES: Final = 64
 
 @dataclass(slots=True)
 class TableUsage:
-    """What the plans of one table came to, in the terms of this module.
-
-    Attributes:
-        plans: how many there were.
-        files: that they spared.
-        bytes: of these.
-        columns: plans with a test on a column.
-        asked: by column and kind of index.
-        useful: likewise.
-        shapes: plans by the shape of their filter.
-    """
+    """What the plans of one table came to, in the terms of this module."""
 
     plans: int = 0
     files: int = 0
@@ -101,19 +91,15 @@ class TableUsage:
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> TableUsage:
         """What :meth:`to_json` gave."""
-        found = cls(members["plans"], members["files"], members["bytes"], Counter(members["columns"]))
-        for name, counter in (("asked", found.asked), ("useful", found.useful)):
+        usage = cls(members["plans"], members["files"], members["bytes"], Counter(members["columns"]))
+        for name, counter in (("asked", usage.asked), ("useful", usage.useful)):
             counter.update({(column, kind): count for column, kind, count in members[name]})
-        found.shapes.update(members["shapes"])
-        return found
+        usage.shapes.update(members["shapes"])
+        return usage
 
 
 class Usage:
-    """The usage of every table, in one process.
-
-    Args:
-        with_shapes: whether the shapes of filters are counted.
-    """
+    """The usage of every table, in one process."""
 
     def __init__(self, *, with_shapes: bool = True) -> None:
         self._with_shapes = with_shapes
@@ -124,18 +110,18 @@ class Usage:
         """Counts a plan of a version."""
         place = version.source.warehouse.name, version.table.directory
         with self._lock:
-            found = self._tables.get(place)
-            if found is None:
-                found = self._tables[place] = TableUsage()
-            found.add(version, plan, with_shape=self._with_shapes)
+            usage = self._tables.get(place)
+            if usage is None:
+                usage = self._tables[place] = TableUsage()
+            usage.add(version, plan, with_shape=self._with_shapes)
 
     def of_table(self, version: Version) -> TableUsage:
         """A copy of what is known of the table of a version."""
         copy = TableUsage()
         with self._lock:
-            found = self._tables.get((version.source.warehouse.name, version.table.directory))
-            if found is not None:
-                copy.merge(found)
+            usage = self._tables.get((version.source.warehouse.name, version.table.directory))
+            if usage is not None:
+                copy.merge(usage)
         return copy
 
     def to_json(self) -> list[Json]:

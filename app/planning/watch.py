@@ -34,10 +34,8 @@ class WatchedTable:
     """How far a table has been followed.
 
     Attributes:
-        table: the table.
         snapshot_id: the last snapshot that was decoded; None before the first, and for a table without any.
         identity: of the version that was decoded last; None before the first.
-        failures: attempts that failed since the last that did not.
         due: when it is looked at again, on the clock of the watch.
     """
 
@@ -52,11 +50,8 @@ class Watch:
     """Looks at tables in turn, and decodes what is new.
 
     Args:
-        service: decodes.
         tables: what to watch; a table that does not exist is waited for.
-        seconds: between two looks at one table.
         clock: tells the time in seconds; it need not be that of the day.
-        observer: is told what the watching does.
     """
 
     def __init__(
@@ -118,7 +113,6 @@ class Watch:
                 pass
 
     def _follow(self, watched: WatchedTable) -> WatchedTable:
-        """The state of a table after one look at it."""
         table = watched.table
         name = f"{table.warehouse}.{table.database}.{table.table}"
         try:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:  # noqa: ANN401 - bytes, by binding's guarantee
+def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
     match operator:
         case Operator.STARTS_WITH:
             return bool(value.startswith(literal))

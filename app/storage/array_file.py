@@ -167,6 +167,6 @@ def _padded(size: int) -> int:
 
 
 @lru_cache(1 << 10)
-def _contents(written: str) -> Any:  # noqa: ANN401 - JSON, which nobody changes
+def _contents(written: str) -> Any:
     """What stands in a block; blocks of manifests with the same number of files are alike."""
     return json.loads(written)

@@ -7,14 +7,14 @@ threads that are started with a copy of the context (as a web framework's thread
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from threading import Event
 from typing import TypeVar
 
 from app.errors import DeadlineExceededError, RequestCancelledError
+from app.observation import bound
 from app.storage.slots import waiting
 
 Result = TypeVar("Result")
@@ -37,25 +37,15 @@ class Cancellation:
         self.event.set()
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Gives the enclosed work at most ``seconds``; an earlier deadline around it stays in force."""
+def time_limit(seconds: float) -> AbstractContextManager[None]:
+    """Gives the enclosed work at most ``seconds`` from now; an earlier deadline around it stays in force."""
     mine, outer = time.monotonic() + seconds, _deadline.get()
-    token = _deadline.set(mine if outer is None else min(mine, outer))
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
+    return bound(_deadline, mine if outer is None else min(mine, outer))
 
 
-@contextmanager
-def cancellable(cancellation: Cancellation) -> Iterator[None]:
+def cancellable(cancellation: Cancellation) -> AbstractContextManager[None]:
     """Lets ``cancellation`` end the enclosed work; it takes the place of one around it."""
-    token = _cancellation.set(cancellation)
-    try:
-        yield
-    finally:
-        _cancellation.reset(token)
+    return bound(_cancellation, cancellation)
 
 
 def remaining_seconds() -> float | None:

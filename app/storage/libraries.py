@@ -161,7 +161,7 @@ def read_hadoop(filesystem: AbstractFileSystem, path: str, start: int, end: int)
     return content
 
 
-def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any
+def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **options: object) -> Any:
     """What a filesystem's method answers, unless the request ends before.
 
     A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.

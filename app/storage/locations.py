@@ -152,7 +152,7 @@ class Root:
             for each in made
         ]
 
-    def ask(self, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - whatever it is
+    def ask(self, method: str, path: str, **options: object) -> Any:
         """What a method of the filesystem answers for a path that :meth:`resolve` gave."""
         return ask(self.filesystem, method, path, **options)
 

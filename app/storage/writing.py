@@ -119,14 +119,14 @@ def _create_locally(place: str, content: bytes) -> bool:
         return False
     finally:
         draft.unlink()
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return True
 
 
 def _replace_locally(_root: Root, place: str, content: bytes) -> bool:
     path = Path(place)
     _draft(path, content).replace(path)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return True
 
 
@@ -145,7 +145,8 @@ def _draft(path: Path, content: bytes) -> Path:
     return draft
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Has the names of a directory's files on the disk."""
     opened = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -197,7 +198,7 @@ def _replace_object(root: Root, place: str, content: bytes) -> bool:
     return True
 
 
-def _put_parameters(filesystem: Any) -> list[str]:  # noqa: ANN401 - fsspec has no types
+def _put_parameters(filesystem: Any) -> list[str]:
     """Parameters of what puts an object: path, content (which libraries name differently), and others."""
     is_asynchronous = filesystem.async_impl
     method = filesystem._pipe_file if is_asynchronous else filesystem.pipe_file  # noqa: SLF001 - fsspec's way

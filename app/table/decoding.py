@@ -163,7 +163,7 @@ class JsonObject:
         """Whatever stands there, None if nothing."""
         return self._members.get(name)
 
-    def _typed(self, name: str, kind: type[Any], default: object) -> Any:  # noqa: ANN401 - the callers narrow it
+    def _typed(self, name: str, kind: type[Any], default: object) -> Any:
         value = self._members.get(name)
         if value is None:
             value = default

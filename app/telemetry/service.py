@@ -5,17 +5,21 @@ The middleware is the outermost layer of the application; each request leaves a 
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.exposition import choose_encoder
+from starlette.datastructures import Headers
 
 from app.planning.watch import Watch
 from app.server.processes import Processes
 from app.storage import Listings
-from app.telemetry.account import Account, Background
+from app.telemetry.account import NO_ANSWER, PHASE_NAMES, Account, Background
+from app.telemetry.logs import event_record
 from app.telemetry.metrics import Metrics
 from app.telemetry.state import (
     cache_families,
@@ -29,22 +33,9 @@ from app.telemetry.workers import Workers
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
-    from starlette.types import Scope
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from app.telemetry.spans import Tracing
-
-
-import logging
-import re
-from typing import TYPE_CHECKING, Any, Final
-
-from starlette.datastructures import Headers
-
-from app.telemetry.account import NO_ANSWER, PHASE_NAMES
-from app.telemetry.logs import event_record
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 LOGGER: Final = "paimon_index.requests"

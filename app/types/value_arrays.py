@@ -133,7 +133,7 @@ def _is_floating(side: Values | Value) -> bool:
     return isinstance(side, float) or (isinstance(side, np.ndarray) and side.dtype == np.float64)
 
 
-def _is_nan(side: Any) -> Any:  # noqa: ANN401 - an array or one number
+def _is_nan(side: Any) -> Any:
     return np.isnan(side)
 
 

@@ -33,14 +33,14 @@ def decode(kind: type[T], written: object) -> T:
 
 
 @cache
-def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:  # noqa: ANN401 - any dataclass
+def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
     hints = get_type_hints(kind)
     return tuple(
         (field.name, _converter(hints[field.name]), field.default is MISSING) for field in fields(kind)
     )
 
 
-def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotation
+def _converter(hint: Any) -> Callable[[Any], Any]:
     if is_dataclass(hint):
         return partial(decode, hint)  # type: ignore[arg-type]
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
@@ -57,5 +57,5 @@ def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotat
     return _as_is
 
 
-def _as_is(value: Any) -> Any:  # noqa: ANN401 - plain JSON
+def _as_is(value: Any) -> Any:
     return value

@@ -47,7 +47,7 @@ class endpoint(Generic[P, T]):  # noqa: N801 - a decorator
         conversation = self._conversation.__get__(client)
 
         @wraps(conversation)
-        def run(*args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - as above
+        def run(*args: P.args, **kwargs: P.kwargs) -> Any:
             return client._run(conversation(*args, **kwargs))  # noqa: SLF001 - of both clients
 
         return run
@@ -260,14 +260,14 @@ def _pages(member: str, page: Callable[[str | None], Request]) -> Call[dict[str,
     return {**joined, member: entries}
 
 
-def _json(body: bytes) -> Any:  # noqa: ANN401 - JSON
+def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
         raise IncompleteAnswerError(f"the answer is not JSON: {error}") from error
 
 
-def _member(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+def _member(answer: Any, name: str) -> Any:
     if not isinstance(answer, dict) or name not in answer:
         raise IncompleteAnswerError(f"the answer has no member {name}; is the base URL that of paimon-index?")
     return answer[name]

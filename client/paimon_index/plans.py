@@ -132,7 +132,7 @@ def _partitions(column: pa.Array) -> list[dict[str, Any]]:
         ]
 
 
-def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - any value
+def _value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):

@@ -35,7 +35,7 @@ class Selection:
     bits: int = 32
 
     @classmethod
-    def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:  # noqa: ANN401 - JSON
+    def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:
         """The selection that a JSON answer has: base64 of a bitmap, pairs, or numbers."""
         if isinstance(written, str):
             return cls("bitmap", base64.b64decode(written), 64 if roaring == "roaring64" else 32)

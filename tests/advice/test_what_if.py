@@ -109,6 +109,17 @@ def test_indexes_that_are_there_take_part(tmp_path: Path) -> None:
     assert found.filters[0].files_kept - alone(found).files == kept
 
 
+def test_damaged_indexes_of_the_table_are_told(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "city", "file-index.in-manifest-threshold": "1 b"}
+    table = indexed_table(tmp_path, FILES[:2], options)
+    damaged = table.made.side_file("data-1.parquet")
+    damaged.write_bytes(b"no index" + damaged.read_bytes())
+
+    found = tried(table, DeclaredIndex("amount", "range-bitmap", {}), filters=["city = 'city 1'"])
+
+    assert any(damaged.name in warning for warning in found.warnings)
+
+
 def test_several_indexes_alone_and_together(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
     indexes = [DeclaredIndex("city", "bitmap", {}), DeclaredIndex("amount", "range-bitmap", {})]

@@ -14,7 +14,19 @@ import pytest
 from pydantic import TypeAdapter
 from pyroaring import BitMap
 
-from app.api import documents
+from app.api.discovery import (
+    BranchList,
+    Configuration,
+    DatabaseList,
+    IndexFileList,
+    SnapshotList,
+    TableList,
+    TagList,
+    WarehouseList,
+)
+from app.api.encoding import DeletionsPage, Evaluation, PlanAnswer
+from app.api.index_files import Inspection
+from app.api.operations import About, CacheStatistics, Health
 from app.planning.keys import answers
 from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
@@ -60,7 +72,7 @@ def positions(runs: list[Any]) -> list[int]:
 
 
 def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: GoldenWarehouse) -> None:
-    answer = get(client, "/v1/config", documents.Configuration)
+    answer = get(client, "/v1/config", Configuration)
 
     assert answer["service"] == "paimon-index"
     assert answer["warehouses"] == ["main"]
@@ -70,10 +82,10 @@ def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: Golden
 
 
 def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
-    assert get(client, "/v1", documents.WarehouseList) == {"warehouses": ["main"]}
-    assert get(client, "/v1/main/databases", documents.DatabaseList) == {"databases": ["golden"]}
-    assert get(client, "/v1/main", documents.DatabaseList) == {"databases": ["golden"]}
-    tables = get(client, TABLES, documents.TableList)["tables"]
+    assert get(client, "/v1", WarehouseList) == {"warehouses": ["main"]}
+    assert get(client, "/v1/main/databases", DatabaseList) == {"databases": ["golden"]}
+    assert get(client, "/v1/main", DatabaseList) == {"databases": ["golden"]}
+    tables = get(client, TABLES, TableList)["tables"]
     assert tables == sorted(golden_tables.tables())
 
 
@@ -95,9 +107,9 @@ def test_every_table_is_described(client: httpx.Client, name: str) -> None:
 def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
-    snapshots = get(client, f"{TABLES}/{name}/snapshots", documents.SnapshotList)["snapshots"]
-    tags = get(client, f"{TABLES}/{name}/tags", documents.TagList)["tags"]
-    branches = get(client, f"{TABLES}/{name}/branches", documents.BranchList)["branches"]
+    snapshots = get(client, f"{TABLES}/{name}/snapshots", SnapshotList)["snapshots"]
+    tags = get(client, f"{TABLES}/{name}/tags", TagList)["tags"]
+    branches = get(client, f"{TABLES}/{name}/branches", BranchList)["branches"]
 
     assert [found["id"] for found in snapshots] == [known["id"] for known in expected["snapshots"]]
     assert {found["name"]: found["snapshot"]["id"] for found in tags} == expected["tags"]
@@ -107,15 +119,15 @@ def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str)
 def test_index_files_of_one_type_and_version(client: httpx.Client) -> None:
     path = f"{TABLES}/append_dv32/index-files"
 
-    first = get(client, path, documents.IndexFileList, snapshot_id=1)
-    hashes = get(client, path, documents.IndexFileList, type="HASH")
+    first = get(client, path, IndexFileList, snapshot_id=1)
+    hashes = get(client, path, IndexFileList, type="HASH")
 
     assert (first["snapshot_id"], first["index_files"]) == (1, [])
     assert hashes["index_files"] == []
 
 
 def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
-    answer = get(client, "/", documents.About)
+    answer = get(client, "/", About)
 
     assert answer["service"] == "paimon-index"
     assert [client.get(answer[place]).status_code for place in ("explorer", "docs", "openapi")] == [200] * 3
@@ -123,7 +135,7 @@ def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("table", ["row_tracking", "data_evolution", "append_sidecar"])
 def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> None:
-    answer = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/{table}/plan", PlanAnswer, {})
 
     assert {file["file_name"]: file["first_row_id"] for file in answer["files"]} == {
         file["file"]: file["first_row_id"] for file in files_of(table)
@@ -133,9 +145,9 @@ def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> Non
 @pytest.mark.parametrize("table", ["append_partitioned", "append_dv32", "external_data", "index_external"])
 def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehouse, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
-    relative = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
+    relative = post(client, path, PlanAnswer, {"explain": True, "filter": "TRUE"})
 
-    found = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
+    found = post(client, path, PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
 
     def uri(place: str) -> str:
         return place if place.startswith("file:") else f"file://{golden.root}/{place}"
@@ -151,8 +163,8 @@ def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehous
 @pytest.mark.parametrize("public", ["hdfs://nameservice/a b", "hdfs://nameservice/a b/"])
 def test_uris_are_those_that_readers_know(serve: Serve, public: str) -> None:
     with serve(public_urls={"main": public}) as started:
-        relative = post(started, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, {})
-        found = post(started, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, {"uris": True})
+        relative = post(started, f"{TABLES}/append_dv32/plan", PlanAnswer, {})
+        found = post(started, f"{TABLES}/append_dv32/plan", PlanAnswer, {"uris": True})
 
     for file, plain in zip(found["files"], relative["files"], strict=True):
         assert file["path"] == f"hdfs://nameservice/a b/{plain['path']}"
@@ -169,7 +181,7 @@ def test_a_plan_tells_deleted_rows_as_deletions_does(client: httpx.Client, table
     asked = {"selection": "none", "deletions": form}
     known = client.post(f"{TABLES}/{table}/deletions", json={"encoding": form}).json()["deletions"]
 
-    found = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, asked)
+    found = post(client, f"{TABLES}/{table}/plan", PlanAnswer, asked)
 
     told = {
         file["file_name"]: (file["deleted_rows"], file["deleted_format"])
@@ -187,8 +199,8 @@ def test_a_plan_tells_deleted_rows_as_deletions_does(client: httpx.Client, table
 
 @pytest.mark.parametrize("table", ["evolve_append", "append_dv32", "empty"])
 def test_a_plan_tells_the_schemas_of_its_files(client: httpx.Client, table: str) -> None:
-    found = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {"schemas": True})
-    first = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {"schemas": True, "page_size": 1})
+    found = post(client, f"{TABLES}/{table}/plan", PlanAnswer, {"schemas": True})
+    first = post(client, f"{TABLES}/{table}/plan", PlanAnswer, {"schemas": True, "page_size": 1})
 
     numbers = {found["schema_id"], *(file["schema_id"] for file in found["files"])}
     assert [schema["id"] for schema in found["schemas"]] == sorted(numbers)
@@ -196,13 +208,13 @@ def test_a_plan_tells_the_schemas_of_its_files(client: httpx.Client, table: str)
         client.get(f"{TABLES}/{table}/schemas/{number}").json() for number in sorted(numbers)
     ]
     assert first["schemas"] == found["schemas"]
-    assert ("schemas" in post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})) is False
+    assert ("schemas" in post(client, f"{TABLES}/{table}/plan", PlanAnswer, {})) is False
 
 
 def test_a_plan_selects_rows(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "selection": "positions"}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, body)
 
     (file,) = answer["files"]
     assert file["file_name"] == "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet"
@@ -229,7 +241,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
     }
 
     path = f"{TABLES}/append_sidecar/plan"
-    answers = [post(client, path, documents.PlanAnswer, body) for body in (plain, qualified)]
+    answers = [post(client, path, PlanAnswer, body) for body in (plain, qualified)]
 
     assert answers[0]["files"] == answers[1]["files"]
     assert len(answers[0]["files"]) == 1
@@ -238,7 +250,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
 def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) -> None:
     body = {"filter": "`versions$branch_dev`.session_no = 5", "branch": "dev"}
 
-    post(client, f"{TABLES}/versions/plan", documents.PlanAnswer, body)
+    post(client, f"{TABLES}/versions/plan", PlanAnswer, body)
     elsewhere = client.post(f"{TABLES}/versions/plan", json=body | {"branch": "fresh"})
 
     assert elsewhere.status_code == 422
@@ -248,7 +260,7 @@ def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) 
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
     def select(form: str) -> dict[str, Any]:
         body = {"filter": "fee = 58.43", "selection": form}
-        answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+        answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, body)
         return {file["file_name"]: file for file in answer["files"]}
 
     listed, ranges, bitmaps, counts, nothing = map(select, ("positions", "ranges", "bitmap", "count", "none"))
@@ -267,7 +279,7 @@ def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> Non
 def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "explain": True}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, body)
 
     assert len(answer["files"]) + len(answer["skipped_files"]) == answer["summary"]["files_total"]
     assert all(file["explain"] for file in answer["files"] + answer["skipped_files"])
@@ -295,7 +307,7 @@ def test_steps_show_what_decided(
 ) -> None:
     path = f"{TABLES}/{table}/plan"
 
-    answer = post(client, path, documents.PlanAnswer, {**asked, "explain": True})
+    answer = post(client, path, PlanAnswer, {**asked, "explain": True})
 
     explained = [file["explain"] for file in answer["files"] + answer["skipped_files"]]
     found = {each["evidence"] for steps in explained for each in steps if each["step"] == step}
@@ -306,7 +318,7 @@ def test_steps_show_what_decided(
 
 
 def test_an_explained_plan_that_skips_nothing_says_so(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, {"explain": True})
+    answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, {"explain": True})
 
     assert answer["skipped_files"] == []
 
@@ -315,7 +327,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
     name = files_of("append_sidecar")[0]["file"]
     body = {"files": [name, "data-unknown.parquet"]}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, body)
 
     assert [file["file_name"] for file in answer["files"]] == [name]
     assert answer["unknown_files"] == ["data-unknown.parquet"]
@@ -323,7 +335,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
 
 
 def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/empty/plan", documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/empty/plan", PlanAnswer, {})
 
     assert (answer["snapshot_id"], answer["files"]) == (None, [])
 
@@ -333,7 +345,7 @@ def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
         ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
     )
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", PlanAnswer, body)
 
     assert len(answer["files"]) == 10
 
@@ -342,7 +354,7 @@ def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
 def test_deletions_in_every_encoding(client: httpx.Client, encoding: str) -> None:
     deleted = {file["file"]: file["deletion"] for file in files_of("append_dv32") if file["deletion"]}
 
-    answer = post(client, f"{TABLES}/append_dv32/deletions", documents.DeletionsPage, {"encoding": encoding})
+    answer = post(client, f"{TABLES}/append_dv32/deletions", DeletionsPage, {"encoding": encoding})
 
     found = {entry["file_name"]: entry for entry in answer["deletions"]}
     assert set(found) == set(deleted)
@@ -364,7 +376,7 @@ def test_deletions_of_named_files(client: httpx.Client) -> None:
     whole = next(file["file"] for file in files_of("append_dv32", 3) if not file["deletion"])
     body = {"snapshot_id": 3, "files": [whole, "data-unknown.parquet"]}
 
-    answer = post(client, f"{TABLES}/append_dv32/deletions", documents.DeletionsPage, body)
+    answer = post(client, f"{TABLES}/append_dv32/deletions", DeletionsPage, body)
 
     (entry,) = answer["deletions"]
     assert (entry["file_name"], entry["cardinality"], entry["positions"]) == (whole, 0, [])
@@ -432,7 +444,7 @@ def test_a_pruned_snapshot_is_an_archive_of_metadata_files(client: httpx.Client)
 
     answer, files = pruned_snapshot(client, body)
 
-    plan = post(client, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, body)
+    plan = post(client, f"{TABLES}/append_dv32/plan", PlanAnswer, body)
     document = answer["document"]
     assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
     assert answer["snapshot_id"] == document["id"] == plan["snapshot_id"]
@@ -482,7 +494,7 @@ def test_index_files_are_evaluated_by_path_and_by_content(
         "explain": True,
     }
 
-    answer = post(client, "/v1/main/index-files/evaluate", documents.Evaluation, body)
+    answer = post(client, "/v1/main/index-files/evaluate", Evaluation, body)
 
     by_path, by_content, damaged = answer["results"]
     assert (by_path["decision"], by_path["selected_rows"], by_path["selection"]) == ("skip", 0, [])
@@ -500,15 +512,15 @@ def test_an_index_file_is_inspected(client: httpx.Client, golden: GoldenWarehous
     )
 
     assert response.status_code == 200, response.text
-    documents.Inspection.model_validate(response.json(), strict=True)
+    TypeAdapter(Inspection).validate_json(response.content, strict=True)
     assert "rank_no" in response.text
 
 
 def test_health_and_caches(client: httpx.Client) -> None:
-    assert get(client, "/health/live", documents.Health) == {"status": "live"}
-    assert get(client, "/health/ready", documents.Health) == {"status": "ready"}
+    assert get(client, "/health/live", Health) == {"status": "live"}
+    assert get(client, "/health/ready", Health) == {"status": "ready"}
     client.post(f"{TABLES}/append_sidecar/plan", json={})
-    filled = get(client, "/v1/cache", documents.CacheStatistics)
+    filled = get(client, "/v1/cache", CacheStatistics)
     assert any(cache["entries"] for cache in filled.values())
 
     emptied = client.post("/v1/cache/clear").json()
@@ -518,10 +530,10 @@ def test_health_and_caches(client: httpx.Client) -> None:
 
 def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Path) -> None:
     with serve() as client:
-        assert "disk" not in get(client, "/v1/cache", documents.CacheStatistics)
+        assert "disk" not in get(client, "/v1/cache", CacheStatistics)
     with serve(disk_cache=str(tmp_path), disk_cache_bytes=1 << 20) as client:
         client.post(f"{TABLES}/append_sidecar/plan", json={})
-        filled = get(client, "/v1/cache", documents.CacheStatistics)["disk"]
+        filled = get(client, "/v1/cache", CacheStatistics)["disk"]
         assert filled["capacity"] == 1 << 20
         assert filled["entries"] == filled["misses"] > 0
 

@@ -11,8 +11,9 @@ from urllib.parse import unquote
 import anyio
 import httpx
 import pytest
+from pydantic import TypeAdapter
 
-from app.api.documents import ProblemDetails
+from app.api.problems import ProblemDetails
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import Serve
@@ -29,7 +30,7 @@ def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = response.json()
-    ProblemDetails.model_validate(found, strict=True)
+    TypeAdapter(ProblemDetails).validate_json(response.content, strict=True)
     assert found["type"] == f"urn:paimon-index:error:{slug}"
     assert found["status"] == status
     assert found["instance"] == response.headers["x-request-id"]

@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import Response
 
 from app.api.answer_headers import RequestIds
-from app.api.documents import SchemaList
+from app.api.encoding import SchemaList
 from app.api.problems import problem_of
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError

@@ -13,9 +13,8 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.index_kinds import IndexKind
 from app.file_index.range_bitmap import range_bitmap
-from app.planning.plan.answers import Plan
+from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.file_plan import FilePlan, KeepReason
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.scan.planner import Planner

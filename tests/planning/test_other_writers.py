@@ -15,8 +15,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.request.requests import PlanRequest, SnapshotSelector, SortKey, TableRef, TopN
 from app.planning.scan.planner import Planner
 from app.planning.service import IndexService

@@ -195,7 +195,7 @@ class _Evaluation:
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Answers:
         condition, column = condition_of(leaf), leaf.field.name
         answers = everywhere(Answer.KEEP, len(at))
-        if len(self.said) >= SHORT_LIST and self.out_of_time():
+        if len(self.trace) >= SHORT_LIST and self.out_of_time():
             self.unasked[at] = True
             return answers
         answered, left = np.zeros(len(at), bool), np.arange(len(at))

@@ -76,8 +76,8 @@ class KeyForms:
     def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
         """One answer a key, from the hash and the bucket of each form."""
         answers = []
-        found = zip(self.owners, hashes, buckets, strict=True)
-        for _, forms in itertools.groupby(found, key=lambda form: form[0]):
+        rows = zip(self.owners, hashes, buckets, strict=True)
+        for _, forms in itertools.groupby(rows, key=lambda form: form[0]):
             listed = [(hashed, bucket) for _, hashed, bucket in forms]
             first = next((form for form in listed if form[1] is not None), listed[0])
             others = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
@@ -90,7 +90,6 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
 
     Args:
         fields: the key columns, each of shape (keys,).
-        keys: how many keys.
 
     Raises:
         LimitExceededError: the forms of all keys take too much memory.
@@ -179,11 +178,7 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
 
 
 def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
-    """What is in each bucket of a partition, or of all partitions.
-
-    Raises:
-        FilterError: the partition does not fit the table.
-    """
+    """What is in each bucket of a partition, or of all partitions."""
     schema = version.schema
     named = request.partition
     partition = None if named is None else NamedPartition.read(version.schema, named, zone)
@@ -193,13 +188,13 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
         for row, entries in version.contents().hash_indexes.items()
         for entry in entries
     }
-    wanted = [
+    selected = [
         (row, bucket)
         for row, bucket in {**files, **indexes}
         if partition is None or partition.could_be(version.partitions.values(row))
     ]
     infos = []
-    for row, bucket in sorted(wanted):
+    for row, bucket in sorted(selected):
         index = indexes.get((row, bucket))
         is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
         infos.append(
@@ -253,12 +248,7 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
 
 
 def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
-    """The hash index of a partition, all of its buckets together.
-
-    Raises:
-        CorruptIndexError: a hash index is damaged.
-        StorageError: a hash index cannot be read.
-    """
+    """The hash index of a partition, all of its buckets together."""
     entries = [
         entry
         for row, listed in version.contents().hash_indexes.items()
@@ -280,7 +270,6 @@ def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
 
 
 def _key_fields(version: Version) -> tuple[DataField, ...]:
-    """The columns that are hashed."""
     schema = version.schema
     if schema.bucket_mode is BucketMode.HASH_FIXED:
         return schema.bucket_key
@@ -299,7 +288,6 @@ def _hashes(
     partition: tuple[Value | None, ...],
     zone: SessionZone | None,
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
-    """The key hashes that are asked for, and the hashed columns if keys were given."""
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
     fields = _read_keys(version, request.keys, partition, zone)
@@ -312,7 +300,6 @@ def _read_keys(
     partition: tuple[Value | None, ...],
     zone: SessionZone | None,
 ) -> tuple[FieldValues, ...]:
-    """The hashed columns; partition and other key columns may be given too."""
     schema, fields = version.schema, _key_fields(version)
     allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
     for key in keys:
@@ -333,7 +320,6 @@ def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
 def _read_field(
     keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
 ) -> FieldValues:
-    """One column of all keys; integers, which most keys are, are checked all at once."""
     if field.type.root in INTEGER_BITS:
         numbers = [value for key in keys if type(value := key.get(field.name)) is int]
         low, high = integer_range(field.type)

@@ -1,18 +1,31 @@
-"""A plan as it is answered: plain frozen values, which several requests may share (pages of one plan)."""
+"""A plan as it is answered, made of decided files: frozen values, which several requests may share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import WithJsonSchema
 
+from app.observation import PlanObserved, observer
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
+from app.planning.plan.state import SKIPS, PlanState
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.version.descriptions import Schema
+from app.planning.version.files import FileColumns
+from app.planning.version.version import Version
+from app.predicates.model import BoundLeaf, BoundPredicate, leaves
+from app.predicates.shapes import shape_of
 
 _COUNTS: Final = {"type": "object", "additionalProperties": {"type": "integer"}}
+_MEMORY_PER_PLAN: Final = 10_000
+_MOST_WARNINGS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +61,12 @@ class Plan:
     """The answer to a PlanRequest.
 
     Attributes:
-        snapshot_id: None for a table without snapshots.
         files: kept files in manifest order, but those that are read together behind the first of them:
             columns, and a sequence of :class:`FilePlan`.
-        skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
-        ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
-        schemas: those of the version and of the kept files, as JSON; None where nobody asked.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
-        bytes_skipped_by_index: of these files.
-        filter_columns: columns that the filter tests.
         filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.shapes`.
     """
 
@@ -79,3 +86,235 @@ class Plan:
     bytes_skipped_by_index: int = 0
     filter_columns: frozenset[str] = frozenset()
     filter_shape: str = ""
+
+
+class PlanWarnings(NamedTuple):
+    """What did not stop a plan but should be known.
+
+    Attributes:
+        lasting: what holds for every plan of this request.
+        passing: what may be about a moment's trouble with storage, which the next plan should not inherit.
+    """
+
+    lasting: Sequence[str]
+    passing: Sequence[str]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both, each once."""
+        return tuple(dict.fromkeys((*self.lasting, *self.passing)))
+
+
+def answer_plan(
+    version: Version,
+    request: PlanRequest,
+    predicate: BoundPredicate,
+    state: PlanState,
+    warnings: PlanWarnings,
+    timings_ms: Mapping[str, float],
+) -> Plan:
+    """The answer to ``request``."""
+    kept = state.left()
+    hidden = _invisible(version, state) if request.files is None else None
+    invisible = 0 if hidden is None else len(hidden)
+    left_out_by = _skipped(version, request, state, invisible)
+    with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
+    planned = PlannedFiles.of(
+        version,
+        state,
+        kept,
+        with_selections=with_selections,
+        with_deleted=request.deletions is not SelectionForm.NONE,
+        uris=request.uris,
+    )
+    left_out = _left_out(version, request, predicate, state)
+    return Plan(
+        snapshot_id=version.snapshot_id,
+        schema_id=version.schema.id,
+        schemas=_schemas(version, planned) if request.schemas else None,
+        files=planned,
+        skipped_files=left_out,
+        summary=_summary(
+            version, request, state, kept, left_out_by, invisible, is_complete=not warnings.passing
+        ),
+        skipped_by_index={
+            kind: count
+            for (step, kind), count in left_out_by.items()
+            if step is SkipStep.FILE_INDEX and kind is not None
+        },
+        warnings=_shortened((*warnings.lasting, *warnings.passing)),
+        unknown_files=_unknown_files(request, state),
+        timings_ms=timings_ms,
+        nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
+        ran_out_of_time=state.ran_out_of_time,
+        fits_caches=state.fits_caches,
+        bytes_skipped_by_index=_bytes_skipped_by_index(state)
+        if any(step is SkipStep.FILE_INDEX for step, _ in left_out_by)
+        else 0,
+        filter_columns=frozenset(
+            each.field.name for each in leaves(predicate) if isinstance(each, BoundLeaf)
+        ),
+        filter_shape=shape_of(predicate),
+    )
+
+
+def plan_bytes(plan: Plan) -> int:
+    """About how much memory a plan takes; one that is not complete is too heavy for any cache."""
+    return plan.nbytes if plan.summary.complete else sys.maxsize
+
+
+def report_plan(plan: Plan, *, is_counted: bool) -> None:
+    """Tells the observer what a plan comes to; what it has spared only if it is counted."""
+    summary = plan.summary
+    skipped: dict[tuple[str, str], int] = {
+        (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
+    }
+    by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
+    # Entries without any value rule files out whatever kind they are said to be of.
+    by_indexes = summary.skipped_by.get(SkipStep.FILE_INDEX, 0)
+    rest = by_indexes - sum(by_index.values())
+    if rest:
+        skipped[SkipStep.FILE_INDEX, "other"] = rest
+    observer().planned(
+        PlanObserved(
+            files=summary.files_total,
+            files_kept=summary.files_kept,
+            rows=summary.rows_selected,
+            skipped=skipped | by_index,
+            warnings=len(plan.warnings),
+            is_complete=not plan.ran_out_of_time,
+            fits_caches=plan.fits_caches,
+            files_spared=by_indexes if is_counted else 0,
+            bytes_spared=plan.bytes_skipped_by_index if is_counted else 0,
+        )
+    )
+
+
+def _schemas(version: Version, planned: PlannedFiles) -> tuple[Schema, ...]:
+    branch = version.resolved.branch
+    numbers = {version.schema.id, *np.unique(planned.integers["schema_id"]).tolist()}
+    return tuple(
+        Schema.of(version.schema if number == version.schema.id else version.table.schema_of(number, branch))
+        for number in sorted(numbers)
+    )
+
+
+def _unknown_files(request: PlanRequest, state: PlanState) -> tuple[str, ...]:
+    if not request.files or state.considered is None:
+        return ()
+    named = {name.decode() for name in state.files.names(state.considered).to_pylist()}
+    return tuple(name for name in dict.fromkeys(request.files) if name not in named)
+
+
+def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
+    left_out = len(warnings) - _MOST_WARNINGS
+    if left_out <= 0:
+        return tuple(warnings)
+    return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
+
+
+def _left_out(
+    version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
+) -> PlannedFiles:
+    """The files that count as skipped, where the request wants to know why; else none.
+
+    Of partitions that the filter rules out these are all, whether readers see them or not.
+    """
+    decided = state.files.all() if state.considered is None else state.considered
+    skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
+    of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
+    skipped_files, hidden = of_files(state, skipped), version.hidden_files()
+    if (
+        not request.explain
+        or request.files is not None
+        or hidden is None
+        or state.partitions_left_out is None
+    ):
+        return skipped_files
+    others = PlanState.start(hidden, None, predicate, explain=True)
+    gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])
+    others.skip(gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either")
+    return skipped_files.followed_by(of_files(others, gone, hidden=True), len(state.files))
+
+
+def _invisible(version: Version, state: PlanState) -> FileColumns | None:
+    """The files that no batch read sees in partitions that the filter allows: these are all known."""
+    hidden = version.contents().hidden
+    if hidden is None or state.partitions_left_out is None:
+        return hidden
+    return hidden.select(~state.partitions_left_out[hidden.partition_codes])
+
+
+def _skipped(
+    version: Version, request: PlanRequest, state: PlanState, invisible: int
+) -> Mapping[tuple[SkipStep, str | None], int]:
+    by_skip = {skip: state.skipped(skip) for skip in SKIPS}
+    if request.files is None:
+        # Of other partitions some files may not have been read, and removals of others.
+        allowed = len(state.skips[state.scope]) - by_skip[SkipStep.PARTITION, None]
+        hidden = version.contents().hidden
+        read = len(state.files) + (0 if hidden is None else len(hidden))
+        listed = read if version.needed is None else version.needed.files
+        by_skip[SkipStep.PARTITION, None] = max(0, listed - allowed - invisible)
+    return {skip: count for skip, count in by_skip.items() if count}
+
+
+def _bytes_skipped_by_index(state: PlanState) -> int:
+    skipped = state.is_skipped_by(state.scope, SkipStep.FILE_INDEX)
+    return int(state.files.columns.file_sizes[state.scope][skipped].sum())
+
+
+def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:
+    """How many rows the files have that were asked about, those of manifests that were not read included."""
+    if version.needed is not None:
+        return version.needed.rows
+    rows = int(state.files.columns.row_counts[state.scope].sum())
+    hidden = version.contents().hidden
+    return rows if hidden is None or request.files is not None else rows + int(hidden.row_counts.sum())
+
+
+def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> int:
+    """Of the files that were asked about; unless all are read, of partitions that the filter allows."""
+    hidden = version.contents().hidden
+    parts = [(state.files.columns, state.scope)]
+    if hidden is not None and request.files is None:
+        parts.append((hidden, slice(None)))
+    total = 0
+    for columns, files in parts:
+        sizes = columns.file_sizes[files]
+        if state.partitions_left_out is not None and not request.reads_everything:
+            sizes = sizes[~state.partitions_left_out[columns.partition_codes[files]]]
+        total += int(sizes.sum())
+    return total
+
+
+def _summary(
+    version: Version,
+    request: PlanRequest,
+    state: PlanState,
+    kept: NDArray[np.int64],
+    skipped: Mapping[tuple[SkipStep, str | None], int],
+    invisible: int,
+    *,
+    is_complete: bool,
+) -> Summary:
+    files_skipped = sum(skipped.values())
+    read, needed = len(version.manifest_files()), version.needed
+    manifests = read if needed is None else len(needed.are_needed)
+    skipped_by: dict[SkipStep, int] = {}
+    for (step, _), files in skipped.items():
+        skipped_by[step] = skipped_by.get(step, 0) + files
+    return Summary(
+        files_total=len(kept) + files_skipped + invisible,
+        files_kept=len(kept),
+        files_skipped=files_skipped,
+        files_invisible=invisible,
+        skipped_by=skipped_by,
+        manifests_total=manifests,
+        manifests_skipped=manifests - read,
+        rows_total=_rows_total(version, state, request),
+        rows_selected=int(state.rows_left[kept].sum()),
+        bytes_total=_bytes_total(version, state, request),
+        bytes_kept=int(state.files.columns.file_sizes[kept].sum()),
+        complete=is_complete,
+    )

@@ -41,21 +41,12 @@ class PlannedFiles(Sequence[FilePlan]):
     Attributes:
         units: ascending: the number, in their version, of the first of the files that are read together.
         numbers: of the files in their version, ascending within a unit.
-        names: in UTF-8.
-        external_paths: in UTF-8, of files that do not lie in their bucket.
-        partitions: the distinct partition rows of the version.
-        partition_codes: each file's partition in ``partitions``.
-        places: tells directories and partitions.
         first_row_ids: -1 for none.
         integers: the attributes of :class:`FilePlan` that are integers, by name.
-        residual: whether a reader has to apply the filter again.
-        raw_convertible: whether rows can be read straight from the file.
-        decisions: codes of why a file is kept, or what left it out.
         merge_groups: -1 for none.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
-        steps: what was tried for each; None where nobody asked.
     """
 
     units: NDArray[np.int64]
@@ -91,12 +82,6 @@ class PlannedFiles(Sequence[FilePlan]):
         """The answer about some files.
 
         Args:
-            version: what was planned.
-            state: decisions about its files.
-            files: which of them, ascending.
-            with_selections: whether positions were asked for.
-            with_deleted: whether deleted rows were asked for.
-            uris: whether paths are absolute URIs.
             hidden: the state is of the version's files that no batch read sees, nor their deletion vectors.
 
         Raises:
@@ -194,7 +179,6 @@ class PlannedFiles(Sequence[FilePlan]):
         return self.places.partitions.json(self.partitions[code])
 
     def _directory(self, at: int) -> str:
-        """The bucket's directory of a file."""
         partition = self.partitions[self.partition_codes[at]]
         return self.places.directory(partition, int(self.integers["bucket"][at]))
 
@@ -229,8 +213,8 @@ class PlannedFiles(Sequence[FilePlan]):
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         # A roaring bitmap never takes more than about two bytes a position, and usually far less.
-        told = (*self.selections.values(), *self.deleted.values())
-        positions = sum(2 * len(rows) for rows in told)
+        row_sets = (*self.selections.values(), *self.deleted.values())
+        positions = sum(2 * len(rows) for rows in row_sets)
         explained = 0 if self.steps is None else _MEMORY_PER_FILE * sum(map(len, self.steps))
         return (
             _MEMORY_PER_FILE * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
@@ -239,13 +223,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Directories and partitions of files, each put into words once.
-
-    Attributes:
-        paths: of the table.
-        partitions: of the table.
-        root: what paths inside of the warehouse begin with.
-    """
+    """Directories and partitions of files, each put into words once."""
 
     paths: TablePaths
     partitions: Partitions
@@ -270,14 +248,14 @@ def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray
 
 def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, DeletionFile]:
     numbers = version.vector_numbers(files)
-    found = {}
+    deletions = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
         entry, place = version.contents().vectors.places[numbers[at]]
         path = version.source.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path
-        found[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
-    return found
+        deletions[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
+    return deletions
 
 
 def _deleted(
@@ -285,13 +263,13 @@ def _deleted(
 ) -> dict[int, Positions]:
     numbers, places = version.vector_numbers(files), version.contents().vectors.places
     having = np.flatnonzero(numbers >= 0)
-    found: dict[int, Positions] = {}
+    deleted: dict[int, Positions] = {}
     for start in range(0, len(having), _VECTORS_AT_ONCE):
         check_deadline()
         some = having[start : start + _VECTORS_AT_ONCE].tolist()
         vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in some])
-        found |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
-    return found
+        deleted |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
+    return deleted
 
 
 def _strings(texts: Sequence[str]) -> pa.StringArray:

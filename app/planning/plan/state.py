@@ -35,22 +35,15 @@ class PlanState:
     """Decisions about the files that were asked about; arrays are indexed by a file's number, shape (n,).
 
     Attributes:
-        files: all files of the version.
         considered: int64, the files that are decided, ascending; None for all, whose numbers would be a
             large array.
         skips: int8, 0 while a file is kept, else the code of the step that left it out.
         reasons: int8, code of why a file is kept, if it is.
-        predicates: the distinct filters inside of partitions.
         predicate_codes: each file's filter in ``predicates``.
-        proven: every row of the file satisfies the filter.
-        raw_convertible: rows can be read straight from the file.
         merge_groups: int32, number of the files it is merged with, -1 for none.
         may_hold_nan: only a NaN that bounds do not tell of can be a row of the answer in the file.
         answers: rows outside of which nothing matches, of files whose indexes say so.
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
-        steps: what was tried for each file, where the request wants it explained.
-        ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
-        fits_caches: what the plan asks can be kept for the next one.
         partitions_left_out: for each partition, whether the filter is false in it; None where it names none.
     """
 
@@ -166,15 +159,7 @@ class PlanState:
         predicate: BoundPredicate | None = None,
         evidence: str | None = None,
     ) -> None:
-        """Leaves files out.
-
-        Args:
-            files: which.
-            step: what leaves them out.
-            kind: of the index that did, if one did.
-            predicate: what no row of them satisfies.
-            evidence: what the explanation tells of it.
-        """
+        """Leaves files out."""
         # A kind that nobody knows can still have an entry without any value.
         code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         self.skips[files] = code
@@ -205,7 +190,6 @@ class PlanState:
         """Adds to the explanation of each of some files a step of its own.
 
         Args:
-            files: which.
             steps: as many, or more.
             may_be_known: a step is not added to a file with one of the same evidence.
         """

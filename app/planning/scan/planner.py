@@ -13,7 +13,8 @@ Every step decides about all files that are left at once. Steps 1 to 3 are alway
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -21,23 +22,97 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from app.observation import Phase, during
 from app.options.table_options import MergeEngine
+from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
-from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
 from app.planning.scan.merge_units import MergeUnits, units_of_version
-from app.planning.scan.partition_pruning import only_on, prune_partitions
+from app.planning.scan.partition_pruning import needed_manifests, only_on, prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
+from app.types.session_zone import SessionZone
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What is decided of the files of a version.
+
+    Attributes:
+        version: with those manifests alone that the filter needs, unless the request reads everything.
+        timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
+    """
+
+    version: Version
+    request: PlanRequest
+    predicate: BoundPredicate
+    state: PlanState
+    warnings: PlanWarnings
+    timings_ms: Mapping[str, float]
+
+    def plan(self) -> Plan:
+        """The decisions as an answer."""
+        return answer_plan(
+            self.version, self.request, self.predicate, self.state, self.warnings, self.timings_ms
+        )
+
+
+def decide(
+    version: Version,
+    request: PlanRequest,
+    limits: Limits,
+    zone: SessionZone | None,
+    *,
+    named: NDArray[np.int64] | None = None,
+    budget: Budget = UNBOUNDED,
+) -> Decisions:
+    """Decides which files of a version a request needs.
+
+    Args:
+        version: what is planned, whatever the request's selector says.
+        request: its time zone is not looked at.
+        limits: how large the filter may be.
+        zone: the time zone of the caller's session; None if it is not known.
+        named: the numbers of the files that are decided, ascending; None for those that the request names.
+        budget: when to stop reading index files.
+
+    Raises:
+        FilterError: the filter cannot be read, or does not fit.
+        SnapshotExpiredError: the version went away.
+    """
+    started = time.perf_counter()
+    with during(Phase.LOAD):
+        fields, relation = version.schema.fields, version.relation(request.alias)
+        predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
+        doubts: list[str] = []
+        if not request.reads_everything:
+            needed = needed_manifests(version, predicate, doubts)
+            version = version if needed is None else version.with_manifests(needed)
+        version.load()
+    loaded = time.perf_counter()
+    with during(Phase.EVALUATE):
+        planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget, named=named)
+        state = planner.run()
+        version.keep_derived()
+    timings = {
+        "resolve": version.resolving_ms,
+        "load": (loaded - started) * 1000,
+        "evaluate": (time.perf_counter() - loaded) * 1000,
+    }
+    lasting = (*filter_warnings(predicate), *planner.lasting_warnings)
+    warnings = PlanWarnings(lasting, planner.warnings)
+    return Decisions(version, request, predicate, state, warnings, timings)
 
 
 @dataclass(slots=True)

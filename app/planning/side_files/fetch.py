@@ -42,7 +42,6 @@ class Fronts:
         contents: shape (n,): small files as a whole, of others their heads; null where there is none.
         sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
         fronts: all that was read of files that are not small, by row, as far as there was room.
-        failures: why files could not be read, by row.
     """
 
     rows: NDArray[np.int64]

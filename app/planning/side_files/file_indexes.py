@@ -56,7 +56,6 @@ class Stacked:
     """The indexes of some files of one manifest, stacked.
 
     Attributes:
-        manifest: its number.
         at: int64, shape (k,): positions of the files among those that were asked about.
         index: their indexes, and possibly those of others.
         places: int64, shape (k,): position of each file in ``index``.
@@ -180,30 +179,30 @@ class FileIndexes:
         """What the caller has to know of this plan, and may not hold for the next one."""
         if not self._unloaded:
             return []
-        told = (
+        warning = (
             f"{len(self._unloaded)} files are kept without asking their indexes: these were not loaded "
             "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
             "request may leave out more files later"
         )
-        return [told]
+        return [warning]
 
     def lasting_warnings(self) -> list[str]:
         """What the caller has to know of every plan of the version that asks these indexes."""
-        found = []
+        warnings = []
         if self._apart:
             size = sum(size or 0 for _, size in self.version.manifest_files())
-            found.append(
+            warnings.append(
                 f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
                 f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
                 "other tables, unless PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         if self._held > self._capacity:
-            found.append(
+            warnings.append(
                 f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
                 f"them has {self._capacity}: some are read again for each plan, unless "
                 "PAIMON_INDEX_MEMORY_BYTES is raised"
             )
-        return found
+        return warnings
 
     @property
     def _held(self) -> int:
@@ -216,11 +215,11 @@ class FileIndexes:
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
         for number, part, rows in self.version.files().by_manifest(files):
-            found = self._beside[number].failures if number in self._beside else {}
-            if found:
-                failed = np.isin(rows, list(found))
+            failures = self._beside[number].failures if number in self._beside else {}
+            if failures:
+                failed = np.isin(rows, list(failures))
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
-                    yield file, found[row]
+                    yield file, failures[row]
 
     def _embedded_stacks(
         self, files: NDArray[np.int64], share: Share, *, may_fetch: bool

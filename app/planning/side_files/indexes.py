@@ -79,11 +79,11 @@ class SideIndexes:
         return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
 
     def _directory(self, partition: int, bucket: int) -> str:
-        found = self._directories.get((partition, bucket))
-        if found is None:
-            found = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
-            self._directories[partition, bucket] = found
-        return found
+        directory = self._directories.get((partition, bucket))
+        if directory is None:
+            directory = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
+            self._directories[partition, bucket] = directory
+        return directory
 
     def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""

@@ -97,7 +97,6 @@ class HeadSegment:
         Args:
             places: of these files, shape (n,).
             contents: small files as a whole, of others their heads; null where there is none. Shape (n,).
-            sizes: bytes of the files, shape (n,).
         """
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
@@ -220,10 +219,10 @@ class KeptSegments:
 
     def heads(self, first: int, count: int) -> HeadSegment:
         """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
-        found = self._open(_heads_name(first))
-        if found is None:
+        stored = self._open(_heads_name(first))
+        if stored is None:
             return HeadSegment.none(count)
-        segment = HeadSegment.of(found["buffers"], found["sizes"])
+        segment = HeadSegment.of(stored["buffers"], stored["sizes"])
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
@@ -242,14 +241,13 @@ class KeptSegments:
         """The asked indexes of a segment, as far as they are kept.
 
         Args:
-            first: its first row.
             size: how many rows segments have, but for the last one.
         """
-        found = self._open(_body_name(first, size, wanted))
-        if found is None:
+        stored = self._open(_body_name(first, size, wanted))
+        if stored is None:
             return BodySegment.none(len(heads))
-        payloads = {(column, str(kind)): found[_payloads_name(column, kind)] for column, kind in wanted}
-        fetched = found["fetched"] & ~heads.buffers.is_null
+        payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
+        fetched = stored["fetched"] & ~heads.buffers.is_null
         segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
         return replace(segment, kept=segment.known)
 
@@ -263,7 +261,7 @@ class KeptSegments:
         store_value(place, {"fetched": segment.fetched, **columns})
         return replace(segment, kept=segment.known)
 
-    def _open(self, name: str) -> Any:  # noqa: ANN401 - what was kept
+    def _open(self, name: str) -> Any:
         place = self.place_of(name)
         return None if place is None else load_value(place)
 

@@ -41,7 +41,6 @@ class VectorPlaces:
     """The deletion vectors of some files.
 
     Attributes:
-        places: index file and range of each vector.
         cardinalities: int64, shape (vectors,): deleted rows, -1 where the index manifest does not tell.
         numbers: int32, shape (files,): each file's vector, -1 for none.
     """
@@ -95,12 +94,8 @@ class VersionContents:
     """Which files a version has; cached by the version's identity, without the manifests it is read from.
 
     Attributes:
-        columns: data files that a batch read sees, in manifest order.
-        partitions: their partition rows, those of ``columns.partitions``.
         hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
             buckets, other levels than the one that is read), in manifest order; None where it sees all.
-        vectors: where the deletion vectors of these files lie.
-        hash_indexes: hash index files by partition.
         other_indexes: the kinds of index files that the engine alone reads, such as global indexes.
         decoded_bytes: memory that the manifests take at least, if they are kept.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
@@ -128,10 +123,6 @@ class VersionContents:
         """The contents of a version.
 
         Args:
-            live: its files, those that a batch read does not see included.
-            manifests: all of the version's.
-            index_entries: those of its index manifest.
-            schema: the schema that filters refer to.
             level: the only one that is read; None for all.
             before: of an earlier version, which ``live`` may lie in the same place as.
         """
@@ -150,7 +141,7 @@ class VersionContents:
             dict(hash_indexes),
             frozenset(entry.file.index_type for entry in index_entries) - {HASH, DELETION_VECTORS},
             manifests.decoded_bytes,
-            columns.bytes_beside(before),
+            columns.additional_bytes(before),
         )
 
     @property
@@ -177,12 +168,7 @@ def _is_visible(files: FileColumns, schema: TableSchema, level: int | None) -> N
 
 @dataclass(frozen=True, slots=True)
 class ContentsCache:
-    """Remembers which files versions of the tables of one warehouse have.
-
-    Attributes:
-        cache: where that is kept, shared with other warehouses.
-        warehouse: its name.
-    """
+    """Remembers which files versions of the tables of one warehouse have."""
 
     cache: ByteCache[Any]
     warehouse: str
@@ -200,12 +186,7 @@ class ContentsCache:
         return [warning]
 
     def decoded_bytes(self, resolved: ResolvedSnapshot, needed: NeededManifests | None) -> int | None:
-        """Memory that manifests of a version take if they are kept; None where nobody has read them.
-
-        Args:
-            resolved: the version.
-            needed: which of its manifests; None for all.
-        """
+        """Memory that manifests of a version take if they are kept; None where nobody has read them."""
         known: _DecodedBytes | None = self.cache.get(_key("decoded bytes", resolved, needed))
         return None if known is None else known.count
 
@@ -217,12 +198,6 @@ class ContentsCache:
         needed: NeededManifests | None = None,
     ) -> VersionContents:
         """The contents of a version, or what some of its manifests tell of them.
-
-        Args:
-            table: the table.
-            resolved: the version.
-            manifests: all of its manifests, or those that are needed.
-            needed: which these are; None for all.
 
         Raises:
             SnapshotExpiredError: the version went away.
@@ -267,8 +242,6 @@ class ContentsCache:
 
 @dataclass(frozen=True, slots=True)
 class _DecodedBytes:
-    """What the manifests of a version take; remembered even where there is no room for its contents."""
-
     count: int
     nbytes: int = 100
 

@@ -246,13 +246,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribedSchemas(Sequence[Schema]):
-    """Schemas up to that of a version, read some at a time when somebody asks for one of them.
-
-    Attributes:
-        version: tells the table and the last schema.
-        readers: read side by side.
-        ids: ascending.
-    """
+    """Schemas up to that of a version, read some at a time when somebody asks for one of them."""
 
     version: Version
     readers: Readers
@@ -273,12 +267,7 @@ class DescribedSchemas(Sequence[Schema]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Schema]: ...
     def __getitem__(self, at: int | slice) -> Schema | Sequence[Schema]:
-        """A schema, or several.
-
-        Raises:
-            SnapshotExpiredError: it was removed since it was listed.
-            CorruptMetadataError: it is damaged.
-        """
+        """A schema, or several."""
         if isinstance(at, slice):
             return [self[position] for position in range(*at.indices(len(self)))]
         schema_id = self.ids[at]

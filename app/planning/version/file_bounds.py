@@ -31,7 +31,6 @@ class FileBounds:
     """Bounds of the files of one version.
 
     Attributes:
-        version: the version.
         as_engine: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
             default they are so only in a warehouse to which nobody else writes.
     """
@@ -55,11 +54,7 @@ class FileBounds:
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """The same from the statistics of keys.
-
-        Raises:
-            CorruptMetadataError: the statistics of one of the manifests are damaged.
-        """
+        """The same from the statistics of keys."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:
@@ -117,7 +112,6 @@ class FileBounds:
         manifest: Manifest,
         key: tuple[str, int, str],
     ) -> ColumnBounds:
-        """Bounds of every file of a manifest."""
         version = self.version
         near = self._stored_rows.setdefault((read.__name__, number), StatisticsRows())
         make = partial(

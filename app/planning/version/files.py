@@ -96,14 +96,9 @@ class FileColumns:
         rows: int64, for each manifest the entries in it that are files of the version, ascending; None where
             all of them are.
         starts: int64, shape (manifests + 1,): number of each manifest's first file.
-        partitions: the distinct partition rows.
         partition_codes: int32, position in ``partitions``.
-        buckets: int32.
-        total_buckets: int32.
-        levels: int32.
-        schema_ids: int64.
-        row_counts: int64.
-        file_sizes: int64.
+        buckets, total_buckets, levels: int32.
+        schema_ids, row_counts, file_sizes: int64.
         delete_row_counts: int64, 0 where an old writer did not tell.
         growing: where those of shape (n,) lie, if others can follow them there.
     """
@@ -216,15 +211,15 @@ class FileColumns:
         arrays = (self.starts, *self.arrays.values(), *(rows for rows in self.rows if rows is not None))
         return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
-    def bytes_beside(self, others: Self | None) -> int:
-        """Bytes of memory that is not mapped, nor that of others that lie in the same place.
+    def additional_bytes(self, previous: Self | None) -> int:
+        """Bytes of memory that is not mapped, nor shared with the columns of an earlier version.
 
         All versions of a line share the room of the first: were each weighed with all of it, caches would
         count the files of a table once for each commit.
         """
-        if others is None or self.row_counts.ctypes.data != others.row_counts.ctypes.data:
+        if previous is None or self.row_counts.ctypes.data != previous.row_counts.ctypes.data:
             return self.nbytes
-        more = max(0, len(self) - len(others))
+        more = max(0, len(self) - len(previous))
         return self.nbytes * more // max(1, len(self))
 
 
@@ -236,10 +231,7 @@ class FileDetails(NamedTuple):
     """What answers tell of files beside their columns; each of shape (k,).
 
     Attributes:
-        names: in UTF-8.
         external_paths: in UTF-8, where those lie that do not lie in their bucket.
-        min_sequence_numbers: the smallest sequence number in each.
-        max_sequence_numbers: the largest one.
         first_row_ids: ids of first rows, -1 where rows have no ids.
     """
 
@@ -281,7 +273,7 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         parts = self._parts(files)
-        for number in self.manifests.ahead(parts):
+        for number in self.manifests.load_in_order(parts):
             rows, places = self.columns.rows[number], files[parts[number]] - self.columns.starts[number]
             yield number, parts[number], places if rows is None else rows[places]
 
@@ -306,7 +298,6 @@ class Files:
             start = end
 
     def _parts(self, files: NDArray[np.int64]) -> dict[int, slice]:
-        """The manifests that ascending ``files`` lie in, by number, and the part of ``files`` in each."""
         if not len(files):
             return {}
         starts = self.columns.starts

@@ -33,9 +33,6 @@ class Manifests(Sequence["Manifest"]):
     """Some manifests of a version; those that there is no room for are read again whenever they are needed.
 
     Args:
-        files: the manifests, as their lists name them.
-        read: reads some of them.
-        decoded_bytes: memory that all of them take, about.
         most_bytes: memory that those at hand may take, one at least; None for as much as it takes.
     """
 
@@ -70,11 +67,11 @@ class Manifests(Sequence["Manifest"]):
         if isinstance(at, slice):
             return self.choose(range(len(self))[at])
         at = range(len(self))[at]
-        found = self._at_hand.get(at)
-        return self._fetch([at])[0] if found is None else found
+        manifest = self._at_hand.get(at)
+        return self._fetch([at])[0] if manifest is None else manifest
 
     def __iter__(self) -> Iterator[Manifest]:
-        return map(self.__getitem__, self.ahead(range(len(self))))
+        return map(self.__getitem__, self.load_in_order(range(len(self))))
 
     def __len__(self) -> int:
         return len(self._files)
@@ -87,8 +84,8 @@ class Manifests(Sequence["Manifest"]):
         decoded_bytes = int(self._expansion * sum(size for _, size in files))
         return type(self)(files, self._read, decoded_bytes, self._most_bytes)
 
-    def ahead(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The same numbers, each when its manifest is at hand."""
+    def load_in_order(self, numbers: Iterable[int]) -> Iterator[int]:
+        """Yields each number once its manifest is loaded."""
         if self._most_bytes is None:
             yield from numbers
             return
@@ -112,22 +109,21 @@ class Manifests(Sequence["Manifest"]):
             yield portion
 
     def _fetch(self, portion: Sequence[int]) -> list[Manifest]:
-        """Reads the manifests of a portion that are not at hand, and lets go of the eldest of others."""
         missing = [number for number in portion if number not in self._at_hand]
         known = self._at_hand
         if missing:
             read = self._read([self._files[number] for number in missing])
             known = known | dict(zip(missing, read, strict=True))
-        found = {number: known[number] for number in portion}
+        fetched = {number: known[number] for number in portion}
         if self._most_bytes is not None:
-            others = {number: each for number, each in self._at_hand.items() if number not in found}
-            room = self._most_bytes - sum(each.decoded_bytes for each in found.values())
+            others = {number: each for number, each in self._at_hand.items() if number not in fetched}
+            room = self._most_bytes - sum(each.decoded_bytes for each in fetched.values())
             for number in reversed([*others]):
                 room -= others[number].decoded_bytes
                 if room < 0:
                     del others[number]
-            self._at_hand = others | found
-        return [*found.values()]
+            self._at_hand = others | fetched
+        return [*fetched.values()]
 
 
 def read_manifests(
@@ -140,27 +136,23 @@ def read_manifests(
     """The manifests of a version, all in memory if they fit.
 
     Args:
-        files: the manifests, as their lists name them.
-        read: reads some of them, and caches them for other plans.
-        read_uncached: reads some of them, and caches none.
         room: memory that there is for manifests of all plans; 0 for as much as it takes.
-        decoded_bytes: memory that all of them take, if that is known.
     """
     if room == 0 or (decoded_bytes is not None and decoded_bytes <= room):
         return Manifests.of(read(files))
     if decoded_bytes is not None:
         return Manifests(files, read_uncached, decoded_bytes, room // _SHARE)
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     stored = decoded = 0
     for portion in _portions(files, room // _EXPANSION):
-        found += read(portion)
+        manifests += read(portion)
         stored += sum(size for _, size in portion)
-        decoded += sum(each.decoded_bytes for each in found[-len(portion) :])
+        decoded += sum(each.decoded_bytes for each in manifests[-len(portion) :])
         # Extrapolated from the manifests read so far.
         expected = decoded * sum(size for _, size in files) // max(stored, 1)
         if expected > room:
             return Manifests(files, read_uncached, expected, room // _SHARE)
-    return Manifests.of(found)
+    return Manifests.of(manifests)
 
 
 def _portions(files: Sequence[ManifestFile], most_bytes: int) -> Iterator[Sequence[ManifestFile]]:

@@ -45,7 +45,6 @@ class IndexCaches:
     Attributes:
         file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
         deletion_vectors: by file and offset.
-        hash_indexes: directories of partitions.
     """
 
     file_indexes: ByteCache[Any]
@@ -55,14 +54,7 @@ class IndexCaches:
 
 @dataclass(frozen=True, slots=True)
 class IndexSource:
-    """Where the index files of one version of one table lie, and who reads them.
-
-    Attributes:
-        warehouse: where they lie.
-        readers: threads that read files side by side.
-        paths: tells where each lies.
-        caches: what was loaded before.
-    """
+    """Where the index files of one version of one table lie, and who reads them."""
 
     warehouse: Warehouse
     readers: Readers
@@ -71,13 +63,7 @@ class IndexSource:
 
 
 class Loaded(NamedTuple):
-    """What was read of a version.
-
-    Attributes:
-        manifest_files: the manifests that are looked at, as their lists name them.
-        manifests: the same, decoded.
-        contents: which files they give the version.
-    """
+    """What was read of a version."""
 
     manifest_files: tuple[ManifestFile, ...]
     manifests: Manifests
@@ -86,18 +72,7 @@ class Loaded(NamedTuple):
 
 @dataclass(slots=True)
 class Version:
-    """One version of one table during one request.
-
-    Attributes:
-        table: the table.
-        resolved: which version.
-        source: loads its index files.
-        contents_cache: remembers which files it has.
-        resolving_ms: how long it took to find out which version is meant.
-        needed: which of its manifests are looked at; None for all of them.
-        loaded: None until something of it is needed.
-        partitions: values of its partitions.
-    """
+    """One version of one table during one request."""
 
     table: Table
     resolved: ResolvedSnapshot
@@ -151,11 +126,7 @@ class Version:
         return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """The manifests that are looked at, as their lists name them; nothing else is read.
-
-        Raises:
-            SnapshotExpiredError: the version went away.
-        """
+        """The manifests that are looked at, as their lists name them; nothing else is read."""
         if self.loaded is not None:
             return self.loaded.manifest_files
         files = self.table.metadata.manifest_files(self.resolved)
@@ -218,10 +189,10 @@ class Version:
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""
-        found = self._schemas.get(schema_id)
-        if found is None:
-            found = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
-        return found
+        schema = self._schemas.get(schema_id)
+        if schema is None:
+            schema = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
+        return schema
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
         """Which deletion vector each file has, -1 for none or where the table's options do not honour it."""
@@ -231,7 +202,7 @@ class Version:
 
 
 @contextmanager
-def second_look(version: Version) -> Iterator[None]:
+def missing_file_means_expired(version: Version) -> Iterator[None]:
     """Looks again where the block finds a file of ``version`` missing.
 
     Raises:
@@ -259,13 +230,14 @@ _ATTEMPTS: Final = 3
 """With the disk cache; one more follows without it."""
 
 
-def sound_answer(version: Version, work: Callable[[Version], Found], forget: Callable[[], None]) -> Found:
+def retry_on_damaged_cache(
+    version: Version, work: Callable[[Version], Found], forget: Callable[[], None]
+) -> Found:
     """What ``work`` finds of a version; found again where mapped files turn out to be damaged.
 
     Damage may end in an answer, or in any exception.
 
     Args:
-        version: what is asked about.
         work: is given the version, without what it has read before.
         forget: empties all caches, since nobody knows what in them is of damaged files.
 
@@ -277,8 +249,8 @@ def sound_answer(version: Version, work: Callable[[Version], Found], forget: Cal
         lost = storage.lost_arrays(directory, Look.NONE)
         if storage.lost_arrays(directory, Look.LENGTHS) == lost:
             try:
-                with second_look(version):
-                    found = work(version)
+                with missing_file_means_expired(version):
+                    result = work(version)
             except (RequestError, OverloadedError, DeadlineExceededError):
                 raise
             except Exception:
@@ -287,9 +259,9 @@ def sound_answer(version: Version, work: Callable[[Version], Found], forget: Cal
             else:
                 # Others may have found out meanwhile.
                 if storage.lost_arrays(directory, Look.SOME) == lost:
-                    return found
+                    return result
         forget()
         version = replace(version, loaded=None)
     storage.give_up_disk()
-    with second_look(version):
+    with missing_file_means_expired(version):
         return work(version)

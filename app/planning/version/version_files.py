@@ -37,9 +37,7 @@ class VersionFiles:
     """The files of a version, those that no batch read sees included.
 
     Attributes:
-        keys: what tells each manifest from all others.
         columns: the files.
-        removing: numbers of the manifests that remove files.
         on_disk: so many files, the first ones, lie on the disk.
     """
 
@@ -52,13 +50,7 @@ class VersionFiles:
     def of(
         cls, keys: Sequence[ManifestFile], manifests: Manifests, other: VersionFiles | None = None
     ) -> Self:
-        """The files of a version.
-
-        Args:
-            keys: of its manifests.
-            manifests: all of them.
-            other: of another version of the table, if one is known.
-        """
+        """The files of a version."""
         same = 0 if other is None else _common(keys, other.keys)
         if (
             other is None
@@ -88,29 +80,25 @@ class VersionFiles:
 
 def open_version_files(place: KeptArrays) -> VersionFiles | None:
     """The files of the version that lies on the disk, if there is one; their columns are mapped."""
-    found = load_value(place)
-    if found is None:
+    stored = load_value(place)
+    if stored is None:
         return None
-    starts, some = found["starts"], found["some"]
+    starts, some = stored["starts"], stored["some"]
     ends = np.cumsum(np.diff(starts)[some])[:-1]
-    pieces = iter(np.split(found["rows"], ends))
+    pieces = iter(np.split(stored["rows"], ends))
     columns = FileColumns(
         rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
         starts=starts,
-        partitions=found["partitions"],
-        **found["columns"],
+        partitions=stored["partitions"],
+        **stored["columns"],
     )
-    names = (name.decode(errors="surrogatepass") for name in found["names"])
-    keys = tuple(zip(names, found["sizes"].tolist(), strict=True))
-    return VersionFiles(keys, columns, found["removing"].tolist(), on_disk=len(columns))
+    names = (name.decode(errors="surrogatepass") for name in stored["names"])
+    keys = tuple(zip(names, stored["sizes"].tolist(), strict=True))
+    return VersionFiles(keys, columns, stored["removing"].tolist(), on_disk=len(columns))
 
 
 def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
-    """Writes the files of a version to the disk if many of them are not there yet.
-
-    Returns:
-        The same files, with how many of them are there now.
-    """
+    """Writes the files of a version to the disk if many of them are not there yet."""
     columns = files.columns
     missing = len(columns) - files.on_disk
     if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
@@ -131,7 +119,6 @@ def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
 
 
 def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:
-    """How many keys both begin with."""
     # Mostly these are all of the others, which is told fastest of all of them together.
     if [*keys[: len(others)]] == [*others]:
         return len(others)

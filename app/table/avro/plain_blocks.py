@@ -43,7 +43,7 @@ def decode_plainly(blocks: Sequence[tuple[int, Buffer]], schema: bytes) -> pa.St
     return pa.array(records, _arrow_type(written))
 
 
-def _arrow_type(written: Any) -> pa.DataType:  # noqa: ANN401 - Avro schemas are JSON
+def _arrow_type(written: Any) -> pa.DataType:
     match written:
         case str():
             return _PRIMITIVES[written]
@@ -54,5 +54,5 @@ def _arrow_type(written: Any) -> pa.DataType:  # noqa: ANN401 - Avro schemas are
     return _arrow_type(next(each for each in written if each != "null"))
 
 
-def _field(name: str, written: Any) -> pa.Field:  # noqa: ANN401 - as above
+def _field(name: str, written: Any) -> pa.Field:
     return pa.field(name, _arrow_type(written), nullable=isinstance(written, list))

@@ -70,7 +70,7 @@ _MAX_TEXT_BYTES = 1 << 20
 _MAX_GROWTH = 32
 
 
-def read_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
+def read_schema(text: bytes) -> Any:
     """The schema that a file names, not judged yet."""
     if len(text) > _MAX_TEXT_BYTES:
         raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
@@ -96,7 +96,7 @@ class _Plainer:
     def __init__(self) -> None:
         self._nodes = 0
 
-    def plain(self, written: object, depth: int) -> Any:  # noqa: ANN401 - Avro schemas are JSON
+    def plain(self, written: object, depth: int) -> Any:
         self._nodes += 1
         if self._nodes > _MAX_NODES or depth > MAX_DEPTH:
             raise CorruptMetadataError("the Avro schema is too large or nested too deeply")
@@ -169,7 +169,7 @@ class _Fitter:
     def __init__(self) -> None:
         self.unions: list[UnionRecord] = []
 
-    def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
+    def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:
         """The schema with a :data:`BRANCH` in front of required records that are unions with null."""
         match expected, written:
             case Nullable(inner), list():

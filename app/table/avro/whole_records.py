@@ -85,7 +85,7 @@ def _nullable(expected: Expected) -> Expected:
     return expected if isinstance(expected, Nullable) else Nullable(expected)
 
 
-def _extended(written: Any, expected: Expected) -> Expected:  # noqa: ANN401 - Avro schemas are JSON
+def _extended(written: Any, expected: Expected) -> Expected:
     """What is expected, with the fields that only the writer knows."""
     match expected, written:
         case Nullable(inner), _:
@@ -102,7 +102,7 @@ def _extended(written: Any, expected: Expected) -> Expected:  # noqa: ANN401 - A
             return expected
 
 
-def _extended_record(written: Any, expected: RecordOf) -> RecordOf:  # noqa: ANN401 - as above
+def _extended_record(written: Any, expected: RecordOf) -> RecordOf:
     match written:
         case ["null", record] | [record, "null"] | {"type": dict() | list() as record}:
             return _extended_record(record, expected)
@@ -114,7 +114,7 @@ def _extended_record(written: Any, expected: RecordOf) -> RecordOf:  # noqa: ANN
     return RecordOf(known | {name: _unknown(types[name]) for name in types if name not in known})
 
 
-def _unknown(written: Any) -> Expected:  # noqa: ANN401 - as above
+def _unknown(written: Any) -> Expected:
     match written:
         case ["null", branch] | [branch, "null"]:
             return Nullable(_unknown(branch))
@@ -155,6 +155,6 @@ def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
 
 
 @lru_cache(maxsize=64)
-def parsed(schema: bytes) -> Any:  # noqa: ANN401 - the library's own form of a schema
+def parsed(schema: bytes) -> Any:
     """A schema of the library's."""
     return fastavro.parse_schema(orjson.loads(schema))

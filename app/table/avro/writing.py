@@ -114,7 +114,7 @@ def avro_schema(fields: RecordOf) -> dict[str, Any]:
     return {"type": "record", "name": _NAME, "namespace": _NAMESPACE, "fields": described}
 
 
-def _describe(expected: Expected, name: str) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
+def _describe(expected: Expected, name: str) -> Any:
     match expected:
         case str() if expected in _LOGICAL:
             return {"type": _LOGICAL[expected], "logicalType": expected}
@@ -170,7 +170,7 @@ def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]
             assert_never(expected)
 
 
-def _as_written(value: Any, schema: bytes) -> bytes:  # noqa: ANN401 - whatever its writer knows
+def _as_written(value: Any, schema: bytes) -> bytes:
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, parsed(schema), value)
     return stream.getvalue()

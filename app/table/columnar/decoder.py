@@ -172,7 +172,7 @@ class _Process:
         self._close()
         return status
 
-    def _answer(self) -> Any:  # noqa: ANN401 - JSON
+    def _answer(self) -> Any:
         return json.loads(self._channel.readline(_MAX_LINE_BYTES))
 
     def _close(self) -> None:

@@ -47,7 +47,7 @@ def cached_on_disk(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
     return cast("Made", found)
 
 
-def load_value(place: KeptArrays) -> Any:  # noqa: ANN401 - any value
+def load_value(place: KeptArrays) -> Any:
     """What was kept in a place; None if nothing was, or if it is damaged, and then it is gone."""
     file = place.get()
     if file is None:
@@ -72,7 +72,7 @@ def take_apart(value: object) -> Block:
     return Block(arrays, _take_apart("", value, arrays))
 
 
-def put_together(block: Block) -> Any:  # noqa: ANN401 - any value
+def put_together(block: Block) -> Any:
     """The value that :func:`take_apart` took apart."""
     return _put_together("", block.facts, block.arrays)
 
@@ -101,7 +101,7 @@ def _take_apart(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Js
             return ["value", cast("Json", value)]
 
 
-def _put_together(name: str, form: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:  # noqa: ANN401 - as above
+def _put_together(name: str, form: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if form == "array":
         return arrays[name]
     kind, parts = form
@@ -176,7 +176,7 @@ class _MappedManifest(Manifest):
     def __len__(self) -> int:
         return self._file.length(_TOGETHER, ".kinds")
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a column of any kind
+    def __getattr__(self, name: str) -> Any:
         """A column that nobody has asked for before."""
         if name not in _COLUMNS:
             raise AttributeError(name)

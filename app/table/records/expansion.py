@@ -10,12 +10,13 @@ harmless by itself may have to wait for others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from app.errors import CorruptMetadataError
+from app.observation import bound
 
 AskMemory: TypeAlias = Callable[[int], None]
 """Takes the bytes that decoding holds by now, and returns once it may."""
@@ -34,14 +35,9 @@ def _ask_nobody(_: int) -> None:
 _ask: ContextVar[AskMemory] = ContextVar("ask", default=_ask_nobody)
 
 
-@contextmanager
-def asking(ask: AskMemory) -> Iterator[None]:
+def asking(ask: AskMemory) -> AbstractContextManager[None]:
     """Inside the block decoders report growing memory to ``ask``, which may raise."""
-    token = _ask.set(ask)
-    try:
-        yield
-    finally:
-        _ask.reset(token)
+    return bound(_ask, ask)
 
 
 def allowed_bytes(size: int, always: int = _ALWAYS_ALLOWED_BYTES) -> int:

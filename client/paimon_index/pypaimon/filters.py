@@ -68,7 +68,7 @@ def _columns(predicate: Predicate) -> set[str]:
     return {predicate.field} if is_leaf else set().union(*map(_columns, predicate.literals or []))
 
 
-def _is_value(value: Any, root: str, first: str | None, second: str | None, local: str | None) -> bool:  # noqa: ANN401
+def _is_value(value: Any, root: str, first: str | None, second: str | None, local: str | None) -> bool:
     kind = type(value)
     match root:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
@@ -86,6 +86,6 @@ def _is_value(value: Any, root: str, first: str | None, second: str | None, loca
     return kind is (str if root in _TEXTS else _KINDS.get(root))
 
 
-def _in_utc(literal: Any) -> Any:  # noqa: ANN401 - of any type
+def _in_utc(literal: Any) -> Any:
     """An instant without an offset, since those of old zones have seconds."""
     return literal.astimezone(dt.UTC) if isinstance(literal, dt.datetime) and literal.tzinfo else literal

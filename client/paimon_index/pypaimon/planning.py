@@ -46,14 +46,14 @@ class UnplannedWarning(UserWarning):
 
 
 def planned(
-    table: Any,  # noqa: ANN401 - pypaimon has no stubs
-    predicate: Any,  # noqa: ANN401 - likewise
+    table: Any,
+    predicate: Any,
     url: str | Sequence[str],
     *,
     warehouse: str | None = None,
     token: str | None = None,
     timeout_seconds: float = 2.0,
-) -> Any:  # noqa: ANN401 - likewise
+) -> Any:
     """The table to read with this predicate: only files that can have rows of it are there.
 
     Its read builders need the same ``with_filter(predicate)``. It is the table as it was where the service
@@ -87,7 +87,7 @@ def planned(
         asking.shutdown(wait=False)
 
 
-def _question(table: Any, predicate: Any) -> dict[str, Any]:  # noqa: ANN401 - pypaimon's
+def _question(table: Any, predicate: Any) -> dict[str, Any]:
     given = getattr(table, "_applied_dynamic_options", {})
     for key in {**table.options.options.to_map(), **given}:
         if (key in given or _LEFT.fullmatch(key)) and not _HARMLESS.fullmatch(key):
@@ -127,7 +127,7 @@ def _entries(body: bytes) -> dict[str, bytes]:
         return {entry.filename.rpartition("/")[2]: archive.read(entry) for entry in entries}
 
 
-def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> Any:  # noqa: ANN401 - pypaimon's
+def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> Any:
     answer = json.loads(files.pop("answer.json"))
     if own is not None and (answer["snapshot_id"] or 0) > own.id:
         own = table.snapshot_manager().get_snapshot_by_id(answer["snapshot_id"])
@@ -162,6 +162,6 @@ def _refuse(*_: object, **__: object) -> None:
     raise PaimonIndexError("a planned table is only read: write to the table itself")
 
 
-def _open(otherwise: Callable[..., Any], files: Mapping[str, bytes], path: str, *size: object) -> Any:  # noqa: ANN401
+def _open(otherwise: Callable[..., Any], files: Mapping[str, bytes], path: str, *size: object) -> Any:
     name = path.rpartition("/")[2]
     return io.BytesIO(files[name]) if name in files else otherwise(path, *size)

@@ -218,7 +218,7 @@ def _keys(groups: Sequence[Any], columns: Sequence[SchemaColumn]) -> list[tuple[
     ]
 
 
-def _values(group: Any) -> list[Any]:  # noqa: ANN401 - a group of an answer
+def _values(group: Any) -> list[Any]:
     return [*group.key.values(), *(each.settled for each in group.values)]
 
 
@@ -256,7 +256,7 @@ def _settled(
     return texts.select(_titled(values, wanted))
 
 
-def _text(value: Any, length: int = 0) -> str | None:  # noqa: ANN401 - any JSON value
+def _text(value: Any, length: int = 0) -> str | None:
     """A value in the form that Spark casts to its type; texts are padded, as those of CHAR are."""
     match value:
         case None:

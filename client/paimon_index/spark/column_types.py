@@ -146,7 +146,7 @@ def _inner(written: str | dict[str, Any]) -> DataType:
     return spark_type(written)
 
 
-def _is_extended(written: Any, wanted: Any) -> bool:  # noqa: ANN401 - types' JSON
+def _is_extended(written: Any, wanted: Any) -> bool:
     """Whether a type is the same but for fields that were added to rows in it, which are null in a file."""
     if isinstance(written, str) or isinstance(wanted, str):
         return bool(_bare(written) == _bare(wanted))
@@ -169,5 +169,5 @@ def _is_extended(written: Any, wanted: Any) -> bool:  # noqa: ANN401 - types' JS
     )
 
 
-def _bare(written: Any) -> Any:  # noqa: ANN401 - as above
+def _bare(written: Any) -> Any:
     return written.removesuffix(" NOT NULL") if isinstance(written, str) else written

@@ -119,7 +119,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         with _one_sentence():
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
-    def __reduce_ex__(self, protocol: Any) -> Any:  # noqa: ANN401 - pickle's
+    def __reduce_ex__(self, protocol: Any) -> Any:
         """Once planned, only what reading takes: not the token, and nothing that needs this package."""
         if self._planned is None:
             return super().__reduce_ex__(protocol)

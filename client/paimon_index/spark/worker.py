@@ -40,7 +40,7 @@ S3_SCHEMES = ("s3", "s3a", "s3n")
 
 
 def reader_of(
-    tasks: Any,  # noqa: ANN401 - Spark's Broadcast
+    tasks: Any,
     schema: pa.Schema,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``, which is given numbers of tasks and gives the rows of their files.
@@ -132,7 +132,7 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
             raise ValueError(f"{uri} has {start} rows, and the plan names row {positions[-1]}: plan again")
 
 
-def _stored(filesystem: Any, path: str, uri: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _stored(filesystem: Any, path: str, uri: str) -> Any:
     """A file, opened."""
     try:
         return filesystem.open_input_file(path)
@@ -147,7 +147,7 @@ def _stored(filesystem: Any, path: str, uri: str) -> Any:  # noqa: ANN401 - pyar
 
 def _parts(
     file_format: str,
-    source: Any,  # noqa: ANN401 - pyarrow has no types
+    source: Any,
     schema: pa.Schema,
     *,
     is_far: bool,
@@ -159,7 +159,7 @@ def _parts(
 
 
 def _row_groups(
-    source: Any,  # noqa: ANN401 - as above
+    source: Any,
     schema: pa.Schema,
     *,
     is_far: bool,
@@ -182,7 +182,7 @@ def _row_groups(
         yield row_count, load
 
 
-def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
+def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """ORC's stripes do not tell their rows before they are read."""
     file = orc.ORCFile(source)
     there = [name for name in schema.names if name in file.schema.names]

@@ -27,7 +27,7 @@ _MORE: Final = 0x80
 
 
 def avro_blocks(
-    source: Any,  # noqa: ANN401 - pyarrow has no types
+    source: Any,
     wanted: pa.Schema,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """Row counts of the blocks of a file, and functions that read them.
@@ -83,7 +83,7 @@ def _expanded(codec: str, content: bytes) -> bytes:
     raise ValueError(f"Avro files compressed as {codec} are not read")
 
 
-def _header(stream: Any) -> dict[str, bytes]:  # noqa: ANN401 - as above
+def _header(stream: Any) -> dict[str, bytes]:
     entries: dict[str, bytes] = {}
     while count := _number(stream) or 0:
         if count < 0:  # its bytes are counted, too
@@ -94,7 +94,7 @@ def _header(stream: Any) -> dict[str, bytes]:  # noqa: ANN401 - as above
     return entries
 
 
-def _number(stream: Any, *, may_end: bool = False) -> int | None:  # noqa: ANN401 - as above
+def _number(stream: Any, *, may_end: bool = False) -> int | None:
     """A number as Avro writes it; None at the end of the file where that may be."""
     packed = 0
     for place in range(_LONGEST):
@@ -109,7 +109,7 @@ def _number(stream: Any, *, may_end: bool = False) -> int | None:  # noqa: ANN40
     raise ValueError("expected a number in an Avro file, found its end")
 
 
-def _take(stream: Any, length: int) -> bytes:  # noqa: ANN401 - as above
+def _take(stream: Any, length: int) -> bytes:
     content: bytes = stream.read(length) if length >= 0 else b""
     if length < 0 or len(content) != length:
         raise ValueError(f"expected {length} bytes more in an Avro file, found {len(content)}")

@@ -58,7 +58,7 @@ _LOGICAL: Final = {
 }
 
 
-def avro_rows(schema: Any, wanted: pa.Schema) -> Callable[[int, bytes], pa.Table]:  # noqa: ANN401 - JSON
+def avro_rows(schema: Any, wanted: pa.Schema) -> Callable[[int, bytes], pa.Table]:
     """A function that reads some columns of the records of a block, by their count and their bytes.
 
     Args:
@@ -108,14 +108,14 @@ def avro_rows(schema: Any, wanted: pa.Schema) -> Callable[[int, bytes], pa.Table
     return decode
 
 
-def _of_row(schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def _of_row(schema: Any) -> dict[str, Any]:
     record = _present(schema)
     if not isinstance(record, dict) or record.get("type") != "record":
         raise ValueError("expected an Avro file of records")
     return record
 
 
-def _present(schema: Any) -> Any:  # noqa: ANN401 - JSON
+def _present(schema: Any) -> Any:
     """A type without null as its alternative."""
     if not isinstance(schema, list):
         return schema
@@ -125,7 +125,7 @@ def _present(schema: Any) -> Any:  # noqa: ANN401 - JSON
     return others[0]
 
 
-def _column(schema: Any, wanted: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:  # noqa: ANN401 - JSON
+def _column(schema: Any, wanted: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
     """The Arrow type of a column in the file, and what makes Arrow's values of fastavro's where they differ.
 
     Args:
@@ -169,7 +169,7 @@ class _Pairs:
     def __init__(self, of_key: _Shaping | None, of_value: _Shaping | None) -> None:
         self._of_key, self._of_value = of_key or _same, of_value or _same
 
-    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - values of any type
+    def __call__(self, value: Any) -> Any:
         if value is None:
             return None
         pairs = value.items() if isinstance(value, dict) else ((each["key"], each["value"]) for each in value)
@@ -182,7 +182,7 @@ class _Items:
     def __init__(self, of_item: _Shaping) -> None:
         self._of_item = of_item
 
-    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def __call__(self, value: Any) -> Any:
         return None if value is None else [self._of_item(each) for each in value]
 
 
@@ -192,17 +192,17 @@ class _Fields:
     def __init__(self, of_fields: dict[str, _Shaping]) -> None:
         self._of_fields = of_fields
 
-    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def __call__(self, value: Any) -> Any:
         if value is None:
             return None
         return value | {name: shaping(value[name]) for name, shaping in self._of_fields.items()}
 
 
-def _same(value: Any) -> Any:  # noqa: ANN401 - as above
+def _same(value: Any) -> Any:
     return value
 
 
-def _plain(schema: Any) -> Any:  # noqa: ANN401 - JSON
+def _plain(schema: Any) -> Any:
     """A type without logical types but decimals, whose values fastavro would make objects of."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]

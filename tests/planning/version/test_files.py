@@ -200,7 +200,7 @@ def test_columns_that_follow_others_in_one_place_weigh_what_they_add() -> None:
     copied = first.followed_by(second)
     grown = copied.followed_by(FileColumns.of([manifest([entry()] * 10)], [np.arange(10)]))
 
-    assert copied.bytes_beside(first) == copied.nbytes
-    assert grown.bytes_beside(None) == grown.nbytes
-    assert grown.nbytes // 50 < grown.bytes_beside(copied) < grown.nbytes // 10
-    assert grown.first(2).bytes_beside(grown) == 0
+    assert copied.additional_bytes(first) == copied.nbytes
+    assert grown.additional_bytes(None) == grown.nbytes
+    assert grown.nbytes // 50 < grown.additional_bytes(copied) < grown.nbytes // 10
+    assert grown.first(2).additional_bytes(grown) == 0

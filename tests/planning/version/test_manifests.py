@@ -42,7 +42,7 @@ def test_each_number_gives_its_manifest(asked: list[list[int]], most: int) -> No
     manifests = limited(Store(), most)
 
     for numbers in asked:
-        assert [*manifests.ahead(numbers)] == numbers
+        assert [*manifests.load_in_order(numbers)] == numbers
         assert [manifests[number].file_name(0) for number in numbers] == [FILES[at][0] for at in numbers]
     assert [each.file_name(0) for each in manifests] == [name for name, _ in FILES]
     assert len(manifests) == COUNT
@@ -68,7 +68,7 @@ def test_what_is_asked_ahead_is_read_side_by_side() -> None:
     store = Store()
     manifests = limited(store, 4 * BYTES)
 
-    for number in manifests.ahead([1, 2, 5, 7, 8]):
+    for number in manifests.load_in_order([1, 2, 5, 7, 8]):
         assert manifests[number].file_name(0) == FILES[number][0]
 
     assert store.reads == [["manifest-1", "manifest-2", "manifest-5", "manifest-7"], ["manifest-8"]]
@@ -79,7 +79,7 @@ def test_what_is_held_is_not_read_again() -> None:
     manifests = limited(store, 4 * BYTES)
 
     for numbers in ([0, 1], [1, 2, 3], [0, 3]):
-        assert [*manifests.ahead(numbers)] == numbers
+        assert [*manifests.load_in_order(numbers)] == numbers
 
     assert store.reads == [["manifest-0", "manifest-1"], ["manifest-2", "manifest-3"]]
 
