@@ -353,8 +353,8 @@ def test_partitions_padded_and_not_are_one_group(spark: Spark, tmp_path: Path) -
             for at, form in enumerate(_FORMS)
         ]
     )
-    by_code = Asked([("count", None), ("max", "n")], ("code",))
-    over_all = Asked([("count_distinct", "code"), ("min", "code")])
+    by_code = Asked([("count", None)], ("code",))
+    over_all = Asked([("max", "n"), ("min", "code")])
     with listening(create_app(Settings.load(warehouses={"main": str(tmp_path)})), lifespan="on") as started:
         found = spark.session().aggregate(
             str(started.base_url), "main.golden.made", by_code.arguments, over_all.arguments
@@ -362,8 +362,5 @@ def test_partitions_padded_and_not_are_one_group(spark: Spark, tmp_path: Path) -
 
     # There is no data file to read.
     groups, total = ([json.loads(row) for row in rows] for [_, *rows] in found)
-    assert groups == [
-        {"code": "a   ", "count(1)": 6, "max(n)": 3},
-        {"code": "b   ", "count(1)": 2, "max(n)": 4},
-    ]
-    assert [list(row.values()) for row in total] == [[2, "a   "]]
+    assert groups == [{"code": "a   ", "count(1)": 6}, {"code": "b   ", "count(1)": 2}]
+    assert [list(row.values()) for row in total] == [[4, "a   "]]
