@@ -22,6 +22,7 @@ from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
 from tests.first_steps.pages import PAGES, blocks_of
+from tests.golden_cases import for_each
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
@@ -35,7 +36,7 @@ def endpoints() -> set[str]:
     return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
+@for_each("name", Settings.model_fields)
 def test_every_setting_is_described_with_its_default(name: str) -> None:
     page = (DOCS / "settings.md").read_text()
     default = Settings.model_fields[name].default
