@@ -21,7 +21,7 @@ HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
+.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm jvm-package image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,9 +74,11 @@ demo: $(SERVICE_STAMP) ## a running service with sample tables
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where PAIMON_SPARK_CONNECTOR names the engine's connector for Spark 4.0, plain SQL runs in a real Spark too. Every golden
 # query of it takes long: pytest -m "jvm and long".
-jvm: env ## builds the engine's catalog, and tests it (Java, Maven)
-	$(FETCH) mvn -B -f jvm/pom.xml package
+jvm: jvm-package ## builds the engine's catalog, and tests it (Java, Maven)
 	$(BIN)/python -m pytest -m "jvm and not long"
+
+jvm-package: env
+	$(FETCH) mvn -B -f jvm/pom.xml package
 
 # make release HOME_URL=https://... names the project's repository in the chart. Needs git, Java 11 and Maven.
 release: $(RELEASE_STAMP) ## what a release has, of HEAD, in dist/ (Maven)
@@ -100,8 +102,7 @@ $(RELEASE_STAMP): $(STAMP)
 	$(INSTALL) -e '.[docs,release]'
 	touch $@
 
-docs: env ## the documentation as a site in build/docs/html
-	$(INSTALL) -e '.[docs]'
+docs: $(RELEASE_STAMP) ## the documentation as a site in build/docs/html
 	@$(MAKE) --no-print-directory site
 
 # The pages as a site, wherever they lie in the tree, so that links are the same in both. A release calls it for its

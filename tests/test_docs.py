@@ -19,12 +19,13 @@ from app.planning.request.requests import SelectionForm
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
 from tests.first_steps.pages import PAGES, blocks_of
+from tests.golden_cases import for_each
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
+@for_each("name", Settings.model_fields)
 def test_every_setting_is_described_with_its_default(name: str) -> None:
     page = (DOCS / "settings.md").read_text()
     default = Settings.model_fields[name].default

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.golden_cases import for_each
 from tests.proof.mutants import MUTANTS, Mutant
 
 APP = Path(__file__).parent.parent.parent / "app"
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.step)
+@for_each("mutant", MUTANTS)
 def test_a_mutant_changes_the_planner(mutant: Mutant) -> None:
     source = (APP / mutant.path).read_text()
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
@@ -25,7 +24,7 @@ from app.types.index_files import DELETION_VECTORS
 from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import FileBounds, by_file
-from tests.golden_cases import together
+from tests.golden_cases import for_each, together
 from tests.sessions import UTC
 from tests.table.entries import manifest
 
@@ -250,7 +249,7 @@ def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[s
     assert resolved.snapshot.total_record_count == version["snapshot"]["totalRecordCount"]
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
     expected = golden_tables.expected(name)
     schema = golden_catalog.table(golden_tables.DATABASE, name).resolve().schema

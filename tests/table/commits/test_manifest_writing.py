@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from app.table.commits.manifest_writing import Outline, listed, write_manifest
 from app.table.manifests.manifest import Manifest
 from tests import golden_tables
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 from tests.writable_tables import open_table
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_entries_are_listed_as_their_manifest_is(golden: GoldenWarehouse, name: str) -> None:
     table = open_table(golden.root, name).table
     resolved = table.resolve()
