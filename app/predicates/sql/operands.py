@@ -308,8 +308,8 @@ class OperandReader(TokenReader):
             return None
         if isinstance(found, Literal):
             return cast_literal(found, type_name, arguments, start, self._zone)
-        is_date = type_name == "DATE" and not arguments and isinstance(found, Column)
-        return Call(ColumnFunction.DATE, found) if is_date else None
+        is_date = type_name == "DATE" and not arguments
+        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
