@@ -15,8 +15,6 @@ from functools import cached_property
 from itertools import chain
 from typing import final, overload
 
-from typing_extensions import override
-
 from app.predicates.unbound import Literal, LiteralKind
 
 
@@ -46,7 +44,6 @@ class LiteralList(Sequence[Literal]):
         self.values = values
         self._literals = literals
 
-    @override
     def __len__(self) -> int:
         return len(self.values)
 
@@ -56,19 +53,15 @@ class LiteralList(Sequence[Literal]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Literal]: ...
 
-    @override
     def __getitem__(self, at: int | slice) -> Literal | Sequence[Literal]:
         return self._one_by_one[at]
 
-    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._one_by_one == tuple(other)
 
-    @override
     def __hash__(self) -> int:
         return hash(self._one_by_one)
 
-    @override
     def __repr__(self) -> str:
         return repr(self._one_by_one)
 

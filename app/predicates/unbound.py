@@ -46,11 +46,15 @@ class LiteralKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text."""
+    """A value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text.
+
+    ``integer_digits`` before the point are what the type of a NUMBER has room for; 0 is just enough.
+    """
 
     kind: LiteralKind
     value: object
     position: int | None = None
+    integer_digits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

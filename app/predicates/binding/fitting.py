@@ -92,7 +92,7 @@ def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
         case LiteralKind.BOOLEAN:
             return _place(Fraction(bool(value)), data_type)
         case LiteralKind.NUMBER if isinstance(value, Decimal):
-            fits = _needed_digits(value, data_type) <= _MAX_DIGITS
+            fits = _needed_digits(value, literal.integer_digits, data_type) <= _MAX_DIGITS
             return _place(Fraction(value), data_type) if fits else Nowhere.UNDECIDED
         case LiteralKind.FLOAT | LiteralKind.DOUBLE if isinstance(value, float):
             return _place_of_float(value, literal.kind, data_type)
@@ -138,11 +138,11 @@ def _place(number: Fraction, data_type: DataType) -> Place:
     return Exact(below) if below == scaled else Gap(below, below + 1)
 
 
-def _needed_digits(number: Decimal, data_type: DataType) -> int:
+def _needed_digits(number: Decimal, integer_digits: int, data_type: DataType) -> int:
     """Digits of the DECIMAL in which Spark compares the two; 0 where both are integers."""
     exponent = number.as_tuple().exponent
     fraction = max(0, -exponent) if isinstance(exponent, int) else 0
-    integer = max(number.adjusted() + 1, 0)
+    integer = max(integer_digits, number.adjusted() + 1, 0)
     if data_type.root is TypeRoot.DECIMAL:
         return max(data_type.precision - data_type.scale, integer) + max(data_type.scale, fraction)
     return max(_SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), integer) + fraction if fraction else 0

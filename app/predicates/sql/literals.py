@@ -7,6 +7,7 @@ with local time zone here, as Spark has it unless ``spark.sql.timestampType`` sa
 from __future__ import annotations
 
 import binascii
+import decimal
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -18,8 +19,10 @@ from app.errors import FilterError
 from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.spark_text import (
     cast_date,
+    cast_integer,
+    cast_number,
     cast_timestamp,
-    not_finite,
+    to_double,
 )
 from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Literal, LiteralKind
@@ -27,7 +30,7 @@ from app.types import TypeRoot
 from app.types.data_types import DataType
 from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.time_units import NANOS_PER_DAY
-from app.types.values import integer_range, nearest_float32
+from app.types.values import integer_range, nearest_float32, to_float32
 
 TIME_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 """Names of the types that this module knows."""
@@ -115,7 +118,10 @@ _INTEGER_TYPES: Final = {
     "BIGINT": TypeRoot.BIGINT,
     "LONG": TypeRoot.BIGINT,
 }
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_DECIMAL_DEFAULT: Final = (10, 0)
+_MAX_PRECISION: Final = 38
+_EXACT: Final = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, rounding=decimal.ROUND_HALF_UP)
 
 
 def read_number(text: str, position: int) -> Literal:
@@ -177,7 +183,7 @@ def negate(literal: Literal) -> Literal | None:
     match literal.value:
         case Decimal() as number:
             # The operator would round to the context's precision.
-            return Literal(literal.kind, number.copy_negate(), literal.position)
+            return Literal(literal.kind, number.copy_negate(), literal.position, literal.integer_digits)
         case float(number):
             return Literal(literal.kind, -number, literal.position)
         case None:
@@ -236,35 +242,67 @@ def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | 
         raise FilterError(f"{text!r:.100} is no {type_name} literal: {error}", position=position) from error
 
 
-def cast_literal(literal: Literal, type_name: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """``CAST(literal AS type)`` as people write it; None elsewhere, and where modes of Spark differ.
-
-    Numbers and text are cast to integers and strings, text to NaN and the infinities, anything to dates and
-    timestamps.
-    """
+def cast_literal(
+    literal: Literal, type_name: str, arguments: tuple[int, ...], position: int, zone: SessionZone | None
+) -> Literal | None:
+    """``CAST(literal AS type)`` to a date, timestamp, number or string; None where modes of Spark differ."""
+    is_decimal = type_name in _DECIMAL_TYPES
+    if len(arguments) > (2 if is_decimal else 0):
+        return None
     if literal.kind is LiteralKind.NULL:
         return Literal(LiteralKind.NULL, None, position)
     try:
         if type_name in TIME_TYPES:
             return cast_to_time(literal, type_name, position, zone)
+        if type_name in _INTEGER_TYPES:
+            return _cast_to_integer(literal, type_name, position)
+        if is_decimal:
+            return _cast_to_decimal(literal, arguments, position)
+        if type_name in ("FLOAT", "DOUBLE"):
+            return _cast_to_floating(literal, type_name, position)
     except ValueError:
         return None
-    match type_name, literal.value:
-        case "STRING", str():
-            return literal
-        case "FLOAT" | "DOUBLE", str(text) if (number := not_finite(text)) is not None:
-            return Literal(LiteralKind(type_name), number, position)
-        case _:
-            return _cast_to_integer(literal, type_name, position) if type_name in _INTEGER_TYPES else None
+    return literal if type_name == "STRING" and literal.kind is LiteralKind.STRING else None
+
+
+def _number(literal: Literal) -> object:
+    return cast_number(literal.value) if isinstance(literal.value, str) else literal.value
 
 
 def _cast_to_integer(literal: Literal, type_name: str, position: int) -> Literal | None:
     match literal.value:
-        case str(text) if _INTEGER.fullmatch(text):
-            number = int(text)
+        case str(text):
+            number = cast_integer(text)
         case Decimal() as exact if exact == exact.to_integral_value():
             number = int(exact)
         case _:
             return None
     low, high = integer_range(DataType(_INTEGER_TYPES[type_name]))
-    return Literal(LiteralKind.NUMBER, Decimal(number), position) if low <= number <= high else None
+    if number is None or not low <= number <= high:
+        return None
+    return Literal(LiteralKind.NUMBER, Decimal(number), position)
+
+
+def _cast_to_floating(literal: Literal, type_name: str, position: int) -> Literal | None:
+    number, kind = _number(literal), LiteralKind(type_name)
+    match number:
+        case Decimal() if number.is_finite() and kind is LiteralKind.FLOAT:
+            value = nearest_float32(Fraction(number)) if number else float(number)
+        case Decimal():
+            value = to_double(number)
+        case float():
+            value = number if kind is LiteralKind.DOUBLE else to_float32(number)
+        case _:
+            return None
+    return Literal(kind, value, position)
+
+
+def _cast_to_decimal(literal: Literal, arguments: tuple[int, ...], position: int) -> Literal | None:
+    number = _number(literal)
+    precision, scale = (*arguments, *_DECIMAL_DEFAULT[len(arguments) :])
+    if not isinstance(number, Decimal) or not number.is_finite() or not scale <= precision <= _MAX_PRECISION:
+        return None
+    rounded = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    if rounded.copy_abs().scaleb(scale, _EXACT) >= 10**precision:
+        return None
+    return Literal(LiteralKind.NUMBER, rounded, position, precision - scale)

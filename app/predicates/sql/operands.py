@@ -11,13 +11,14 @@
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
-             | ( CAST | TRY_CAST ) "(" literal AS type ")"
+             | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
 
 What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -59,6 +60,7 @@ _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"
 """Words that never begin an expression, unless they are names."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _SIGNS: Final = frozenset({"+", "-", "*"})
+_TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 _COLUMN_FUNCTIONS: Final = {
     "DATE": ColumnFunction.DATE,
     "TO_DATE": ColumnFunction.DATE,
@@ -237,7 +239,7 @@ class OperandReader(TokenReader):
         if not self.take(")"):
             return None
         if isinstance(found, Literal) and function is ColumnFunction.DATE:
-            return cast_literal(found, "DATE", name.start, self._zone)
+            return cast_literal(found, "DATE", (), name.start, self._zone)
         return Call(function, found) if isinstance(found, Column) else None
 
     def _moved_date(self, name: Token) -> Operand | None:
@@ -301,12 +303,25 @@ class OperandReader(TokenReader):
             return None
         type_name = self.next.word
         self.at += 1
-        if not self.take(")"):
+        arguments = self._type_arguments()
+        if arguments is None or not self.take(")"):
             return None
         if isinstance(found, Literal):
-            return cast_literal(found, type_name, start, self._zone)
-        is_date = type_name == "DATE" and isinstance(found, Column)
-        return Call(ColumnFunction.DATE, found) if is_date else None
+            return cast_literal(found, type_name, arguments, start, self._zone)
+        is_date = type_name == "DATE" and not arguments
+        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
+
+    def _type_arguments(self) -> tuple[int, ...] | None:
+        arguments: list[int] = []
+        if self.take("("):
+            while _TYPE_ARGUMENT.fullmatch(self.next.text):
+                arguments.append(int(self.next.text))
+                self.at += 1
+                if not self.take(","):
+                    break
+            if not self.take(")"):
+                return None
+        return tuple(arguments)
 
 
 def named_moment(column: Column | None) -> Literal | None:

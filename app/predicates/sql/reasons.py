@@ -58,7 +58,7 @@ def _why_called(name: str) -> str:
     lower = name.lower()
     if lower in ("cast", "try_cast"):
         return (
-            "of casts, those of a literal to a date, a timestamp, an integer or STRING alone are read: "
+            "of casts, those of a literal to a date, a timestamp, a number or STRING alone are read: "
             "compare the column itself with a literal of its type"
         )
     if lower in ("concat", "repeat"):

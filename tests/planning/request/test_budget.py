@@ -190,22 +190,18 @@ def test_a_file_that_is_kept_is_asked_no_further() -> None:
 
 
 def test_many_parts_are_as_much_work_as_a_long_list() -> None:
-    ranges = BoundOr(
-        tuple(
-            BoundLeaf(Operator.EQUAL, DataField(at, f"column {at}", NUMBER.type), (10_000,))
-            for at in range(SHORT_LIST + 2)
-        )
-    )
+    fields = [DataField(at, f"column {at}", NUMBER.type) for at in range(SHORT_LIST + 2)]
+    tests = BoundOr(tuple(BoundLeaf(Operator.EQUAL, field, (10_000,)) for field in fields))
     filters = bloom_filter.write(key_column([1], NUMBER.type), 100, 1e-12)
-    index = container.write({leaf.field.name: [(BLOOM_FILTER, filters)] for leaf in ranges.children})
+    index = container.write({field.name: [(BLOOM_FILTER, filters)] for field in fields})
     stack = StackedIndex.read(BytesColumn.of([index]))
 
     spent, unbounded = (
-        decide_files(ranges, stack, np.arange(1), np.array([1]), budget.out_of_time)
+        decide_files(tests, stack, np.arange(1), np.array([1]), budget.out_of_time)
         for budget in (SPENT, UNBOUNDED)
     )
 
-    assert asks_much(ranges)
+    assert asks_much(tests)
     assert spent.unasked.all()
     assert not spent.skip.any()
     assert unbounded.skip.all()

@@ -167,6 +167,9 @@ def test_conditions(condition: str, expected: str) -> None:
         ("CAST('-5' AS BIGINT)", -5),
         ("-CAST(5 AS INT)", -5),
         ("TRY_CAST('5' AS TINYINT)", 5),
+        ("CAST('5.00' AS DECIMAL(12, 2))", 5),
+        ("CAST(4.5 AS DECIMAL(2))", 5),
+        ("CAST(5 AS DOUBLE)", 5),
     ],
 )
 def test_numbers(literal: str, value: int) -> None:
@@ -200,6 +203,7 @@ def test_strings(literal: str, value: str) -> None:
         ("1.5D", "1.5"),
         ("CAST('NaN' AS DOUBLE)", "NaN"),
         ("CAST('-Infinity' AS DOUBLE)", "-Infinity"),
+        ("CAST(0.1 AS FLOAT)", "0.10000000149011612"),
         ("-0.0D", "-0.0"),
     ],
 )
@@ -225,8 +229,6 @@ name = 'a' COLLATE UTF8_LCASE
 name = repeat('a', 3)
 name = concat('a', 'b')
 name = CAST(5 AS STRING)
-x = CAST(5.5 AS DECIMAL(12, 2))
-x = CAST(5 AS DOUBLE)
 flag = CAST('true' AS BOOLEAN)
 name RLIKE 'a.*'
 name NOT ILIKE 'a%'
