@@ -85,12 +85,12 @@ class FileIndexes:
 
         Raises CorruptMetadataError: a file has more than one.
         """
-        found = np.zeros(len(files), np.bool_)
+        having = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             embedded = all_files.manifests[number].embedded_indexes.lengths[rows] >= 0
-            found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
-        return found
+            having[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
+        return having
 
     def path(self, file: int) -> str:
         """The file that a file's index is in."""
@@ -189,21 +189,21 @@ class FileIndexes:
 
     def lasting_warnings(self) -> list[str]:
         """What the caller has to know of every plan of the version that asks these indexes."""
-        found = []
+        stacks = []
         if self._apart:
             size = sum(size or 0 for _, size in self.version.manifest_files())
-            found.append(
+            stacks.append(
                 f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
                 f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
                 "other tables, unless PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         if self._held > self._capacity:
-            found.append(
+            stacks.append(
                 f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
                 f"them has {self._capacity}: some are read again for each plan, unless "
                 "PAIMON_INDEX_MEMORY_BYTES is raised"
             )
-        return found
+        return stacks
 
     @property
     def _held(self) -> int:
@@ -216,11 +216,11 @@ class FileIndexes:
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
         for number, part, rows in self.version.files().by_manifest(files):
-            found = self._beside[number].failures if number in self._beside else {}
-            if found:
-                failed = np.isin(rows, list(found))
+            failures = self._beside[number].failures if number in self._beside else {}
+            if failures:
+                failed = np.isin(rows, list(failures))
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
-                    yield file, found[row]
+                    yield file, failures[row]
 
     def _embedded_stacks(
         self, files: NDArray[np.int64], share: Share, *, may_fetch: bool

@@ -79,20 +79,20 @@ class SideIndexes:
         return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
 
     def _directory(self, partition: int, bucket: int) -> str:
-        found = self._directories.get((partition, bucket))
-        if found is None:
-            found = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
-            self._directories[partition, bucket] = found
-        return found
+        directory = self._directories.get((partition, bucket))
+        if directory is None:
+            directory = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
+            self._directories[partition, bucket] = directory
+        return directory
 
     def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""
-        found = [rows[:0]]
+        parts = [rows[:0]]
         for first, start, stop in _runs(rows, FILES_OF_HEADS):
             segment, some = self._known_heads(first), rows[start:stop]
             if not segment.is_complete:
-                found.append(some[~segment.has(some - first)])
-        return np.concatenate(found)
+                parts.append(some[~segment.has(some - first)])
+        return np.concatenate(parts)
 
     def stacks(
         self,
@@ -220,8 +220,8 @@ class SideIndexes:
             payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
             usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
-            found = {index: column.take(usable) for index, column in payloads.found.items()}
-            segment = segment.with_payloads(heads, places[usable], found)
+            columns = {index: column.take(usable) for index, column in payloads.found.items()}
+            segment = segment.with_payloads(heads, places[usable], columns)
             segment = self.kept.keep_body(first, len(part), segment)
         if segment.known:
             cache.put(key, segment)

@@ -220,10 +220,10 @@ class KeptSegments:
 
     def heads(self, first: int, count: int) -> HeadSegment:
         """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
-        found = self._open(_heads_name(first))
-        if found is None:
+        arrays = self._open(_heads_name(first))
+        if arrays is None:
             return HeadSegment.none(count)
-        segment = HeadSegment.of(found["buffers"], found["sizes"])
+        segment = HeadSegment.of(arrays["buffers"], arrays["sizes"])
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
@@ -245,11 +245,11 @@ class KeptSegments:
             first: its first row.
             size: how many rows segments have, but for the last one.
         """
-        found = self._open(_body_name(first, size, wanted))
-        if found is None:
+        arrays = self._open(_body_name(first, size, wanted))
+        if arrays is None:
             return BodySegment.none(len(heads))
-        payloads = {(column, str(kind)): found[_payloads_name(column, kind)] for column, kind in wanted}
-        fetched = found["fetched"] & ~heads.buffers.is_null
+        payloads = {(column, str(kind)): arrays[_payloads_name(column, kind)] for column, kind in wanted}
+        fetched = arrays["fetched"] & ~heads.buffers.is_null
         segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
         return replace(segment, kept=segment.known)
 
