@@ -65,75 +65,6 @@ class PartitionState:
     room: PartitionBuckets
 
 
-class BatchAssignment:
-    """Assigns batches, and remembers the highest bucket.
-
-    Args:
-        highest_allowed: the last bucket that may be created.
-    """
-
-    def __init__(self, highest_allowed: int, source: RandomSource) -> None:
-        self._highest_allowed = highest_allowed
-        self._source = source
-        # Not the highest bucket that was loaded: the engine starts at 0 too.
-        self._highest = 0
-
-    def assign(self, batch: KeyBatch, state_of: Callable[[bytes], PartitionState]) -> Assignments:
-        """Assigns keys and remembers them: all of them, or none if one cannot be.
-
-        Raises FilterError: no bucket is left for a key.
-        """
-        groups = [
-            _Group.of(partition, state_of(partition), positions, batch.hashes[positions])
-            for partition, positions in batch.by_partition()
-        ]
-        placements = self._place(groups, self._draw(groups))
-        for group, placement in zip(groups, placements, strict=True):
-            if len(placement) < len(group.new):
-                raise FilterError(
-                    f"no bucket up to {self._highest_allowed} is left for a new key: raise "
-                    "dynamic-bucket.target-row-num, or dynamic-bucket.max-buckets if that is set"
-                )
-        buckets = np.empty(len(batch.hashes), np.int32)
-        strategies = np.full(len(batch.hashes), NUMBERS[Strategy.EXISTING], np.uint8)
-        for group, placement in zip(groups, placements, strict=True):
-            buckets[group.positions] = group.settle(placement)
-            strategies[group.new_positions] = placement.strategies()
-        self._highest = max(self._highest, int(buckets.max(initial=0)))
-        permitted = [placement.permitted for placement in placements]
-        return Assignments(
-            batch,
-            buckets,
-            strategies,
-            dict(zip((group.partition for group in groups), permitted, strict=True)),
-        )
-
-    def _draw(self, groups: Sequence[_Group]) -> list[NDArray[np.float64]]:
-        positions = np.concatenate([np.empty(0, np.intp), *(group.new_positions for group in groups)])
-        drawn = np.empty(len(positions))
-        drawn[np.argsort(positions)] = self._source.random(len(positions))
-        return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
-
-    def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
-        last = -1
-        if self._highest < self._highest_allowed:
-            unhindered = [
-                group.state.room.place(drawn, len(drawn)) for group, drawn in zip(groups, draws, strict=True)
-            ]
-            reaching = [
-                position
-                for group, placement in zip(groups, unhindered, strict=True)
-                for position in group.reaching(self._highest_allowed, placement)
-            ]
-            if not reaching:
-                return unhindered
-            last = min(reaching)
-        return [
-            group.state.room.place(drawn, int(group.new_positions.searchsorted(last, side="right")))
-            for group, drawn in zip(groups, draws, strict=True)
-        ]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
     """The keys of a batch that are in one partition; positions are those in the batch.
@@ -204,9 +135,9 @@ class HashBucketAssigner:
         self._options = options
         self._load = load
         self._partitions: dict[bytes, PartitionState] = {}
-        self._assignment = BatchAssignment(
-            options.highest_allowed, np.random.default_rng() if source is None else source
-        )
+        self._source: RandomSource = np.random.default_rng() if source is None else source
+        # Not the highest bucket that was loaded: the engine starts at 0 too.
+        self._highest = 0
 
     def assign(self, partition: bytes, hashes: Integers) -> Assignments:
         """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
@@ -225,7 +156,55 @@ class HashBucketAssigner:
                 f"key hash {batch.hashes[foreign[0]]} belongs to assigner {responsible[foreign[0]]}, "
                 f"not to assigner {options.assign_id}"
             )
-        return self._assignment.assign(batch, self._state_of)
+        groups = [
+            _Group.of(partition, self._state_of(partition), positions, batch.hashes[positions])
+            for partition, positions in batch.by_partition()
+        ]
+        placements = self._place(groups, self._draw(groups))
+        for group, placement in zip(groups, placements, strict=True):
+            if len(placement) < len(group.new):
+                raise FilterError(
+                    f"no bucket up to {self._options.highest_allowed} is left for a new key: raise "
+                    "dynamic-bucket.target-row-num, or dynamic-bucket.max-buckets if that is set"
+                )
+        buckets = np.empty(len(batch.hashes), np.int32)
+        strategies = np.full(len(batch.hashes), NUMBERS[Strategy.EXISTING], np.uint8)
+        for group, placement in zip(groups, placements, strict=True):
+            buckets[group.positions] = group.settle(placement)
+            strategies[group.new_positions] = placement.strategies()
+        self._highest = max(self._highest, int(buckets.max(initial=0)))
+        permitted = [placement.permitted for placement in placements]
+        return Assignments(
+            batch,
+            buckets,
+            strategies,
+            dict(zip((group.partition for group in groups), permitted, strict=True)),
+        )
+
+    def _draw(self, groups: Sequence[_Group]) -> list[NDArray[np.float64]]:
+        positions = np.concatenate([np.empty(0, np.intp), *(group.new_positions for group in groups)])
+        drawn = np.empty(len(positions))
+        drawn[np.argsort(positions)] = self._source.random(len(positions))
+        return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
+
+    def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
+        last = -1
+        if self._highest < self._options.highest_allowed:
+            unhindered = [
+                group.state.room.place(drawn, len(drawn)) for group, drawn in zip(groups, draws, strict=True)
+            ]
+            reaching = [
+                position
+                for group, placement in zip(groups, unhindered, strict=True)
+                for position in group.reaching(self._options.highest_allowed, placement)
+            ]
+            if not reaching:
+                return unhindered
+            last = min(reaching)
+        return [
+            group.state.room.place(drawn, int(group.new_positions.searchsorted(last, side="right")))
+            for group, drawn in zip(groups, draws, strict=True)
+        ]
 
     def _state_of(self, partition: bytes) -> PartitionState:
         state = self._partitions.get(partition)

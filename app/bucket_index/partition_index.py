@@ -89,10 +89,10 @@ class PartitionIndex:
     def lookup(self, hashes: Sequence[int] | Hashes) -> npt.NDArray[np.int16]:
         """The bucket of each key hash in the order asked, :data:`UNKNOWN` where there is none."""
         asked = np.asarray(hashes, dtype=np.int32)
-        found = np.empty(len(asked), dtype=np.int16)
+        buckets = np.empty(len(asked), dtype=np.int16)
         order = np.argsort(asked)
-        found[order] = find_ascending(self.hashes, self.buckets, asked[order])
-        return found
+        buckets[order] = find_ascending(self.hashes, self.buckets, asked[order])
+        return buckets
 
     def holding(self, hashes: Sequence[int] | Hashes) -> frozenset[int]:
         """The buckets that list at least one of some key hashes."""
@@ -110,12 +110,12 @@ def find_ascending(hashes: Hashes, buckets: npt.NDArray[np.int16], asked: Hashes
         buckets: the bucket of each; of equal hashes the last one counts.
         asked: ascending too, since a search that goes on where the one before it ended stays in the caches.
     """
-    found = np.full(len(asked), UNKNOWN, dtype=np.int16)
+    known = np.full(len(asked), UNKNOWN, dtype=np.int16)
     places = np.searchsorted(hashes, asked, side="right") - 1
     is_known = places >= 0
     is_known[is_known] = hashes[places[is_known]] == asked[is_known]
-    found[is_known] = buckets[places[is_known]]
-    return found
+    known[is_known] = buckets[places[is_known]]
+    return known
 
 
 Buckets: TypeAlias = NDArray[np.int16]
@@ -131,11 +131,11 @@ class KnownHashes:
 
     def find(self, asked: Hashes) -> Buckets:
         """The bucket of each of some ascending hashes, ``UNKNOWN`` where there is none."""
-        found = np.full(len(asked), UNKNOWN, np.int16)
+        known = np.full(len(asked), UNKNOWN, np.int16)
         for hashes, buckets in self._runs:
             # A hash is in one run at most, and every bucket is above UNKNOWN.
-            np.maximum(found, find_ascending(hashes, buckets, asked), out=found)
-        return found
+            np.maximum(known, find_ascending(hashes, buckets, asked), out=known)
+        return known
 
     def add(self, hashes: Hashes, buckets: Buckets) -> None:
         """Adds distinct ascending hashes that are not known."""

@@ -143,8 +143,8 @@ def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
 
 def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
     taken = [kind for kind in KINDS.values() if kind.takes(profile.data_type)]
-    found = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
-    return sorted(found, key=lambda each: each[1].rank, reverse=True)
+    proposals = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
+    return sorted(proposals, key=lambda each: each[1].rank, reverse=True)
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:

@@ -81,8 +81,8 @@ def read_columns(
 
 
 def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
-    found = file.schema.field(column).type
-    return found if key is None else found.item_type
+    arrow_type = file.schema.field(column).type
+    return arrow_type if key is None else arrow_type.item_type
 
 
 def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) -> pa.Array:

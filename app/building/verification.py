@@ -136,19 +136,19 @@ def _check(
     ranks = np.arange(len(actual.keys))
     if sample is not None and sample < len(ranks):
         ranks = np.sort(random.choice(ranks, sample, replace=False))
-    found: IndexProblem | BloomFindings | None
+    verdict: IndexProblem | BloomFindings | None
     try:
-        found = _judge(index, entry, actual, row_count, ranks, random)
+        verdict = _judge(index, entry, actual, row_count, ranks, random)
     except CorruptIndexError as error:
-        found = IndexProblem(f"cannot be read: {error.expectation}")
+        verdict = IndexProblem(f"cannot be read: {error.expectation}")
     return CheckedEntry(
         entry.column,
         entry.kind,
         entry.length,
         len(actual.keys),
         len(ranks),
-        problem=found if isinstance(found, IndexProblem) else None,
-        bloom=found if isinstance(found, BloomFindings) else None,
+        problem=verdict if isinstance(verdict, IndexProblem) else None,
+        bloom=verdict if isinstance(verdict, BloomFindings) else None,
     )
 
 

@@ -182,9 +182,9 @@ def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
     if end + _CRC.size > len(buffer):
         raise CorruptIndexError(f"expected a checksum, found {len(buffer) - end} bytes", offset=end)
     (expected,) = _CRC.unpack_from(buffer, end)
-    found = zlib.crc32(data)
-    if found != expected:
+    checksum = zlib.crc32(data)
+    if checksum != expected:
         raise CorruptIndexError(
-            f"expected data with checksum {expected:08x}, found {found:08x}", offset=start
+            f"expected data with checksum {expected:08x}, found {checksum:08x}", offset=start
         )
     return data, end + _CRC.size

@@ -157,8 +157,8 @@ class HeadLayout:
         magic = cursor.i64("magic")
         if magic != MAGIC:
             start = bytes(buffer[:_MARK_BYTES])
-            found = next((name for mark, name in _DATA_FILES.items() if start.startswith(mark)), magic)
-            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {found}", offset=0)
+            content = next((name for mark, name in _DATA_FILES.items() if start.startswith(mark)), magic)
+            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {content}", offset=0)
         version = cursor.i32("version")
         if version != VERSION:
             raise CorruptIndexError(
@@ -249,22 +249,22 @@ class FileIndex:
         Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
         """
         key = (entry.column, entry.kind, data_type)
-        found = self._opened.get(key)
-        if found is None:
-            found = self._opened[key] = open_index(kind, self.payload(entry), data_type)
-        return found
+        opened = self._opened.get(key)
+        if opened is None:
+            opened = self._opened[key] = open_index(kind, self.payload(entry), data_type)
+        return opened
 
     def payload(self, entry: Entry) -> memoryview:
         """The bytes of an entry, which must not be empty.
 
         Raises CorruptIndexError: they lie outside of the file.
         """
-        found = self.payloads.get(entry)
-        if found is None:
+        payload = self.payloads.get(entry)
+        if payload is None:
             raise CorruptIndexError(
                 f"expected a payload within {self.size} bytes, found {entry.length} at {entry.start}"
             )
-        return found
+        return payload
 
 
 @contextmanager

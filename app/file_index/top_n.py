@@ -60,15 +60,15 @@ def top_n(
         nulls = selection.positions - valued
         if nulls_first:
             places = limit - len(nulls)
-            found = _first_nulls(nulls, limit, strict=strict)
+            first = _first_nulls(nulls, limit, strict=strict)
             if places > 0:
-                found |= _first_values(ranges, valued, places, descending=descending, strict=strict)
+                first |= _first_values(ranges, valued, places, descending=descending, strict=strict)
         else:
             places = limit - len(valued)
-            found = _first_values(ranges, valued, limit, descending=descending, strict=strict)
+            first = _first_values(ranges, valued, limit, descending=descending, strict=strict)
             if places > 0:
-                found |= _first_nulls(nulls, places, strict=strict)
-    return rows(found, exact=True)
+                first |= _first_nulls(nulls, places, strict=strict)
+    return rows(first, exact=True)
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
@@ -104,10 +104,10 @@ def _first_values(
     sure, tied = ranges.slices.first(candidates, limit, descending=descending)
     if strict:
         return sure | tied[len(tied) - min(len(tied), limit - len(sure)) :]
-    found = sure | tied
+    first = sure | tied
     if isinstance(ranges.dictionary.space, FloatingKeys):
         # The zeros are two keys of the index but tie in SQL.
         zeros = candidates & ranges.rows_with(ranges.dictionary.space.equal_keys(0.0))
-        if not zeros.isdisjoint(found):
-            found |= zeros
-    return found
+        if not zeros.isdisjoint(first):
+            first |= zeros
+    return first

@@ -137,12 +137,12 @@ class BytesColumn:
 
     def ends_with(self, suffix: bytes) -> NDArray[np.bool_]:
         """Which strings end with ``suffix``, which is not empty; shape (n,), False for nulls."""
-        found = np.zeros(len(self), np.bool_)
+        ending = np.zeros(len(self), np.bool_)
         long_enough = np.flatnonzero(self.lengths >= len(suffix))
         strings = self.take(long_enough)
         ends = strings.gather(strings.lengths - len(suffix), len(suffix))
-        found[long_enough] = (ends == np.frombuffer(suffix, np.uint8)).all(axis=1)
-        return found
+        ending[long_enough] = (ends == np.frombuffer(suffix, np.uint8)).all(axis=1)
+        return ending
 
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
         """``width`` bytes of each string from ``offsets`` on, as an array of shape (n, width).
@@ -163,8 +163,8 @@ class BytesColumn:
         null = self.is_null
         if null.any():
             at[null] = 0
-        found: NDArray[np.uint8] = windows[at].view(np.uint8).reshape(len(self), width)
-        return found
+        gathered: NDArray[np.uint8] = windows[at].view(np.uint8).reshape(len(self), width)
+        return gathered
 
     @property
     def _step(self) -> int | None:

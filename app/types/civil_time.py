@@ -91,19 +91,19 @@ def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
 
 def read_date(text: str) -> int:
     """Days since 1970-01-01 of ``2025-08-01``. Raises ValueError: the text is no date."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    parts = _DATE.fullmatch(text)
+    if parts is None:
         raise ValueError("not of the form YYYY-MM-DD")
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, parts.groups())
     return epoch_days(year, month, day)
 
 
 def read_clock(text: str) -> int:
     """Nanoseconds since midnight of ``12:30[:15[.250]]``. Raises ValueError: the text is no time of day."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    parts = _CLOCK.fullmatch(text)
+    if parts is None:
         raise ValueError("not of the form HH:MM[:SS[.fraction]]")
-    hour, minute, second, fraction = found.groups()
+    hour, minute, second, fraction = parts.groups()
     return day_nanos(int(hour), int(minute), int(second or 0), int((fraction or "").ljust(9, "0")))
 
 
@@ -112,13 +112,13 @@ def read_timestamp(text: str) -> TimestampText:
 
     Raises ValueError: the text is no timestamp.
     """
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    parts = _TIMESTAMP.fullmatch(text)
+    if parts is None:
         raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")
-    clock = read_date(found.group(1)) * NANOS_PER_DAY
-    if found.group(2) is not None:
-        clock += read_clock(found.group(2))
-    return TimestampText(clock, found.group(7))
+    clock = read_date(parts.group(1)) * NANOS_PER_DAY
+    if parts.group(2) is not None:
+        clock += read_clock(parts.group(2))
+    return TimestampText(clock, parts.group(7))
 
 
 def date_text(days: int) -> str:

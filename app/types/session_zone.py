@@ -173,17 +173,17 @@ class SessionZone:
     def shifts(self, first: int, last: int) -> tuple[Shift, ...]:
         """The offsets from one instant to another, in order; they cover every instant between the two."""
         low, high = first // NANOS_PER_SECOND, -(-last // NANOS_PER_SECOND) + 1
-        found: list[Shift] = []
+        shifts: list[Shift] = []
         start, at = low, low
         while at < high:
             step = min(at + _SEARCH_STEP, high)
             if self._offset_at(at) != self._offset_at(step):
                 change = self._change(at, step)
-                found.append(self._shift(start, change))
+                shifts.append(self._shift(start, change))
                 start = change
             at = step
-        found.append(self._shift(start, high + 1))
-        return tuple(found)
+        shifts.append(self._shift(start, high + 1))
+        return tuple(shifts)
 
     def _shift(self, start: int, end: int) -> Shift:
         return Shift(
@@ -292,16 +292,16 @@ def session_zone(name: str) -> SessionZone:
 
 
 def _read_offset(text: str) -> int:
-    found = _OFFSET.fullmatch(text)
-    if found is None:
+    offset = _OFFSET.fullmatch(text)
+    if offset is None:
         raise ValueError(f"{text!r:.100} is no offset: expected one such as +05:30")
-    digits = (found["hours"] or found["clock"] or found["plain"]).replace(":", "")
+    digits = (offset["hours"] or offset["clock"] or offset["plain"]).replace(":", "")
     padded = digits.zfill(2).ljust(6, "0")
     hours, minutes, seconds = int(padded[:2]), int(padded[2:4]), int(padded[4:])
     total = (hours * 60 + minutes) * 60 + seconds
     if minutes >= 60 or seconds >= 60 or total * NANOS_PER_SECOND > MAX_OFFSET_NANOS:  # noqa: PLR2004 - a clock
         raise ValueError(f"{text!r:.100} is no offset: zones lie within 18 hours of UTC")
-    return -total if found["sign"] == "-" else total
+    return -total if offset["sign"] == "-" else total
 
 
 @lru_cache(maxsize=1)

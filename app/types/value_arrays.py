@@ -65,16 +65,16 @@ def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
     """Whether ``left < right``, place by place; one side may be a single value for all places."""
     if _is_binary(left):
         return _truths(pc.less(_binary(left), _binary(right)))
-    found: NDArray[np.bool_] = np.less(left, right)
-    return found | (_is_nan(right) & ~_is_nan(left)) if _is_floating(left) else found
+    below: NDArray[np.bool_] = np.less(left, right)
+    return below | (_is_nan(right) & ~_is_nan(left)) if _is_floating(left) else below
 
 
 def equal(left: Values, right: Values) -> NDArray[np.bool_]:
     """Whether ``left = right``, place by place."""
     if _is_binary(left):
         return _truths(pc.equal(left, right))
-    found: NDArray[np.bool_] = np.equal(left, right)
-    return found | (_is_nan(left) & _is_nan(right)) if _is_floating(left) else found
+    equal: NDArray[np.bool_] = np.equal(left, right)
+    return equal | (_is_nan(left) & _is_nan(right)) if _is_floating(left) else equal
 
 
 def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_]:

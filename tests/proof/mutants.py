@@ -237,8 +237,8 @@ MUTANTS: Final = (
     Mutant(
         "rows of an index: the values that are not listed",
         "file_index/answers/row_index.py",
-        "found = index.value_rows() - index.rows_with(keys)",
-        "found = index.null_rows()",
+        "matching = index.value_rows() - index.rows_with(keys)",
+        "matching = index.null_rows()",
     ),
     Mutant(
         "deletion vectors: what is deleted is left",

@@ -46,18 +46,18 @@ def select(index: RowIndex, condition: Condition) -> Result:
     """Rows that meet the condition."""
     match condition:
         case NullTest(null=True):
-            found = index.null_rows()
+            matching = index.null_rows()
         case NullTest():
-            found = index.value_rows()
+            matching = index.value_rows()
         case Points(keys, negated=True):
-            found = index.value_rows() - index.rows_with(keys)
+            matching = index.value_rows() - index.rows_with(keys)
         case Points(keys):
-            found = index.rows_with(keys)
+            matching = index.rows_with(keys)
         case Span(start, stop):
-            found = index.rows_between(start, stop)
+            matching = index.rows_between(start, stop)
         case _:
             assert_never(condition)
-    return rows(found, exact=condition.exact)
+    return rows(matching, exact=condition.exact)
 
 
 def all_rows(row_count: int) -> BitMap:

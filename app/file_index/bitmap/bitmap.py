@@ -199,8 +199,8 @@ class BitmapIndex:
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
         """Rows that have one of ``keys``, which ascend."""
-        found = (self.entries.find(key) for key in keys)
-        return self._union(reference for reference in found if reference is not None)
+        references = (self.entries.find(key) for key in keys)
+        return self._union(reference for reference in references if reference is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
         """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
@@ -210,11 +210,11 @@ class BitmapIndex:
         """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out."""
         left = self.row_count
         for key, reference in self.entries.all():
-            found = self._union([reference])
-            left -= len(found)
+            bitmap = self._union([reference])
+            left -= len(bitmap)
             if left < 0:
                 raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
-            count = len(found) if rows is None else found.intersection_cardinality(rows)
+            count = len(bitmap) if rows is None else bitmap.intersection_cardinality(rows)
             if count:
                 yield key, count
 

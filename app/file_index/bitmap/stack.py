@@ -194,10 +194,10 @@ class BitmapStack(AnsweringRows):
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
         """Reads all heads and entries. A null is a file without such an index."""
-        found = StoredEntries.read(payloads, space)
-        directory, wrong = Directory.build(payloads.data, found.keys, space, found.versions == VERSION_2)
-        broken = ~payloads.is_null & (~found.sound | wrong)
-        return cls(directory, found.row_counts, found.flags == 1, broken)
+        entries = StoredEntries.read(payloads, space)
+        directory, wrong = Directory.build(payloads.data, entries.keys, space, entries.versions == VERSION_2)
+        broken = ~payloads.is_null & (~entries.sound | wrong)
+        return cls(directory, entries.row_counts, entries.flags == 1, broken)
 
     @property
     def nbytes(self) -> int:

@@ -153,14 +153,14 @@ class BitSlicedIntegers:
         return (min(ends), max(ends)) if ends else None
 
     def _rows_in(self, spans: Sequence[CodeSpan]) -> BitMap:
-        found = BitMap()
+        rows = BitMap()
         if self.positive:
-            found |= self.positive.rows_in((max(first, 0), behind) for first, behind in spans)
+            rows |= self.positive.rows_in((max(first, 0), behind) for first, behind in spans)
         if self.negative:
-            found |= self.negative.rows_in(
+            rows |= self.negative.rows_in(
                 (1 - min(behind, 0), 1 - first) for first, behind in reversed(spans) if first < 0
             )
-        return found
+        return rows
 
 
 def _read_part(cursor: Cursor, row_count: int) -> Part:

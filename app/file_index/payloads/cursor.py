@@ -96,11 +96,11 @@ class Cursor:
     def version(self, what: str, *supported: int) -> int:
         """A version byte that is one of ``supported``."""
         start = self.position
-        found = self._number(_I8, f"version of the {what}")
-        if found not in supported:
+        version = self._number(_I8, f"version of the {what}")
+        if version not in supported:
             known = " or ".join(map(str, supported))
-            raise CorruptIndexError(f"expected version {known} of the {what}, found {found}", offset=start)
-        return found
+            raise CorruptIndexError(f"expected version {known} of the {what}, found {version}", offset=start)
+        return version
 
     def _number(self, form: struct.Struct, what: str) -> int:
         start, end = self.position, self.position + form.size

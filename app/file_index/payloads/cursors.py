@@ -97,10 +97,10 @@ class Cursors:
     def _next(self, form: str) -> NDArray[np.int64]:
         width = np.dtype(form).itemsize
         self.expect(self.remaining >= width)
-        found = integers(self.data, np.where(self.sound, self.at, 0), form)
-        found[~self.sound] = 0
+        numbers = integers(self.data, np.where(self.sound, self.at, 0), form)
+        numbers[~self.sound] = 0
         self.at = np.where(self.sound, self.at + width, self.at)
-        return found
+        return numbers
 
 
 def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:

@@ -138,8 +138,8 @@ class Dictionary:
         if key == chunk.first:
             return chunk.code, True
         at = bisect_left(range(chunk.keys), key, key=lambda number: self._further_key(chunk, number))
-        found = at < chunk.keys and self._further_key(chunk, at) == key
-        return chunk.code + 1 + at, found
+        is_key = at < chunk.keys and self._further_key(chunk, at) == key
+        return chunk.code + 1 + at, is_key
 
     def all(self) -> Iterator[Key]:
         """Every key, in the order of the codes."""

@@ -77,10 +77,10 @@ class OrderedKeys:
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""
-        found = np.zeros(len(self.distinct), bool)
+        having = np.zeros(len(self.distinct), bool)
         for key in keys:
-            found |= self._has(key)
-        return found
+            having |= self._has(key)
+        return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
@@ -98,9 +98,9 @@ class OrderedKeys:
     def codes(self, key: Key) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """How many keys of each file are smaller than ``key``, and whether it is the next one; shape (m,)."""
         places, ends = self._below(key), np.cumsum(self.distinct)
-        found = places < ends
-        found[found] = self.values[places[found]] == key
-        return places - (ends - self.distinct), found
+        inside = places < ends
+        inside[inside] = self.values[places[inside]] == key
+        return places - (ends - self.distinct), inside
 
     def merged(self) -> Directory:
         """The same keys, for many questions."""

@@ -143,9 +143,9 @@ def rows_in_spans(
         return BitMap()
     if len(clipped) == 1:
         return rows_in_span(existing(), clipped[0], slices, slice_at)
-    found: list[BitMap] = []
-    _descend(existing(), clipped, slices, cache(slice_at), found)
-    return BitMap.union(*found) if found else BitMap()
+    parts: list[BitMap] = []
+    _descend(existing(), clipped, slices, cache(slice_at), parts)
+    return BitMap.union(*parts) if parts else BitMap()
 
 
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:

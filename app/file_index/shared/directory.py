@@ -175,10 +175,10 @@ class Directory:
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""
-        found = np.zeros(len(self.first), bool)
+        having = np.zeros(len(self.first), bool)
         for files in self._found(keys):
-            found[files] = True
-        return found
+            having[files] = True
+        return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
@@ -193,11 +193,11 @@ class Directory:
         first = 0 if start is None else self.keys.below(start)
         behind = len(self.files) if stop is None else self.keys.below(stop)
         starts_inside = (first <= self.first) & (self.first < behind)
-        found = starts_inside | ((first <= self.last) & (self.last < behind))
+        having = starts_inside | ((first <= self.last) & (self.last < behind))
         around = (self.first < first) & (behind <= self.last)
         if first < behind and around.any():
-            self._scan(first, behind, found, around)
-        return found
+            self._scan(first, behind, having, around)
+        return having
 
     def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
         if len(keys) <= _FEW_KEYS or not isinstance(self.keys, _Integers):

@@ -54,8 +54,8 @@ class Extents:
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
         """Which files have an empty entry, shape (m,)."""
-        found: NDArray[np.bool_] = (self.starts == EMPTY_START) & (self.lengths == 0)
-        return found & self.present
+        empty: NDArray[np.bool_] = (self.starts == EMPTY_START) & (self.lengths == 0)
+        return empty & self.present
 
     def within(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which files have a payload, and one that lies inside of a container of ``sizes`` bytes."""
@@ -285,18 +285,18 @@ class StackedIndex:
 
     def extents(self, column: str, kind: str) -> Extents:
         """Where the indexes of one kind on one column lie."""
-        found = self._extents.get((column, kind))
-        if found is None:
-            found = self._extents[column, kind] = self.heads.extents(column, kind)
-        return found
+        extents = self._extents.get((column, kind))
+        if extents is None:
+            extents = self._extents[column, kind] = self.heads.extents(column, kind)
+        return extents
 
     def open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
         """The indexes of one kind on a column of some type; which of them are broken it tells itself."""
         key = (column, kind, data_type)
-        found = self._opened.get(key)
-        if found is None:
-            found = self._opened[key] = self._open(column, kind, data_type)
-        return found
+        opened = self._opened.get(key)
+        if opened is None:
+            opened = self._opened[key] = self._open(column, kind, data_type)
+        return opened
 
     def error(self, column: str, kind: IndexKind, data_type: DataType, file: int) -> CorruptIndexError:
         """What is wrong with an index that is broken, as the reader of the one file says it."""

@@ -142,7 +142,7 @@ class Payloads:
             if part is None
         ]
         rest = iter(warehouse.read_ranges(missing))
-        found: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(paths) for key in wanted}
+        payloads: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(paths) for key in wanted}
         failures: dict[int, PaimonIndexError] = {}
         for (index, at, start, length), part in zip(asked, at_hand, strict=True):
             content = next(rest) if part is None else part
@@ -152,8 +152,8 @@ class Payloads:
                 told = f"expected {length} bytes of a payload, found {len(content)}"
                 failures[at] = CorruptIndexError(told, path=paths[at], offset=start)
             else:
-                found[index][at] = content
-        return cls({index: _column(strings) for index, strings in found.items()}, failures)
+                payloads[index][at] = content
+        return cls({index: _column(strings) for index, strings in payloads.items()}, failures)
 
 
 def _column(payloads: Sequence[bytes | None]) -> BytesColumn:

@@ -84,12 +84,12 @@ class FileIndexes:
 
         Raises CorruptMetadataError: a file has more than one.
         """
-        found = np.zeros(len(files), np.bool_)
+        having = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             embedded = all_files.manifests[number].embedded_indexes.lengths[rows] >= 0
-            found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
-        return found
+            having[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
+        return having
 
     def path(self, file: int) -> str:
         """The file that a file's index is in."""

@@ -87,12 +87,12 @@ class SideIndexes:
 
     def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""
-        found = [rows[:0]]
+        parts = [rows[:0]]
         for first, start, stop in _runs(rows, FILES_OF_HEADS):
             segment, some = self._known_heads(first), rows[start:stop]
             if not segment.is_complete:
-                found.append(some[~segment.has(some - first)])
-        return np.concatenate(found)
+                parts.append(some[~segment.has(some - first)])
+        return np.concatenate(parts)
 
     def stacks(
         self,
@@ -220,8 +220,8 @@ class SideIndexes:
             payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
             usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
-            found = {index: column.take(usable) for index, column in payloads.found.items()}
-            segment = segment.with_payloads(heads, places[usable], found)
+            columns = {index: column.take(usable) for index, column in payloads.found.items()}
+            segment = segment.with_payloads(heads, places[usable], columns)
             segment = self.kept.keep_body(first, len(part), segment)
         if segment.known:
             cache.put(key, segment)
