@@ -15,7 +15,7 @@ from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.options import VersionOptions, grouped
-from app.cli.output import print_json, print_line, print_table
+from app.cli.output import print_json, print_line, print_table, print_warnings
 from app.errors import RequestError
 from app.planning.usage import TableUsage
 
@@ -91,8 +91,7 @@ def _print_table_advice(found: TableAdvice) -> None:
         print_line(f"  {found.command}")
     if not found.advice:
         print_line("nothing to advise")
-    for warning in found.warnings:
-        print_line(f"warning: {warning}")
+    print_warnings(found.warnings)
 
 
 def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, as_json: bool) -> None:

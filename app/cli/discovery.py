@@ -20,7 +20,7 @@ from app.cli.options import (
     WarehouseOption,
     grouped,
 )
-from app.cli.output import plain, print_json, print_line, print_table
+from app.cli.output import plain, print_json, print_line, print_records
 from app.iceberg.refusals import reason_against
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
@@ -92,5 +92,4 @@ def _print_schemas(schemas: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_columns(schema: dict[str, Any]) -> None:
-    members = ("id", "name", "type", "description")
-    print_table(members, ([column[name] for name in members] for column in schema["fields"]))
+    print_records({name: name for name in ("id", "name", "type", "description")}, schema["fields"])

@@ -25,7 +25,7 @@ from app.cli.options import (
     parse_columns,
     parse_filter,
 )
-from app.cli.output import plain, print_json, print_line, print_table
+from app.cli.output import plain, print_json, print_records, print_table, print_warnings
 from app.planning.request.requests import SelectionForm
 
 _INSTANCE = "command-line"
@@ -102,18 +102,10 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         return
     answered = plain(encoded)
     results = answered["results"]
-    print_table(
-        ("file", "decision", "rows", "selection", "error"),
-        (
-            (
-                result["name"],
-                result["decision"],
-                result["selected_rows"],
-                result["selection"],
-                result.get("error", {}).get("detail"),
-            )
-            for result in results
-        ),
+    members = {"file": "name", "decision": "decision", "rows": "selected_rows", "selection": "selection"}
+    print_records(
+        {**members, "error": "error"},
+        ({**result, "error": result.get("error", {}).get("detail")} for result in results),
     )
     if explain:
         decided = (result for result in results if "explain" in result)
@@ -121,8 +113,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
             ExplainedFile(result["name"], _DECISIONS[result["decision"]], result["explain"])
             for result in decided
         )
-    for warning in answered["warnings"]:
-        print_line(f"warning: {warning}")
+    print_warnings(answered["warnings"])
 
 
 def _open(files: Sequence[str], place: WarehouseOptions) -> tuple[Opened, list[str]]:

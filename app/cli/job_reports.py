@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.cli.output import print_line, print_table
+from app.cli.output import print_line, print_table, print_warnings
 from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport, UpsertReport
 
 
@@ -68,8 +68,7 @@ def print_plan(report: PlanReport) -> None:
     )
     for step, count in report.skipped_by.items():
         print_line(f"{step}: {count:,} files left out")
-    for warning in report.warnings:
-        print_line(f"warning: {warning}")
+    print_warnings(report.warnings)
 
 
 def print_audit(report: AuditReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -39,6 +39,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         # Text, since a plain string would be read as markup.
         table.add_row(*(Text(printable(_text(cell))) for cell in row))
     _console().print(table)
+
+
+def print_records(columns: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> None:
+    """JSON objects as rows: each column has the member that it names; None, or no such member, is a dash."""
+    print_table(tuple(columns), ([record.get(member) for member in columns.values()] for record in records))
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Each on a line."""
+    for warning in warnings:
+        print_line(f"warning: {warning}")
 
 
 def print_line(text: str) -> None:

@@ -27,7 +27,7 @@ from app.cli.options import (
     parse_object,
     parse_partition,
 )
-from app.cli.output import plain, print_json, print_line, print_table
+from app.cli.output import plain, print_json, print_line, print_records, print_table, print_warnings
 from app.errors import RequestError
 from app.planning.request.requests import SelectionForm
 
@@ -126,19 +126,8 @@ def deletions(
         print_json(encoded)
         return
     answered = plain(encoded)
-    print_table(
-        ("file", "partition", "bucket", "deleted", encoding),
-        (
-            (
-                entry["file_name"],
-                entry["partition"],
-                entry["bucket"],
-                entry["cardinality"],
-                entry.get(encoding),
-            )
-            for entry in answered["deletions"]
-        ),
-    )
+    columns = {"file": "file_name", "partition": "partition", "bucket": "bucket", "deleted": "cardinality"}
+    print_records({**columns, encoding: encoding}, answered["deletions"])
     _print_unknown(answered)
 
 
@@ -210,10 +199,7 @@ def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
     }
     if all(file["first_row_id"] is None for file in files):
         del columns["first row id"]
-    print_table(
-        tuple(columns),
-        ([{"selected_rows": 0, **file}.get(name) for name in columns.values()] for file in files),
-    )
+    print_records(columns, ({"selected_rows": 0, **file} for file in files))
     if "skipped_files" in plan:
         print_explanation(
             ExplainedFile(
@@ -223,8 +209,7 @@ def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
             )
             for file in files
         )
-    for warning in plan["warnings"]:
-        print_line(f"warning: {warning}")
+    print_warnings(plan["warnings"])
     _print_unknown(plan)
 
 
