@@ -159,7 +159,7 @@ def plan(
         JobError: a manifest cannot be read, or Spark gave up.
         PaimonIndexError: the table cannot be read.
     """
-    from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
 
     version = table.latest()
     _check_standing_alone(table, version)
