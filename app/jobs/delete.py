@@ -123,8 +123,10 @@ class _Deletion:
     def find(
         cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
     ) -> _Deletion:
-        from paimon_index.spark.questions import condition_of  # noqa: PLC0415 - comes with the extra jobs
-        from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - as above
+        from paimon_index.spark.questions import (  # noqa: PLC0415 - comes with the extra jobs
+            condition_of,
+            zone_of_session,
+        )
 
         request = PlanRequest(
             SnapshotSelector(),

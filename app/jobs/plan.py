@@ -128,7 +128,7 @@ def plan(
     Args:
         spark: the session; its time zone is that of the filter.
     """
-    from paimon_index.spark.session_time import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
 
     version = table.latest()
     _check_standing_alone(table, version)

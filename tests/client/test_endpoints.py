@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import paimon_index
 from app.main import create_app
 from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
@@ -213,10 +212,6 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
 def test_what_is_no_name_of_a_table(text: str) -> None:
     with pytest.raises(ValueError, match="expected warehouse"):
         TableName.parse(text)
-
-
-def test_exports() -> None:
-    assert set(paimon_index.__all__) <= set(dir(paimon_index))
 
 
 def test_the_client_loads_nothing_of_the_server() -> None:

@@ -2,22 +2,10 @@
 
 ::
 
-    from paimon_index.spark import aggregate, explain, read_table, register
+    from paimon_index.spark import explain, read_table
 
     day = read_table(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
     explain(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
-
-    fees = aggregate(
-        spark,
-        "http://localhost:8080",
-        "main.demo.sessions",
-        aggregates=[{"function": "sum", "column": "fee"}],
-        group_by=["grade"],
-    )
-
-    register(spark)
-    source = spark.read.format("paimon_index").option("url", "http://localhost:8080")
-    day = source.option("prune", "fee = 58.43").load("main.demo.sessions").where("fee = 58.43")
 
 Needs the extra ``spark``: pyspark 4, and pyarrow in the workers.
 """

@@ -16,12 +16,19 @@ from pyspark.sql import types as spark_types
 from paimon_index.client import Client
 from paimon_index.errors import PaimonIndexError
 from paimon_index.requests import TableName
-from paimon_index.spark.column_types import SimpleType, char_length, timestamp_digits
+from paimon_index.spark.column_types import SimpleType, char_length, is_cut_in_spark
 from paimon_index.spark.frames import quoted
-from paimon_index.spark.questions import PythonShare, ask, needed, other_meaning, resolved
+from paimon_index.spark.questions import (
+    PythonShare,
+    ask,
+    columns_of,
+    needed,
+    other_meaning,
+    resolved,
+    zone_of_session,
+)
 from paimon_index.spark.reading import matching_rows, read_table
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
-from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -44,7 +51,6 @@ _FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
 _ROWS: Final[AggregateFunction] = {"function": "count"}
 _MOST_GROUPS: Final = 100_000
 """The service answers no more."""
-_MICROSECONDS: Final = 6
 _DIGITS_THAT_SUMS_HOLD: Final = 28
 """A sum has ten digits more, and no DECIMAL has more than 38."""
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
@@ -71,28 +77,9 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
 
     The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. What
     the service leaves open is read: the files that it names, or all files that the condition leaves
-    where the parts would not add up, and where the service refuses or does not answer.
-
-    Args:
-        spark: a classic session (not Spark Connect) of Spark 4.
-        url: base URL of the service, or several.
-        table: ``warehouse.database.table``, the warehouse as the service calls it.
-        aggregates: functions and their columns, as the client takes them: ``count``, which needs no column,
-            ``count_distinct``, ``min``, ``max`` and ``sum``. The number of rows by default.
-        group_by: names of columns; indexes tell counts by one column.
-        where: a condition, as after WHERE.
-        snapshot_id: of the version; the latest by default.
-        tag: of the version, instead of its snapshot.
-        branch: the main one by default.
-        token: the secret for the service; it stays in the driver.
-        reader: as of ``read_table``, for the files that are read.
-        on_unavailable: as of ``read_table``.
-        deadline_seconds: for the answer, and then for the plan of the files that are read.
-
-    Raises:
-        ServiceError, UnavailableError, UnsupportedSessionError, UnsupportedTableError: as ``read_table``.
-        TypeError: ``where`` is no text, or ``group_by`` no list.
-        ValueError: a column or function is unknown, or there is no aggregate.
+    where the parts would not add up, and where the service refuses or does not answer. Indexes tell counts
+    by one column. ``deadline_seconds`` are for the answer, and then for the plan of the
+    files that are read; other arguments and exceptions are those of :func:`read_table`.
     """
     check_session(spark)
     check_word("reader", reader, READERS)
@@ -128,8 +115,8 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
             warnings.warn(f"all files that the condition leaves are read: {error}", stacklevel=2)
         else:
             if _adds_up(answer, scan, aggregates, group_by):
-                wanted = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
-                names = needed(scan.schema, where, wanted)
+                projection = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
+                names = needed(scan.schema, where, projection)
                 rows = matching_rows(spark, scan, access, names, branch, where)
                 opened = _computed(rows, aggregates, group_by)
                 settled = _settled(spark, answer, aggregates, group_by, scan.schema, opened.schema)
@@ -161,12 +148,10 @@ def _check_aggregates(aggregates: Sequence[AggregateFunction]) -> None:
 
 
 def _names(aggregates: Sequence[AggregateFunction], group_by: Sequence[str]) -> list[str]:
-    """The columns that matter, as the caller writes them."""
     return [*group_by, *(name for each in aggregates if (name := each.get("column")) is not None)]
 
 
 def _is_text_of_service(spark: SparkSession, where: object) -> bool:
-    """Whether the service takes a condition for what the session does."""
     return isinstance(where, str) and other_meaning(spark, where) is None
 
 
@@ -185,33 +170,27 @@ def _adds_up(
     if answer.open_files and not all(_has_partial_results(each, scan.schema) for each in aggregates):
         return False
     valued = [each for each in aggregates if each["function"] != "count"]
-    for field in _fields(scan.schema, _names(valued, group_by)):
-        if timestamp_digits(field.type) > _MICROSECONDS:
+    for field in columns_of(scan.schema, _names(valued, group_by)):
+        if is_cut_in_spark(field.type):
             return False  # Spark cuts them
-    keys = _keys(answer.groups, _fields(scan.schema, group_by))
+    keys = _keys(answer.groups, columns_of(scan.schema, group_by))
     if len(set(keys)) < len(keys):
         return False  # groups that Spark holds for one
     settled = (value for group in answer.groups for value in _values(group))
     return not any(isinstance(value, str) and _UNREADABLE in value for value in settled)
 
 
-def _has_partial_results(asked: AggregateFunction, schema: Schema) -> bool:
+def _has_partial_results(aggregation: AggregateFunction, schema: Schema) -> bool:
     """Whether the aggregate of all rows follows from those of their parts."""
-    if asked["function"] != "sum":
+    if aggregation["function"] != "sum":
         return True
     # A sum that overflows is NULL without spark.sql.ansi.enabled, as that of no values is.
-    [field] = _fields(schema, _names([asked], ()))
+    [field] = columns_of(schema, _names([aggregation], ()))
     simple = SimpleType.parse(str(field.type))
     return simple.root != "DECIMAL" or simple.size <= _DIGITS_THAT_SUMS_HOLD
 
 
-def _fields(schema: Schema, names: Sequence[str]) -> list[SchemaColumn]:
-    by_name = {field.name: field for field in schema.fields}
-    return [by_name[resolved(schema, name)] for name in names]
-
-
 def _keys(groups: Sequence[Any], columns: Sequence[SchemaColumn]) -> list[tuple[str | None, ...]]:
-    """The keys of groups of an answer, as Spark has them."""
     return [
         tuple(_text(group.key[column.name], char_length(column.type) or 0) for column in columns)
         for group in groups
@@ -223,12 +202,11 @@ def _values(group: Any) -> list[Any]:
 
 
 def _computed(rows: DataFrame, aggregates: Sequence[AggregateFunction], group_by: Sequence[str]) -> DataFrame:
-    """What SQL computes of rows."""
-    wanted = []
+    columns = []
     for each in aggregates:
         column = each.get("column")
-        wanted.append(_FUNCTIONS[each["function"]]("*" if column is None else F.col(quoted(column))))
-    return rows.groupBy([F.col(quoted(name)) for name in group_by]).agg(*wanted)
+        columns.append(_FUNCTIONS[each["function"]]("*" if column is None else F.col(quoted(column))))
+    return rows.groupBy([F.col(quoted(name)) for name in group_by]).agg(*columns)
 
 
 def _settled(
@@ -237,23 +215,24 @@ def _settled(
     aggregates: Sequence[AggregateFunction],
     group_by: Sequence[str],
     schema: Schema,
-    wanted: spark_types.StructType,
+    target: spark_types.StructType,
 ) -> DataFrame:
-    """What an answer tells of each group, in columns as Spark computes them."""
-    keys = _fields(schema, group_by)
+    keys = columns_of(schema, group_by)
     groups = [group for group in answer.groups if group.rows or not keys]
     columns = [list(values) for values in zip(*_keys(groups, keys), strict=True)] or [[] for _ in keys]
     for at, each in enumerate(aggregates):
         is_value = each["function"] in ("min", "max")
-        lengths = [char_length(field.type) or 0 for field in _fields(schema, _names([each], ())) if is_value]
+        lengths = [
+            char_length(field.type) or 0 for field in columns_of(schema, _names([each], ())) if is_value
+        ]
         columns += [[_text(group.values[at].settled, *lengths) for group in groups]]
-    names = [f"_{at}" for at in range(len(wanted))]
+    names = [f"_{at}" for at in range(len(target))]
     texts = spark.createDataFrame(pa.table([pa.array(each, pa.string()) for each in columns], names))
     values = [
         _of_text(F.col(name), field.dataType, is_key=at < len(keys))
-        for at, (name, field) in enumerate(zip(names, wanted, strict=True))
+        for at, (name, field) in enumerate(zip(names, target, strict=True))
     ]
-    return texts.select(_titled(values, wanted))
+    return texts.select(_titled(values, target))
 
 
 def _text(value: Any, length: int = 0) -> str | None:
@@ -283,22 +262,21 @@ def _of_text(text: Column, data_type: spark_types.DataType, *, is_key: bool) -> 
 def _added(
     opened: DataFrame, settled: DataFrame, aggregates: Sequence[AggregateFunction], key_count: int
 ) -> DataFrame:
-    """The aggregates of groups whose rows are in two parts."""
-    wanted = opened.schema
-    names = [f"_{at}" for at in range(len(wanted))]
+    target = opened.schema
+    names = [f"_{at}" for at in range(len(target))]
     parts = opened.toDF(*names).unionAll(settled.toDF(*names))
     added: list[Column] = []
-    for name, each, field in zip(names[key_count:], aggregates, wanted[key_count:], strict=True):
+    for name, each, field in zip(names[key_count:], aggregates, target[key_count:], strict=True):
         function = "sum" if each["function"] == "count" else each["function"]
         # The sum of sums of decimals has more digits.
         added.append(_FUNCTIONS[function](name).cast(field.dataType).alias(name))
     rows = parts.groupBy(names[:key_count]).agg(*added)
-    return rows.select(_titled([F.col(name) for name in names], wanted))
+    return rows.select(_titled([F.col(name) for name in names], target))
 
 
-def _titled(columns: Sequence[Column], wanted: spark_types.StructType) -> list[Column]:
+def _titled(columns: Sequence[Column], target: spark_types.StructType) -> list[Column]:
     """Columns under the names that a query gives them; CHAR stays marked, so that conditions on it pad."""
     return [
         column.alias(field.name, metadata=field.metadata)
-        for column, field in zip(columns, wanted, strict=True)
+        for column, field in zip(columns, target, strict=True)
     ]

@@ -47,6 +47,7 @@ _BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
 _DEFAULTS: Final = {"DECIMAL": 10, "CHAR": 1, "VARCHAR": 1, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "TIME": 0}
 _PARTS: Final = ("element", "key", "value")
 """Types within a nested type; those of a row are in its fields."""
+_MICROSECONDS: Final = 6
 _UNBOUNDED: Final = 0x7FFFFFFF
 
 
@@ -54,9 +55,7 @@ _UNBOUNDED: Final = 0x7FFFFFFF
 class SimpleType:
     """A type without parts.
 
-    Attributes:
-        size: precision of decimals and timestamps, length of texts and bytes; 0 where there is none.
-        scale: of decimals.
+    ``size`` is the precision of decimals and timestamps, and the length of texts and bytes; 0 for others.
     """
 
     root: str
@@ -77,11 +76,7 @@ class SimpleType:
 
 
 def spark_type(written: str | dict[str, Any]) -> DataType:
-    """Spark's type of a column; nothing in it is marked as never null.
-
-    Raises:
-        UnsupportedTableError: Spark has no type for it.
-    """
+    """Spark's type of a column, all in it nullable; an UnsupportedTableError where it has none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         if simple.root == "DECIMAL":
@@ -120,11 +115,16 @@ def timestamp_digits(written: str | dict[str, Any]) -> int:
     return max(map(timestamp_digits, parts), default=-1)
 
 
-def is_readable_as(written: str | dict[str, Any], wanted: str | dict[str, Any]) -> bool:
+def is_cut_in_spark(written: str | dict[str, Any]) -> bool:
+    """Whether a timestamp in a type has more digits than microseconds."""
+    return timestamp_digits(written) > _MICROSECONDS
+
+
+def is_readable_as(written: str | dict[str, Any], target: str | dict[str, Any]) -> bool:
     """Whether Spark's cast makes the same values of a file's column as the engine makes."""
-    if not (isinstance(written, str) and isinstance(wanted, str)):
-        return _is_extended(written, wanted)
-    old, new = SimpleType.parse(written), SimpleType.parse(wanted)
+    if not (isinstance(written, str) and isinstance(target, str)):
+        return _is_extended(written, target)
+    old, new = SimpleType.parse(written), SimpleType.parse(target)
     if old.root == new.root == "DECIMAL":
         return new.scale >= old.scale and new.size - new.scale >= old.size - old.scale
     if old.root in _INTEGERS and new.root == "DECIMAL":
@@ -146,19 +146,19 @@ def _inner(written: str | dict[str, Any]) -> DataType:
     return spark_type(written)
 
 
-def _is_extended(written: Any, wanted: Any) -> bool:
+def _is_extended(written: Any, target: Any) -> bool:
     """Whether a type is the same but for fields that were added to rows in it, which are null in a file."""
-    if isinstance(written, str) or isinstance(wanted, str):
-        return bool(_bare(written) == _bare(wanted))
-    if _bare(written["type"]) != _bare(wanted["type"]):
+    if isinstance(written, str) or isinstance(target, str):
+        return bool(_bare(written) == _bare(target))
+    if _bare(written["type"]) != _bare(target["type"]):
         return False
     for part in _PARTS:
-        if part in written and not _is_extended(written[part], wanted[part]):
+        if part in written and not _is_extended(written[part], target[part]):
             return False
     key = "element" if _bare(written["type"]) == "MULTISET" else "key"
-    if key in written and not _is_extended(wanted.get(key), written[key]):
+    if key in written and not _is_extended(target.get(key), written[key]):
         return False  # keys are looked up, so they stay as they are
-    left = iter(wanted.get("fields", ()))  # those of the file are among them, in the same order
+    left = iter(target.get("fields", ()))  # those of the file are among them, in the same order
     return all(
         any(
             (field["id"], field["name"]) == (new["id"], new["name"])

@@ -12,9 +12,8 @@ from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import PythonShare, ask, condition_of, pinned
+from paimon_index.spark.questions import PythonShare, ask, condition_of, pinned, zone_of_session
 from paimon_index.spark.refusals import READERS, check_session, check_word
-from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ _STEP: Final = 1024
 
 @dataclass(slots=True)
 class _Amount:
-    """Files, with their bytes and rows."""
-
     files: int = 0
     size: int = 0
     rows: int = 0
@@ -59,11 +56,7 @@ def explain(  # noqa: PLR0913 - those of read_table
     reader: Literal["auto", "rows"] = "auto",
     deadline_seconds: float = 30.0,
 ) -> None:
-    """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them.
-
-    Raises:
-        ServiceError, UnavailableError, UnsupportedSessionError, TypeError, ValueError: as ``read_table``.
-    """
+    """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them."""
     check_session(spark)
     check_word("reader", reader, READERS)
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
@@ -81,7 +74,7 @@ def explain(  # noqa: PLR0913 - those of read_table
             reader=reader,
             python_share=PythonShare.of(spark, access),
         )
-        told = client.plan(
+        decisions = client.plan(
             table,
             filter=condition,
             in_lists=keys,
@@ -91,8 +84,11 @@ def explain(  # noqa: PLR0913 - those of read_table
             explain=True,
         ).to_arrow()
     listed = f", with keys of {', '.join(in_lists)}" if in_lists else ""
-    lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}{listed}", *_funnel(told)]
-    by_partition = scan.facts.summary.files_skipped - _sum(told, "skipped")
+    lines = [
+        f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}{listed}",
+        *_funnel(decisions),
+    ]
+    by_partition = scan.facts.summary.files_skipped - _sum(decisions, "skipped")
     if by_partition:
         lines.append(f"{by_partition:,} more files are in manifests that the partitions rule out")
     try:
@@ -109,11 +105,11 @@ def explain(  # noqa: PLR0913 - those of read_table
     print("\n".join(lines))  # noqa: T201 - as DataFrame.explain does
 
 
-def _funnel(told: pa.Table) -> list[str]:
+def _funnel(decisions: pa.Table) -> list[str]:
     """A line for each step that skipped something, in the order of the steps, with what it left."""
-    left = _Amount(told.num_rows, _sum(told, "file_size"), _sum(told, "row_count"))
+    left = _Amount(decisions.num_rows, _sum(decisions, "file_size"), _sum(decisions, "row_count"))
     lines = [f"{'':<18}{'files':>10} {'bytes':>12} {'rows':>16}", f"{'considered':<18}{left}"]
-    skipped = told.filter(told.column("skipped"))
+    skipped = decisions.filter(decisions.column("skipped"))
     by_step = skipped.group_by("decision_reason", use_threads=False).aggregate(
         [("file_name", "count"), ("file_size", "sum"), ("row_count", "sum")]
     )
@@ -125,7 +121,7 @@ def _funnel(told: pa.Table) -> list[str]:
         if step in amounts:
             left = left.less(amounts[step])
             lines.append(f"{step:<18}{left}")
-    kept = told.filter(pc.invert(told.column("skipped")))
+    kept = decisions.filter(pc.invert(decisions.column("skipped")))
     left.rows = _sum(kept, "selected_rows")
     return [*lines, f"{'rows selected':<18}{left}"]
 

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ArrayType, ByteType, LongType, MapType, StructField, StructType
 
-from paimon_index.spark.column_types import char_length, timestamp_digits
+from paimon_index.spark.column_types import char_length, is_cut_in_spark, timestamp_digits
 from paimon_index.spark.known_files import known_files
 from paimon_index.spark.refusals import check_change, check_scan, type_of
 from paimon_index.spark.row_tasks import row_tasks, rows_of
@@ -40,13 +40,7 @@ _ADDED: Final = (0, 2)
 
 
 class Frames:
-    """Makes DataFrames of a scan.
-
-    Args:
-        spark: the session.
-        scan: what is read.
-        names: of the columns that are needed.
-        access: to stores.
+    """Makes DataFrames of a scan, of the columns that are named.
 
     Raises:
         UnsupportedTableError: a file, column or merge would not be read exactly.
@@ -73,10 +67,10 @@ class Frames:
         if merging:
             plain.append(self._merged(_united(merging)))
         rows = _united(plain) if plain else self._none()
-        wanted = [field for field in self._fields if field.name in self._names]
-        if wanted == self._fields and all(char_length(field.type) is None for field in wanted):
+        output = [field for field in self._fields if field.name in self._names]
+        if output == self._fields and all(char_length(field.type) is None for field in output):
             return rows  # each column that is chosen costs calls of Java
-        return rows.select([_padded(field) for field in wanted])
+        return rows.select([_padded(field) for field in output])
 
     def groups(self) -> Iterator[tuple[Reader, int, str, bool, pa.Table]]:
         """Reader, schema, format, whether nothing is to be merged, and the files that have them in common."""
@@ -118,12 +112,11 @@ class Frames:
             return False
         if file_format == "orc":
             return all(timestamp_digits(field.type) < 0 for field in fields)
-        return all(timestamp_digits(field.type) <= _MICROSECONDS for field in fields if field.id in ids)
+        return all(not is_cut_in_spark(field.type) for field in fields if field.id in ids)
 
     def _read(
         self, reader: Reader, schema_id: int, file_format: str, files: pa.Table, *, with_kind: bool
     ) -> DataFrame:
-        """The needed columns of files of one schema, in the table's types."""
         in_file = {field.id: field for field in self._scan.file_schemas[schema_id].fields}
         old = [in_file.get(field.id) for field in self._fields]
         there = [StructField(field.name, self._type(field)) for field in old if field is not None]
@@ -143,15 +136,15 @@ class Frames:
         pairs = list(zip(self._fields, old, strict=True))
         if all(was is not None and (was.name, was.type) == (now.name, now.type) for now, was in pairs):
             return frame
-        kept = [F.col(SEQUENCE), F.col(KIND)] if with_kind else []
-        return frame.select([self._column(now, was) for now, was in pairs] + kept)
+        version = [F.col(SEQUENCE), F.col(KIND)] if with_kind else []
+        return frame.select([self._column(now, was) for now, was in pairs] + version)
 
     def _column(self, field: SchemaColumn, old: SchemaColumn | None) -> Column:
-        wanted = self._type(field)
+        target = self._type(field)
         if old is None:
-            return F.lit(None).cast(wanted).alias(field.name)
+            return F.lit(None).cast(target).alias(field.name)
         check_change(self._scan.table, old, field)
-        return _converted(F.col(quoted(old.name)), self._type(old), wanted).alias(field.name)
+        return _converted(F.col(quoted(old.name)), self._type(old), target).alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
         return type_of(self._scan.table, field)
@@ -189,7 +182,6 @@ class Frames:
         return bool(self._spark._jsc.hadoopConfiguration().get("fs.s3.impl"))  # noqa: SLF001
 
 
-_MICROSECONDS: Final = 6
 _CHOSEN: Final = "_chosen"
 _DECIDING: Final = ("file_name", "path", "schema_id", "format")
 
@@ -216,26 +208,26 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _converted(column: Column, old: DataType, wanted: DataType) -> Column:
+def _converted(column: Column, old: DataType, target: DataType) -> Column:
     """Values of a file in the table's type; fields that were added to rows since are null."""
-    match old, wanted:
-        case _ if old == wanted:
+    match old, target:
+        case _ if old == target:
             return column
         case StructType(), StructType():
             fields = [
                 _converted(column.getField(field.name), old[field.name].dataType, field.dataType)
                 if field.name in old.names
                 else F.lit(None).cast(field.dataType)
-                for field in wanted
+                for field in target
             ]
-            named = [each.alias(field.name) for each, field in zip(fields, wanted, strict=True)]
+            named = [each.alias(field.name) for each, field in zip(fields, target, strict=True)]
             return F.when(column.isNotNull(), F.struct(*named))
         case ArrayType(), ArrayType():
             return F.transform(
-                column, lambda element: _converted(element, old.elementType, wanted.elementType)
+                column, lambda element: _converted(element, old.elementType, target.elementType)
             )
         case MapType(), MapType():
             return F.transform_values(
-                column, lambda _, value: _converted(value, old.valueType, wanted.valueType)
+                column, lambda _, value: _converted(value, old.valueType, target.valueType)
             )
-    return column.cast(wanted)
+    return column.cast(target)

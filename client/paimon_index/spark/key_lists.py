@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
-from paimon_index.spark.column_types import char_length, spark_type, timestamp_digits
+from paimon_index.spark.column_types import char_length, is_cut_in_spark, spark_type
+from paimon_index.spark.frames import quoted
 from paimon_index.spark.questions import resolved
 
 if TYPE_CHECKING:
@@ -31,14 +32,10 @@ Keys: TypeAlias = "Sequence[Any] | pa.Array | pa.ChunkedArray | DataFrame"
 """Keys of one column: values of Python, an Arrow array, or a DataFrame of one column."""
 
 _KEY: Final = "_paimon_index_key"
-_MICROSECONDS: Final = 6
 
 
 class KeyLists:
-    """The lists of one read.
-
-    Args:
-        lists: keys by the name of their column.
+    """The lists of one read: keys by the name of their column.
 
     Raises:
         ValueError: keys are no values of one type, or a DataFrame has not one column.
@@ -60,9 +57,6 @@ class KeyLists:
         """What the service is sent: the shortest lists first, as many values as it takes.
 
         DataFrames are computed here, and short ones are kept, so that they are not computed again.
-
-        Raises:
-            PaimonIndexError: the service does not tell how many it takes.
         """
         if not self.columns:
             return None
@@ -90,16 +84,11 @@ class KeyLists:
         return sent
 
     def check(self, schema: Schema) -> None:
-        """States that the service and Spark compare keys with these columns in the same way.
-
-        Raises:
-            UnsupportedTableError: Spark has no type for a column.
-            ValueError: they might not, or there is no such column.
-        """
+        """Raises ValueError where Spark might compare keys with columns in another way than the service."""
         types = {field.name: field.type for field in schema.fields}
         for name in self.columns:
             written = types[resolved(schema, name)]
-            if char_length(written) is not None or timestamp_digits(written) > _MICROSECONDS:
+            if char_length(written) is not None or is_cut_in_spark(written):
                 raise ValueError(
                     f"column {name} is {written}, whose values Spark pads or rounds: compare it in where, "
                     f"not by in_lists"
@@ -108,7 +97,7 @@ class KeyLists:
 
     def joined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
         """The rows that have one of the keys of each list."""
-        found = rows
+        matching = rows
         for name in sorted(self.columns):
             keys = self._frames.get(name)
             if keys is None:
@@ -117,12 +106,11 @@ class KeyLists:
                 schema = spark_types.StructType([spark_types.StructField(_KEY, self._type(name))])
                 table = pa.table({_KEY: self._arrays[name]})
                 keys = F.broadcast(spark.createDataFrame(table, schema))
-            column = found["`" + name.replace("`", "``") + "`"]
-            found = found.join(keys, column == keys[_KEY], "left_semi")
-        return found
+            column = matching[quoted(name)]
+            matching = matching.join(keys, column == keys[_KEY], "left_semi")
+        return matching
 
     def _type(self, name: str) -> spark_types.DataType:
-        """Of the keys of a column."""
         if name in self._frames:
             return self._frames[name].schema[0].dataType
         return _spark_type(self._arrays[name].type)
@@ -150,7 +138,7 @@ def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
 
 
 def _check_kinds(name: str, column: spark_types.DataType, keys: spark_types.DataType) -> None:
-    """States that keys and column are compared without a cast that could change a value."""
+    """Raises ValueError where a cast that could change a value would compare them."""
     whole = spark_types.IntegralType
     is_number = isinstance(keys, whole) and isinstance(column, (whole, spark_types.DecimalType))
     is_none = isinstance(keys, spark_types.NullType)

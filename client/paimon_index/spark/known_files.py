@@ -61,13 +61,7 @@ _STAGE_BYTES: Final = 12 << 20
 def known_files(
     spark: SparkSession, file_format: str, files: Sequence[tuple[str, int]], schema: StructType
 ) -> DataFrame:
-    """The rows of files.
-
-    Args:
-        spark: the session.
-        file_format: ``parquet`` or ``orc``.
-        files: URI and length in bytes of each; URIs are taken literally.
-        schema: columns by the names that the files have.
+    """The rows of Parquet or ORC files, each given by its URI, taken literally, and its length in bytes.
 
     Raises:
         UnsupportedSessionError: the session does not read the log.

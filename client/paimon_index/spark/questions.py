@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from paimon_index.catalog import Schema
+    from paimon_index.catalog import Schema, SchemaColumn
     from paimon_index.client import Client
     from paimon_index.options import InLists, VersionOptions
     from paimon_index.results import PlanFacts
@@ -40,6 +40,7 @@ OTHER_MEANINGS: Final = {
 }
 """Settings under which a condition means what the service takes it to mean, with those values."""
 
+_ZONE_RULES: Final = "java.time.zone.ZoneRulesProvider"
 _REGISTRY: Final = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry"
 _CALL: Final = re.compile(r"\bbetween\b|\w+(?=`?\s*(?:\(|/\*|--))", re.IGNORECASE)
 """A comment may stand between a function's name and its arguments."""
@@ -56,17 +57,9 @@ _FEW: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is read of a table.
+    """What is read of a table: schemas, and a row of ``files`` for each file that is kept.
 
-    Attributes:
-        table: its name in the service.
-        schema: of the version that is read.
-        file_schemas: schemas that files were written with, by their number.
-        facts: of the plan.
-        files: a row for each file that is kept.
-        rows: by file name the rows to read, or to leave out where ``are_deleted``; files that are not there
-            are read whole.
-        are_deleted: which of the two.
+    ``rows`` has by file name those to read, or to leave out where ``are_deleted``; others are read whole.
     """
 
     table: TableName
@@ -79,11 +72,7 @@ class Scan:
 
 
 def condition_of(spark: SparkSession, where: str | None) -> str | None:
-    """The condition that the service is asked; none where the session would mean something else by it.
-
-    Raises:
-        TypeError: it is no text.
-    """
+    """The condition that the service is asked; None, with a warning, where the session would mean another."""
     if where is None:
         return None
     if not isinstance(where, str):
@@ -122,13 +111,21 @@ def _calls(condition: str) -> set[str]:
 
 
 def _is_hidden(spark: SparkSession, name: str) -> bool:
-    """Whether a function of the session is called in place of Spark's own of this name."""
     registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - as below
     if not registry.expressions().contains(name):
         return False  # the service knows no such function either
     catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
     source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
     return source != "built-in"
+
+
+def zone_of_session(spark: SparkSession) -> str:
+    """The time zone and the release of its rules, such as ``America/Vancouver@2025a``."""
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    if zone == "UTC" or zone[:1] in "+-":
+        return zone
+    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no other door
+    return f"{zone}@{provider.getVersions('UTC').lastKey()}"
 
 
 def ask(  # noqa: PLR0913 - each is a part of one question
@@ -145,20 +142,8 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 ) -> Scan:
     """Asks for a plan and for what reading it takes.
 
-    Args:
-        client: of the service.
-        name: of the table, ``warehouse.database.table``.
-        condition: see :func:`condition_of`.
-        in_lists: keys by column, of which a row has to have one.
-        files: names of those that are decided; all by default.
-        time_zone: in which the condition is meant.
-        version: which is read; the latest by default.
-        reader: with ``rows`` the service is asked for rows, else for deleted rows only.
-        python_share: tells up to which share of their rows ``auto`` reads the kept files by position. By
-            default it reads none so.
-
-    Raises:
-        PaimonIndexError: the service does not answer, or not well.
+    With the reader ``rows`` the service is asked for rows, else for deleted rows, unless ``python_share``
+    tells that tasks in Python read so few rows faster. ``files`` are names of those that are decided.
     """
     table = TableName.parse(name)
 
@@ -179,16 +164,18 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             return made.facts, made.to_arrow()
 
     are_rows = reader == "rows"
-    facts, found = plan(version, "bitmap" if are_rows else "none")
+    facts, planned_files = plan(version, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
-    share = python_share.of_files(found) if python_share is not None and is_asked and not are_rows else 0
-    if share and not _merges_deleted(found):
+    share = (
+        python_share.of_files(planned_files) if python_share is not None and is_asked and not are_rows else 0
+    )
+    if share and not _merges_deleted(planned_files):
         of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
-            facts, found, are_rows = of_rows, selected, True
+            facts, planned_files, are_rows = of_rows, selected, True
     schemas = {schema.id: schema for schema in facts.schemas}
-    rows = _rows(found, "selection", "selection") if are_rows else _deleted(found)
-    return Scan(table, schemas[facts.schema_id], schemas, facts, found, rows, not are_rows)
+    rows = _rows(planned_files, "selection", "selection") if are_rows else _deleted(planned_files)
+    return Scan(table, schemas[facts.schema_id], schemas, facts, planned_files, rows, not are_rows)
 
 
 def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
@@ -198,12 +185,7 @@ def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
 
 @dataclass(frozen=True, slots=True)
 class PythonShare:
-    """Up to which share of the rows of kept files tasks in Python read them faster than Spark's reader.
-
-    Attributes:
-        cores: that tasks of the session run on.
-        access: to stores.
-    """
+    """Up to which share of the rows of kept files tasks in Python read them faster than Spark's reader."""
 
     cores: int
     access: StoreAccess
@@ -214,11 +196,7 @@ class PythonShare:
         return cls(int(spark.sparkContext.defaultParallelism), access)
 
     def of_files(self, files: pa.Table) -> float:
-        """The share of these; 0 where Spark's reader is done before Python starts, or tasks may lack access.
-
-        Args:
-            files: of a plan, with ``path`` and ``file_size``.
-        """
+        """The share; 0 where Spark's reader is done before Python starts, or tasks may lack access."""
         size = pc.sum(files.column("file_size")).as_py() or 0
         near = pc.sum(pc.starts_with(files.column("path"), "file:")).as_py() or 0
         are_objects = files.num_rows - near >= _MANY_OBJECTS_OF_CORE * self.cores
@@ -242,17 +220,19 @@ def needed(
 
 
 def resolved(schema: Schema, name: str) -> str:
-    """A column as the schema writes it.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """A column as the schema writes it; where there is none, a ValueError."""
     names = [field.name for field in schema.fields]
-    for found in (name, *names):
-        if found in names and found.lower() == name.lower():
-            return found
+    for candidate in (name, *names):
+        if candidate in names and candidate.lower() == name.lower():
+            return candidate
     known = ", ".join(names)
     raise ValueError(f"there is no column {name}; the table has {known}")
+
+
+def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn]:
+    """Columns by their names, or all of a schema."""
+    by_name = {column.name: column for column in schema.fields}
+    return [by_name[resolved(schema, name)] for name in (by_name if names is None else names)]
 
 
 def _merges_deleted(files: pa.Table) -> bool:
@@ -262,7 +242,6 @@ def _merges_deleted(files: pa.Table) -> bool:
 
 
 def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:
-    """Rows of files by their names, of those that have any in a column."""
     there = files.filter(files.column(column).is_valid())
     columns = (there.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
     return {
@@ -272,9 +251,10 @@ def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:
 
 
 def _deleted(files: pa.Table) -> dict[str, Selection]:
-    """Deleted rows of the kept files."""
-    found = _rows(files, "deleted_rows", "deleted")
+    deletions = _rows(files, "deleted_rows", "deleted")
     with_vectors = files.num_rows - files.column("deletion").null_count
-    if len(found) != with_vectors:
-        raise IncompleteAnswerError(f"deleted rows of {with_vectors} files were asked for, {len(found)} came")
-    return found
+    if len(deletions) != with_vectors:
+        raise IncompleteAnswerError(
+            f"deleted rows of {with_vectors} files were asked for, {len(deletions)} came"
+        )
+    return deletions

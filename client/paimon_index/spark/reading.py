@@ -13,9 +13,8 @@ from paimon_index.errors import UnavailableError
 from paimon_index.requests import TableName
 from paimon_index.spark.frames import Frames, quoted
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
+from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved, zone_of_session
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
-from paimon_index.spark.session_time import zone_of_session
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -56,14 +55,13 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         where: a condition, as after WHERE.
         in_lists: keys by column, such as those of a join's small side; rows have to have one of each list.
             Keys are values of Python, an Arrow array, or a DataFrame of one column, which is computed here.
-        columns: names of columns, in the order wanted; all by default.
+        columns: in the order wanted; all by default.
         snapshot_id: of the version to read; the latest by default.
         tag: of the version to read, instead of its snapshot.
-        branch: to read; the main one by default.
+        branch: the main one by default.
         token: the secret for the service; it stays in the driver.
-        reader: ``auto`` reads files with Spark's own readers, and those with deleted rows by their positions;
-            few rows of many bytes, and many small objects of S3, are read by positions.
-            ``rows`` asks the service for rows always, and reads all files by positions, in Python.
+        reader: ``auto`` reads files with Spark's own readers, and by positions those with deleted rows, few
+            rows of many bytes, and many small objects of S3; ``rows`` all files by positions, in Python.
         on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
             the service does not answer.
         deadline_seconds: for the first files of a plan, and then for each further piece.
@@ -73,9 +71,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         UnavailableError: it does not answer.
         UnsupportedSessionError: the session is one of Spark Connect.
         UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
-        TypeError: ``where`` is no text, or ``columns`` no list.
-        ValueError: a column is unknown, an argument is none of its words, or keys are of another type than
-            their column.
+        TypeError, ValueError: an argument is none of its kind, or a column is unknown.
     """
     check_session(spark)
     check_word("reader", reader, READERS)
@@ -103,12 +99,12 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         scanned = _by_connector(spark, TableName.parse(table), version)
         return _narrowed(keys.joined(spark, _matching(scanned, where)), columns)
     keys.check(scan.schema)
-    wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
-    read = needed(scan.schema, where, wanted, keys.columns)
+    projection = None if columns is None else [resolved(scan.schema, name) for name in columns]
+    read = needed(scan.schema, where, projection, keys.columns)
     rows = matching_rows(spark, scan, access, read, branch, where)
-    if wanted == [field.name for field in scan.schema.fields if field.name in read]:
-        wanted = None  # Spark takes milliseconds for each operation on a DataFrame
-    return _narrowed(keys.joined(spark, rows), wanted)
+    if projection == [field.name for field in scan.schema.fields if field.name in read]:
+        projection = None  # Spark takes milliseconds for each operation on a DataFrame
+    return _narrowed(keys.joined(spark, rows), projection)
 
 
 def matching_rows(
@@ -119,19 +115,7 @@ def matching_rows(
     branch: str | None,
     where: str | None,
 ) -> DataFrame:
-    """The rows of a scan that meet a condition.
-
-    Args:
-        spark: the session.
-        scan: what is read.
-        access: to stores.
-        names: of the columns that are read, with those of the condition.
-        branch: by which the condition may qualify columns.
-        where: the condition.
-
-    Raises:
-        UnsupportedTableError: a file, column or merge would not be read exactly.
-    """
+    """The rows of a scan that meet a condition; ``names`` has its columns, which ``branch`` may qualify."""
     rows = Frames(spark, scan, names, access).rows()
     return _matching(_named(spark, rows, scan.table, branch, where or ""), where)
 
@@ -160,7 +144,6 @@ def _named(
 
 
 def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:
-    """The table as the session's catalog of the warehouse's name has it."""
     options = {"scan.snapshot-id": version["snapshot_id"], "scan.tag-name": version["tag"]}
     given = {name: str(value) for name, value in options.items() if value is not None}
     branch = version["branch"]

@@ -1,4 +1,4 @@
-"""What is not read here, since the rows might not be the engine's: every message says what reads it."""
+"""What is not read here, since the rows might not be the engine's: every exception says what reads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import pyarrow.compute as pc
 
 from paimon_index.errors import UnsupportedSessionError, UnsupportedTableError
-from paimon_index.spark.column_types import SimpleType, is_readable_as, spark_type, timestamp_digits
+from paimon_index.spark.column_types import SimpleType, is_cut_in_spark, is_readable_as, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = ("parquet", "orc", "avro")
 _MERGE_ENGINES: Final = ("deduplicate", "first-row")
-_MICROSECONDS: Final = 6
 _NEVER: Final = {
     "record-level.expire-time": "which hides rows by the time of the read",
     "query-auth.enabled": "which hides rows by their reader",
 }
 _SESSION_PREFIX: Final = "spark.paimon."
-OF_SESSION: Final = frozenset(
+_OF_SESSION: Final = frozenset(
     {
         "batch-scan-mode",
         "branch",
@@ -60,16 +59,11 @@ OF_SESSION: Final = frozenset(
 )
 """Options by which a session sees other rows than the service, which knows those of the table alone."""
 
-
 READERS: Final = ("auto", "rows")
 
 
 def check_word(name: str, word: str, words: Sequence[str]) -> None:
-    """States that an argument is one of its words.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Raises ValueError where an argument is none of its words."""
     if word not in words:
         raise ValueError(f"{name} is {' or '.join(map(repr, words))}, found {word!r}")
 
@@ -81,11 +75,7 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def check_session(spark: SparkSession) -> None:
-    """States that a session has its virtual machine in this process' reach.
-
-    Raises:
-        UnsupportedSessionError: it is one of Spark Connect.
-    """
+    """Raises :class:`UnsupportedSessionError` for a session of Spark Connect."""
     if not is_classic(spark):
         raise UnsupportedSessionError(
             "paimon_index.spark needs a classic session, and this is none: Spark Connect does not give its "
@@ -96,11 +86,7 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_session_options(spark: SparkSession, table: TableName) -> None:
-    """States that a session reads a table with the table's own options.
-
-    Raises:
-        UnsupportedTableError: it has others.
-    """
+    """Raises :class:`UnsupportedTableError` where a session sets options of a table."""
     # As one text, since each name would be a call of Java.
     names = spark._jsparkSession.conf().getAll().keys().mkString("\n").splitlines()  # noqa: SLF001
     for name in sorted(names):
@@ -108,7 +94,7 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
             continue
         # Either of all tables, or of those of a catalog, database and name, each of which may be a star.
         written = name.removeprefix(_SESSION_PREFIX)
-        for option in OF_SESSION:
+        for option in _OF_SESSION:
             place = written.removesuffix(option).split(".")
             is_of_table = place[-3:-1] in ([d, t] for d in (table.database, "*") for t in (table.table, "*"))
             if written == option or (written.endswith(f".{option}") and is_of_table):
@@ -120,15 +106,7 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
 
 
 def refuse(table: TableName, reason: str) -> NoReturn:
-    """Names the way that is left.
-
-    Args:
-        table: that is not read.
-        reason: why not.
-
-    Raises:
-        UnsupportedTableError: always.
-    """
+    """Raises an :class:`UnsupportedTableError` that names the way that is left."""
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
         f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog"
@@ -136,11 +114,7 @@ def refuse(table: TableName, reason: str) -> NoReturn:
 
 
 def check_scan(scan: Scan) -> None:
-    """States that the readers give the rows that the engine gives.
-
-    Raises:
-        UnsupportedTableError: they might not.
-    """
+    """Raises :class:`UnsupportedTableError` where the readers might not give the engine's rows."""
     options, table = scan.schema.options, scan.table
     for option, effect in _NEVER.items():
         if options.get(option, "false") != "false":
@@ -159,11 +133,7 @@ def check_scan(scan: Scan) -> None:
 
 
 def type_of(table: TableName, column: SchemaColumn) -> DataType:
-    """Spark's type of a column.
-
-    Raises:
-        UnsupportedTableError: there is none.
-    """
+    """Spark's type of a column; :class:`UnsupportedTableError` where there is none."""
     try:
         return spark_type(column.type)
     except UnsupportedTableError as error:
@@ -171,11 +141,7 @@ def type_of(table: TableName, column: SchemaColumn) -> DataType:
 
 
 def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> None:
-    """States that values of a column in a file become the engine's by a cast.
-
-    Raises:
-        UnsupportedTableError: they might not.
-    """
+    """Raises :class:`UnsupportedTableError` where a cast might not make the engine's values of a file's."""
     if not is_readable_as(old.type, column.type):
         refuse(table, f"column {column.name} was {old.type} in some files and is {column.type}")
 
@@ -194,5 +160,5 @@ def _check_merging(scan: Scan) -> None:
         if field.name in scan.schema.primary_keys and isinstance(field.type, str):
             # Spark takes -0.0 for 0.0, and times of one microsecond for one time.
             root = SimpleType.parse(field.type).root
-            if root in ("FLOAT", "DOUBLE") or timestamp_digits(field.type) > _MICROSECONDS:
+            if root in ("FLOAT", "DOUBLE") or is_cut_in_spark(field.type):
                 refuse(table, f"its files have to be merged by key {field.name}, which is {field.type}")

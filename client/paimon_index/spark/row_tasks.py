@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import types as spark_types
 
-from paimon_index.spark import worker, worker_avro, worker_avro_rows
+from paimon_index.spark import worker, worker_avro
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paimon_index.spark.questions import Scan
     from paimon_index.spark.worker import FileRows, StoreSettings
 
-WORKER_MODULES: Final = (worker, worker_avro, worker_avro_rows)
+WORKER_MODULES: Final = (worker, worker_avro)
 """What is pickled by value, so that workers need nothing of this package."""
 
 _OPEN_BYTES: Final = 1 << 20
@@ -61,13 +61,9 @@ def row_tasks(
     schema: spark_types.StructType,
     stores: Mapping[str, StoreSettings],
 ) -> DataFrame:
-    """Rows of files.
+    """Rows of files, each of which comes with the bytes that reading it takes.
 
-    Args:
-        spark: the session.
-        files: each with the bytes that reading it takes.
-        schema: columns by the names that the files have.
-        stores: what files are read with, by bucket.
+    ``schema`` has columns by the names that the files have, ``stores`` what files are read with, by bucket.
     """
     for module in WORKER_MODULES:
         cloudpickle.register_pickle_by_value(module)

@@ -7,9 +7,12 @@ There is no ``pushFilters``: Spark keeps filters that were pushed once for later
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +25,7 @@ from paimon_index.client import Client
 from paimon_index.errors import PaimonIndexError, UndecidedConditionError
 from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
-from paimon_index.spark.questions import ask, needed, resolved
+from paimon_index.spark.questions import ask, columns_of, needed
 from paimon_index.spark.refusals import check_change, check_scan, is_classic, refuse, type_of
 from paimon_index.spark.row_tasks import (
     WORKER_MODULES,
@@ -32,25 +35,28 @@ from paimon_index.spark.row_tasks import (
     rows_of,
     task_sizes,
 )
-from paimon_index.spark.source_options import SourceOptions, may_need_zone
 from paimon_index.spark.source_tasks import PlannedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
     from paimon_index.catalog import SchemaColumn
+    from paimon_index.options import VersionOptions
     from paimon_index.spark.questions import Scan
     from paimon_index.spark.source_tasks import FileShape, FileTask
 
 
-def register(spark: SparkSession) -> None:
-    """Makes the source known to a session by the name ``paimon_index``.
+_NAME: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(?:,|$)")
+_SECONDS: Final = re.compile(r"\d+(\.\d+)?")
+_TIMES: Final = ("DATE", "TIME")
 
-    Args:
-        spark: a session of Spark 4. Where it is one of Spark Connect, this package has to be installed where
-            the server plans.
+
+def register(spark: SparkSession) -> None:
+    """Makes the source known to a session of Spark 4 by the name ``paimon_index``.
+
+    With Spark Connect, this package has to be installed where the server plans.
     """
     if not is_classic(spark):
         spark.dataSource.register(PaimonIndexSource)
@@ -70,13 +76,9 @@ def register(spark: SparkSession) -> None:
 
 
 class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
-    """A table, or what a condition leaves of it.
+    """A table, or what a condition leaves of it; see :class:`SourceOptions`.
 
-    Attributes:
-        task_sizes: about how many bytes one task reads at most, and how many tasks run side by side.
-
-    Args:
-        options: see :class:`SourceOptions`.
+    ``task_sizes`` is about how many bytes one task reads at most, and how many tasks run side by side.
     """
 
     task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 16)  # clients of Spark Connect know none
@@ -95,7 +97,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         """Columns of the table; the service is asked for the plan here."""
         with _one_sentence():
             scan = _scan(self._options)
-            columns = _columns(scan, self._options.columns)
+            columns = columns_of(scan.schema, self._options.columns)
             fields = StructType([_field(scan, column) for column in columns])
             files = list(_files(scan))
             self._planned = (
@@ -111,11 +113,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
             return fields
 
     def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
-        """Spark comes here only where it was given a schema, so that it did not ask for one.
-
-        Raises:
-            ValueError: always.
-        """
+        """Spark comes here only where it was given a schema, so that it did not ask for one."""
         with _one_sentence():
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
@@ -128,12 +126,86 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         return PlannedSource, self._planned
 
 
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What is read, and from where; None is the default of whatever has one.
+
+    Rows that meet ``where`` are given, and no others; rows that cannot meet ``prune`` may be left out.
+    """
+
+    path: str
+    url: tuple[str, ...]
+    token: str | None
+    where: str | None
+    prune: str | None
+    time_zone: str | None
+    columns: tuple[str, ...] | None
+    snapshot_id: int | None
+    tag: str | None
+    branch: str | None
+    deadline_seconds: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """Reads options; a ValueError where one is missing, unknown, or of another form."""
+        options = {name.lower(): value for name, value in given.items()}
+        known = [field.name for field in fields(cls)]
+        for name in sorted(options.keys() - set(known)):
+            raise ValueError(f"paimon_index has no option {name}; it has {', '.join(sorted(known[1:]))}")
+        if not options.get("path"):
+            raise ValueError('paimon_index reads the table that load("warehouse.database.table") names')
+        if not options.get("url"):
+            raise ValueError("paimon_index needs option url, the base URL of the service")
+        if "where" in options and "prune" in options:
+            raise ValueError("paimon_index takes one of the options where and prune")
+        number = options.get("snapshot_id")
+        if number is not None and not number.isdecimal():
+            raise ValueError(f"option snapshot_id of paimon_index is a number, found {number}")
+        seconds = options.get("deadline_seconds", "30")
+        if not _SECONDS.fullmatch(seconds):
+            raise ValueError(f"option deadline_seconds of paimon_index is a number, found {seconds}")
+        columns = options.get("columns")
+        return cls(
+            path=options["path"],
+            url=tuple(each.strip() for each in options["url"].split(",")),
+            token=options.get("token"),
+            where=options.get("where"),
+            prune=options.get("prune"),
+            time_zone=options.get("time_zone"),
+            columns=None if columns is None else _names(columns),
+            snapshot_id=None if number is None else int(number),
+            tag=options.get("tag"),
+            branch=options.get("branch"),
+            deadline_seconds=float(seconds),
+        )
+
+    @property
+    def version(self) -> VersionOptions:
+        """Which version is read."""
+        return {"snapshot_id": self.snapshot_id, "tag": self.tag, "branch": self.branch}
+
+    @property
+    def condition(self) -> str | None:
+        """What the service is asked."""
+        return self.where if self.prune is None else self.prune
+
+
+def _names(written: str) -> tuple[str, ...]:
+    """Names between commas; those with commas stand in back quotes, as in Spark."""
+    names, at = [], 0
+    while at < len(written):
+        match = _NAME.match(written, at)
+        if match is None:
+            raise ValueError(f"option columns of paimon_index lists names between commas, found {written}")
+        quoted, plain = match.groups()
+        names.append(plain or quoted.replace("``", "`"))
+        at = match.end()
+    return tuple(names)
+
+
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """What we raise is told without the stack of the process that Spark made for us.
-
-    The setting is for this process, which ends with the exception.
-    """
+    """Spares users the stack of this process, which Spark made for us and which ends with the exception."""
     try:
         yield
     except (PaimonIndexError, ValueError):
@@ -142,12 +214,6 @@ def _one_sentence() -> Iterator[None]:
 
 
 def _scan(options: SourceOptions) -> Scan:
-    """Asks the service.
-
-    Raises:
-        PaimonIndexError: it does not answer well, or rows might not be those that are wanted.
-        ValueError: the time zone is missing.
-    """
     condition = options.condition
     with Client(options.url, token=options.token, deadline_seconds=options.deadline_seconds) as client:
         scan = ask(
@@ -169,8 +235,9 @@ def _scan(options: SourceOptions) -> Scan:
 
 
 def _check_zone(scan: Scan, condition: str) -> None:
-    """States that a condition means the same in every time zone."""
-    if may_need_zone(scan.schema, needed(scan.schema, condition, ())):
+    named = needed(scan.schema, condition, ())
+    types = [json.dumps(field.type) for field in scan.schema.fields if field.name in named]
+    if any(word in written for written in types for word in _TIMES):
         raise ValueError(
             "the condition names columns of dates or times: set option time_zone of paimon_index to the time "
             "zone in which it is meant, such as that of the session (spark.sql.session.timeZone)"
@@ -178,7 +245,6 @@ def _check_zone(scan: Scan, condition: str) -> None:
 
 
 def _check_decided(scan: Scan, where: str) -> None:
-    """States that all rows of the plan meet the condition."""
     undecided = pc.sum(scan.files.column("residual")).as_py()
     if undecided:
         table = f"{scan.table.database}.{scan.table.table}"
@@ -192,12 +258,6 @@ def _check_decided(scan: Scan, where: str) -> None:
             f"either set option prune instead of where, which leaves out what cannot meet it, and put the "
             f"condition into the query, too; or use paimon_index.spark.read_table"
         )
-
-
-def _columns(scan: Scan, names: Sequence[str] | None) -> list[SchemaColumn]:
-    """Those with these names, or all."""
-    by_name = {column.name: column for column in scan.schema.fields}
-    return [by_name[resolved(scan.schema, name)] for name in (by_name if names is None else names)]
 
 
 def _field(scan: Scan, column: SchemaColumn) -> StructField:

@@ -33,11 +33,7 @@ FileTask: TypeAlias = "tuple[int, FileRows]"
 class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
     """A source whose plan is made; this is what Spark keeps of ``PaimonIndexSource``.
 
-    Args:
-        tasks: files of each task.
-        shapes: of files, by their number.
-        schema: columns that Spark is given.
-        char_lengths: for each column the length of its CHAR type, or None.
+    ``shapes`` are of files, by their number; ``char_lengths`` of columns of CHAR, None for others.
     """
 
     def __init__(
@@ -105,10 +101,10 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
         return {**self.__dict__, "_tasks": ()}
 
 
-def _converted(column: pa.Array, wanted: pa.DataType, char_length: int | None) -> pa.Array:
+def _converted(column: pa.Array, target: pa.DataType, char_length: int | None) -> pa.Array:
     """Values in the table's type; only changes come here that lose nothing, or round as Java does."""
-    if column.type != wanted:
-        column = pc.cast(column, wanted, safe=False)
+    if column.type != target:
+        column = pc.cast(column, target, safe=False)
     if char_length is not None:
         column = pc.utf8_rpad(column, char_length)
     return column

@@ -59,11 +59,7 @@ _AWS_ENDPOINT: Final = re.compile(r"s3(?:[.-](?P<region>[a-z0-9-]+))?\.amazonaws
 
 
 class StoreAccess:
-    """What tasks in Python need to read the files of a session.
-
-    Args:
-        spark: the session.
-    """
+    """What tasks in Python need to read the files of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -93,37 +89,32 @@ def bucket_of(uri: str) -> str | None:
 
 
 def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | None:
-    """What pyarrow is told to read a bucket with the credentials that Hadoop takes.
+    """What pyarrow is told to read a bucket with the credentials that Hadoop takes, by Hadoop's settings.
 
-    Args:
-        bucket: its name.
-        hadoop: Hadoop's settings by their names.
-
-    Returns:
-        None where Hadoop knows ways that pyarrow does not.
+    None where Hadoop knows ways that pyarrow does not.
     """
 
-    def told(name: str) -> str:
+    def setting(name: str) -> str:
         return hadoop.get(f"{_PREFIX}bucket.{bucket}.{name}", hadoop.get(_PREFIX + name, "")).strip()
 
-    if any(map(told, _UNKNOWN_TO_PYARROW)) or hadoop.get("hadoop.security.credential.provider.path"):
+    if any(map(setting, _UNKNOWN_TO_PYARROW)) or hadoop.get("hadoop.security.credential.provider.path"):
         return None
     if not hadoop.get(_CLASS, _HADOOPS_CLASS).endswith(_HADOOPS_CLASS):
         return None  # such as EMRFS, which has settings of its own
-    algorithm = told("encryption.algorithm") or told("server-side-encryption-algorithm")
-    if algorithm in _CUSTOMERS_KEYS or told("requester.pays.enabled") == "true":
+    algorithm = setting("encryption.algorithm") or setting("server-side-encryption-algorithm")
+    if algorithm in _CUSTOMERS_KEYS or setting("requester.pays.enabled") == "true":
         return None
     credentials = _credentials(
-        {each.strip().rpartition(".")[2] for each in told(_PROVIDERS).split(",") if each.strip()},
-        *map(told, ("access.key", "secret.key", "session.token")),
+        {each.strip().rpartition(".")[2] for each in setting(_PROVIDERS).split(",") if each.strip()},
+        *map(setting, ("access.key", "secret.key", "session.token")),
     )
     if credentials is None:
         return None
-    is_secure = told("connection.ssl.enabled") != "false"
-    place = _place(told("endpoint"), told("endpoint.region"), is_secure=is_secure)
+    is_secure = setting("connection.ssl.enabled") != "false"
+    place = _place(setting("endpoint"), setting("endpoint.region"), is_secure=is_secure)
     if "region" not in place and _AWS_HOST in str(place.get("endpoint_override", "")):
         return None  # AWS takes signatures for a region only, and Hadoop guesses it
-    if "endpoint_override" in place and told("path.style.access") != "true":
+    if "endpoint_override" in place and setting("path.style.access") != "true":
         place["force_virtual_addressing"] = True
     return credentials | place
 

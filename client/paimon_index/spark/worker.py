@@ -45,9 +45,8 @@ def reader_of(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``, which is given numbers of tasks and gives the rows of their files.
 
-    Args:
-        tasks: broadcast: lists of :data:`FileRows`, and by bucket what its files are read with.
-        schema: columns of the files by name; a file that lacks one gives nulls.
+    ``tasks`` is broadcast: lists of :data:`FileRows`, and by bucket what its files are read with. A file that
+    lacks a column of ``schema`` gives nulls.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,12 +94,7 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of one file.
-
-    Args:
-        file: which rows of which file.
-        schema: columns of the file.
-        filesystems: those that were opened before, by what URIs begin with; more are added.
+    """The rows of one file; filesystems that were opened are kept by what URIs begin with.
 
     Raises:
         FileNotFoundError: the file is gone.
@@ -133,7 +127,6 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
 
 
 def _stored(filesystem: Any, path: str, uri: str) -> Any:
-    """A file, opened."""
     try:
         return filesystem.open_input_file(path)
     except FileNotFoundError:
@@ -152,7 +145,6 @@ def _parts(
     *,
     is_far: bool,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Parts of a file: their row counts, and functions that read them."""
     if file_format == "parquet":
         return _row_groups(source, schema, is_far=is_far)
     return (_stripes if file_format == "orc" else avro_blocks)(source, schema)
@@ -169,8 +161,8 @@ def _row_groups(
     Spark runs as many tasks as there are cores, so threads would only take each other's.
     """
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=is_far)
-    found = {*file.schema_arrow.names}
-    there = [name for name in schema.names if name in found]
+    in_file = {*file.schema_arrow.names}
+    there = [name for name in schema.names if name in in_file]
     for number in range(file.num_row_groups):
         row_count = file.metadata.row_group(number).num_rows
 
@@ -204,7 +196,6 @@ def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns in the schema's order and types."""
     columns = []
     for field in schema:
         if field.name in rows.column_names:
@@ -233,7 +224,6 @@ def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
-    """A filesystem and its root."""
     if scheme == "s3":
         return _bucket(authority, {}), authority
     found: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
@@ -247,15 +237,15 @@ def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:
 
 def _bucket(bucket: str, settings: StoreSettings) -> fs.S3FileSystem:
     """A store; what settings leave open is in AWS's environment variables, which pyarrow knows in part."""
-    found = dict(settings)
+    arguments = dict(settings)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint and "endpoint_override" not in found:
+    if endpoint and "endpoint_override" not in arguments:
         protocol, _, host = endpoint.rpartition("://")
-        found |= {"endpoint_override": host.rstrip("/"), "scheme": protocol or "https"}
-    if "region" not in found:
-        if "endpoint_override" in found:
+        arguments |= {"endpoint_override": host.rstrip("/"), "scheme": protocol or "https"}
+    if "region" not in arguments:
+        if "endpoint_override" in arguments:
             region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         else:
             region = fs.resolve_s3_region(bucket)
-        found["region"] = region
-    return fs.S3FileSystem(**found)
+        arguments["region"] = region
+    return fs.S3FileSystem(**arguments)

@@ -1,21 +1,43 @@
-"""What runs in Spark's Python workers for Avro data files: the container, block after block.
+"""What runs in Spark's Python workers for Avro data files: the container, block after block, and its records.
 
-Pickled by value together with :mod:`paimon_index.spark.worker`. Blocks are expanded here, with codecs of
-pyarrow, and their records are read by :mod:`paimon_index.spark.worker_avro_rows`.
+Pickled by value together with :mod:`paimon_index.spark.worker`. Blocks are expanded with codecs of pyarrow.
+fastavro is imported where an Avro file is read, and nowhere else.
+
+Records of a block become the items of one Avro array: its count, the block's bytes as they are, and an end.
+They are read as the file's own schema says, without its logical types but decimals, which Arrow then puts on
+plain numbers. Paimon writes these types:
+
+=================================== ========================================================================
+Avro                                Arrow
+=================================== ========================================================================
+boolean, int, long, float, double   the same
+string, bytes                       the same
+int ``date``                        date32
+int ``time-millis``                 time32 of milliseconds
+long ``timestamp-millis``           timestamp of milliseconds, of instants and local times alike
+long ``timestamp-micros``           timestamp of microseconds, likewise
+bytes ``decimal``                   decimal128
+array                               list
+map                                 map of strings
+array of records ``key``, ``value`` map of other keys where the column is a map, else list
+record                              struct
+null or another type                the other type, nullable
+=================================== ========================================================================
 """
 
 from __future__ import annotations
 
+import io
 import json
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from paimon_index.spark.worker_avro_rows import avro_rows
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    _Shaping = Callable[[Any], Any]
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
@@ -24,17 +46,32 @@ _LONGEST: Final = 10
 """Bytes of a 64-bit number."""
 _MORE: Final = 0x80
 """Bit of a byte after which more of a number follow."""
+_SIMPLE: Final = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_LOGICAL: Final = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "timestamp-millis"): pa.timestamp("ms"),
+    ("long", "timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
 
 
 def avro_blocks(
     source: Any,
-    wanted: pa.Schema,
+    target: pa.Schema,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Row counts of the blocks of a file, and functions that read them.
+    """Row counts of the blocks of a file, and functions that read them, in the file's types.
 
-    Args:
-        source: the file, opened.
-        wanted: the columns to read; those that the file lacks are left out. Values come in the file's types.
+    Columns that the file lacks are left out.
 
     Raises:
         ValueError: it is no Avro file as Paimon writes it, or it is damaged.
@@ -46,7 +83,7 @@ def avro_blocks(
     header = _header(stream)
     sync = _take(stream, _SYNC_BYTES)
     schema, codec = json.loads(header.get("avro.schema", b"null")), header.get("avro.codec", b"null").decode()
-    decode = avro_rows(schema, wanted)
+    decode = _avro_rows(schema, target)
     while (count := _number(stream, may_end=True)) is not None:
         content = _take(stream, _number(stream) or 0)
         if _take(stream, _SYNC_BYTES) != sync:
@@ -59,7 +96,6 @@ def avro_blocks(
 
 
 def _expanded(codec: str, content: bytes) -> bytes:
-    """A block without its compression."""
     match codec:
         case "null":
             return content
@@ -114,3 +150,141 @@ def _take(stream: Any, length: int) -> bytes:
     if length < 0 or len(content) != length:
         raise ValueError(f"expected {length} bytes more in an Avro file, found {len(content)}")
     return content
+
+
+def _avro_rows(schema: Any, target: pa.Schema) -> Callable[[int, bytes], pa.Table]:
+    """A function that reads the records of a block, by their count and their bytes."""
+    try:
+        import fastavro  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "the table has Avro data files, which Spark's Python workers read with fastavro: pip install "
+            "'fastavro>=1.12' where the workers run"
+        ) from error
+    record = _of_row(schema)
+    there = {field["name"]: field for field in record["fields"]}
+    columns = {
+        name: _column(there[name]["type"], target.field(name).type) for name in target.names if name in there
+    }
+    plain = _plain(record)
+    chosen = {**plain, "fields": [each for each in plain["fields"] if each["name"] in columns]}
+    # Up to release 1.0 a row is one of null or a record, told by a byte in front of it; none is null.
+    in_file, read = (
+        fastavro.parse_schema({"type": "array", "items": ["null", each] if record is not schema else each})
+        for each in (plain, chosen)
+    )
+
+    def decode(count: int, content: bytes) -> pa.Table:
+        packed = io.BytesIO(_packed(count) + content + b"\x00")
+        rows: Any = fastavro.schemaless_reader(packed, in_file, read) if count else []
+        if len(rows) != count or (count and packed.tell() != len(packed.getbuffer())) or None in rows:
+            raise ValueError(f"expected {count} rows in a block of Avro of {len(content)} bytes")
+        if not columns:
+            return pa.table({"": pa.nulls(count)})
+        return pa.table(
+            {
+                name: pa.array(
+                    [row[name] if shaped is None else shaped(row[name]) for row in rows], data_type
+                )
+                for name, (data_type, shaped) in columns.items()
+            }
+        )
+
+    return decode
+
+
+def _of_row(schema: Any) -> dict[str, Any]:
+    record = _present(schema)
+    if not isinstance(record, dict) or record.get("type") != "record":
+        raise ValueError("expected an Avro file of records")
+    return record
+
+
+def _present(schema: Any) -> Any:
+    if not isinstance(schema, list):
+        return schema
+    others = [each for each in schema if each != "null"]
+    if len(others) != 1:
+        raise ValueError(f"expected one type and null in Avro, found {schema!r:.200}")
+    return others[0]
+
+
+def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
+    """The Arrow type of a column in the file, and what makes Arrow's values of fastavro's where they differ.
+
+    ``target`` is the type that it is to have in the end; an array of pairs may be a map of it.
+    """
+    schema = _present(schema)
+    match schema:
+        case str() if schema in _SIMPLE:
+            return _SIMPLE[schema], None
+        case {"type": "array", "items": items} if pa.types.is_map(target):
+            parts = {field["name"]: field["type"] for field in _of_row(items)["fields"]}
+            keys, of_key = _column(parts["key"], target.key_type)
+            values, of_value = _column(parts["value"], target.item_type)
+            return pa.map_(keys, values), _pairs(of_key, of_value)
+        case {"type": "array", "items": items}:
+            inner, of_item = _column(items, target.value_type)
+            return pa.list_(inner), of_item and (lambda value: value and [of_item(each) for each in value])
+        case {"type": "map", "values": values}:
+            inner, of_value = _column(values, target.item_type)
+            return pa.map_(pa.string(), inner), _pairs(None, of_value)
+        case {"type": "record", "fields": fields}:
+            columns = {
+                field["name"]: _column(field["type"], target.field(field["name"]).type) for field in fields
+            }
+            changed = {name: shaping for name, (_, shaping) in columns.items() if shaping is not None}
+            kind = pa.struct([(name, data_type) for name, (data_type, _) in columns.items()])
+            return kind, _fields(changed) if changed else None
+        case {"type": "bytes", "logicalType": "decimal", "precision": precision, **rest}:
+            return pa.decimal128(precision, rest.get("scale", 0)), None
+        case {"type": str() as name, "logicalType": logical} if (name, logical) in _LOGICAL:
+            return _LOGICAL[name, logical], None
+        case {"type": inner, **rest} if "logicalType" not in rest:
+            return _column(inner, target)
+    raise ValueError(f"Paimon does not write the Avro type {schema!r:.200}")
+
+
+def _pairs(of_key: _Shaping | None, of_value: _Shaping | None) -> _Shaping:
+    """A map is a list of pairs to Arrow; null stays null here and above."""
+
+    def shaped(value: Any) -> Any:
+        if value is None:
+            return None
+        pairs = value.items() if isinstance(value, dict) else ((each["key"], each["value"]) for each in value)
+        return [((of_key or _same)(key), (of_value or _same)(item)) for key, item in pairs]
+
+    return shaped
+
+
+def _fields(changed: Mapping[str, _Shaping]) -> _Shaping:
+    return lambda row: row and row | {name: shaped(row[name]) for name, shaped in changed.items()}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(schema: Any) -> Any:
+    """A type without logical types but decimals, whose values fastavro would make objects of."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema["type"] == "record":
+        # Defaults are for readers of other schemas.
+        return {
+            "type": "record",
+            "name": schema["name"],
+            "fields": [{"name": field["name"], "type": _plain(field["type"])} for field in schema["fields"]],
+        }
+    attributes = {name: part for name, part in schema.items() if name != "logicalType" or part == "decimal"}
+    return {name: _plain(part) if name in ("items", "values") else part for name, part in attributes.items()}
+
+
+def _packed(number: int) -> bytes:
+    left, content = number << 1, bytearray()
+    while left >= _MORE:
+        content.append(left & 0x7F | _MORE)
+        left >>= 7
+    return bytes([*content, left])
