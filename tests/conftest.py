@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import downloads, golden_tables, golden_versions
+from tests import golden_tables, golden_versions
+from tests.downloads import pytest_configure
 from tests.golden_tables import GoldenWarehouse
 from tests.growing_tables import GrowingTable
 from tests.spark.sessions import CONNECTOR
@@ -15,6 +17,8 @@ from tests.spark.sessions import CONNECTOR
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
+
+__all__ = ["pytest_configure"]
 
 # How long an example takes says more of the machine than of the code. `.ci/run`, `make fuzz` and
 # `make mutants` name a profile, which takes the place of the one that is loaded here.
@@ -59,11 +63,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return _OneWorkerForOne(config, log)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """What tests download, they say on the terminal."""
-    capture = config.pluginmanager.getplugin("capturemanager")
-    if capture is not None:
-        downloads.Terminal.uncaptured = capture.global_and_fixture_disabled
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays, and garbage is not looked for in it."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

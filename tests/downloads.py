@@ -11,7 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pytest
 
 _STEPS: Final = (
     (r"Collecting ([\w.-]+)", "  {0}"),
@@ -36,6 +39,13 @@ class Terminal:
         with cls.uncaptured():
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What tests download, they say on the terminal."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        Terminal.uncaptured = capture.global_and_fixture_disabled
 
 
 def step_of(line: str) -> str | None:

@@ -53,7 +53,7 @@ def test_a_failure_has_its_status_and_shows_what_was_printed() -> None:
 
 
 def test_pytest_and_its_workers_let_it_through_to_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_configure as pytest_configure")
+    (tmp_path / "conftest.py").write_text("from tests.downloads import pytest_configure as pytest_configure")
     (tmp_path / "test_within.py").write_text(WITHIN_A_TEST)
     command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", str(tmp_path)]
 

@@ -20,6 +20,7 @@ from app.planning.usage import TableUsage
 from app.planning.version.version import Version
 from app.types.session_zone import session_zone
 from tests import golden_tables
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable, golden_ref, open_service
 
@@ -44,7 +45,7 @@ def payload_bytes(version: Version) -> int:
     return total
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_every_table_is_advised_on(service: IndexService, name: str) -> None:
     version = service.resolve(golden_ref(name), SnapshotSelector())
     try:

@@ -10,6 +10,7 @@ from app.planning.request.requests import SnapshotSelector
 from app.planning.service import IndexService
 from app.types.session_zone import session_zone
 from tests import golden_tables
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import golden_ref, open_service
 
@@ -28,7 +29,7 @@ def service(golden: GoldenWarehouse) -> IndexService:
     return open_service(golden.root, golden.allow_external(), engine_writes_only=True)
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> None:
     exact = asked = 0
     for query in golden_tables.expected(name)["queries"]:

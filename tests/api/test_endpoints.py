@@ -31,6 +31,7 @@ from app.planning.keys import answers
 from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
     assert tables == sorted(golden_tables.tables())
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
@@ -103,7 +104,7 @@ def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     assert answer["bucket_mode"] == expected["bucket_mode"].lower()
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
+@for_each("name", golden_tables.tables())
 def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 

@@ -13,6 +13,7 @@ import pytest
 from app.api.negotiation import PlanFormat, preferred_format
 from tests import golden_tables
 from tests.api.conftest import Serve
+from tests.golden_cases import for_each
 
 if TYPE_CHECKING:
     import httpx
@@ -70,7 +71,7 @@ def test_the_format_that_a_caller_likes_best(accept: str, chosen: PlanFormat) ->
     assert preferred_format(accept) is chosen
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@for_each("table", golden_tables.tables())
 def test_streams_hold_the_files_of_the_json_answer(client: httpx.Client, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
     answer = whole(client, path, {})

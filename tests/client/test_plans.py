@@ -23,6 +23,7 @@ from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
 from paimon_index.requests import post
 from tests import golden_tables
 from tests.api.conftest import listening
+from tests.golden_cases import for_each
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.table.entries import entry
 
@@ -58,7 +59,7 @@ def told(file: PlannedFile) -> dict[str, Any]:
     return {**members, "selection": selection, "deletion": deletion}
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@for_each("table", golden_tables.tables())
 def test_the_files_of_every_golden_table(client: Client, url: str, table: str) -> None:
     expected = [{**file, "partition": None, "selection_format": None} for file in pages(url, table)]
 

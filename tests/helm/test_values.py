@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from app.settings import Settings
+from tests.golden_cases import for_each
 from tests.helm.chart import CHART, MINIMAL, refusal
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -71,7 +72,7 @@ def test_a_misspelled_setting_is_refused(values: dict[str, Any], place: str) -> 
     assert place in refusal(MINIMAL, **values)
 
 
-@pytest.mark.parametrize("name", documented())
+@for_each("name", documented())
 def test_the_page_states_the_default(name: str) -> None:
     value: Any = VALUES
     for part in name.split("."):

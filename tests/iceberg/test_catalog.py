@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests import tokens
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse, tables
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.specification import validate_answer, validate_schema
@@ -113,7 +114,7 @@ def test_tables_are_listed_in_pages_where_a_client_asks_for_them(iceberg: httpx.
     assert whole["next-page-token"] is None
 
 
-@pytest.mark.parametrize("table", tables())
+@for_each("table", tables())
 def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
     iceberg: httpx.Client, table: str
 ) -> None:

@@ -19,6 +19,7 @@ from app.planning.service import IndexService
 from app.planning.standalone import check_index_place
 from app.settings import Settings
 from tests import golden_tables
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 
 NAME = "index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77-0"
@@ -55,7 +56,7 @@ def put(root: Path, path: str, content: bytes) -> IndexFileRef:
     return IndexFileRef(path=path)
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@for_each("table", golden_tables.tables())
 def test_of_all_files_of_a_table_index_files_alone_are_read(
     service: IndexService, golden: GoldenWarehouse, table: str
 ) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_tables
-from tests.golden_cases import together
+from tests.golden_cases import for_each, together
 from tests.sessions import bind_json, bind_sql
 
 MICROSECONDS = 6
@@ -29,7 +27,7 @@ def planning_fields(document: dict[str, Any], query: dict[str, Any]) -> Sequence
     return [DataField(each["id"], each["name"], parse_type(each["type"])) for each in schema["fields"]]
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@for_each("table", golden_tables.tables())
 def test_filters_of_tables(table: str) -> None:
     document = golden_tables.expected(table)
     for query in document["queries"]:

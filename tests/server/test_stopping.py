@@ -130,7 +130,10 @@ def test_every_other_process_is_asked(tmp_path: Path) -> None:
         assert {answer.content for answer in third.ask(b"who")} == {b"first", b"second"}
 
 
-def test_a_process_that_ended_is_told_from_one_that_hangs(tmp_path: Path) -> None:
+def test_a_process_that_ended_is_told_from_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
     with answering(tmp_path) as asking, closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging:
         hanging.bind(str(tmp_path / "hanging.sock"))
         hanging.listen()
@@ -148,7 +151,10 @@ def test_one_process_alone_asks_nobody() -> None:
         assert list(alone.ask(b"who")) == []
 
 
-def test_caches_that_are_not_known_to_be_cleared_are_an_error(tmp_path: Path) -> None:
+def test_caches_that_are_not_known_to_be_cleared_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging:
         hanging.bind(str(tmp_path / "hanging.sock"))
         hanging.listen()

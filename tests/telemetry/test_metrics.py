@@ -19,6 +19,7 @@ from app.server.processes import Processes
 from app.storage.ledger import LEDGER
 from app.telemetry.service import Accounting, Telemetry
 from tests.api.conftest import Serve
+from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.running import ROUTE, TABLES, Scrape
 
@@ -339,7 +340,7 @@ def series(client: httpx.Client) -> set[str]:
     return {family.name + suffix for family in families for suffix in _SUFFIXES[family.type]}
 
 
-@pytest.mark.parametrize("query", sorted(set(queries())))
+@for_each("query", sorted(set(queries())))
 def test_queries_ask_for_metrics_that_there_are(query: str, series: set[str]) -> None:
     assert set(selected(query)) <= series
     assert selected(query)

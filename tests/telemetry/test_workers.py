@@ -87,7 +87,10 @@ def test_a_worker_that_was_counted_with_the_ended_is_not_counted_again(tmp_path:
     asked.stop()
 
 
-def test_a_worker_that_hangs_is_told_by_what_it_said_last(tmp_path: Path) -> None:
+def test_a_worker_that_hangs_is_told_by_what_it_said_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
     asked = Counting(tmp_path, 1)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging:
         hanging.bind(str(tmp_path / "hanging.sock"))
