@@ -50,8 +50,10 @@ def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Ke
     name = columns[at].field.name
     asked = [Aggregate(Function.COUNT), *(Aggregate(each, name) for each in _FUNCTIONS)]
     grouped = [columns[each].field for each in places]
+    written = subject.request(condition).filter
+    assert written is None or isinstance(written, str | Mapping)
     request = AggregateRequest(
-        filter=subject.request(condition).filter,
+        filter=written,
         aggregates=asked,
         group_by=[each.name for each in grouped],
     )
