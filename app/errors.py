@@ -1,4 +1,32 @@
-"""Every exception this project raises.
+"""Every exception this project raises, drawn once.
+
+::
+
+    PaimonIndexError
+    ├── CorruptFileError            bytes are not what their format says
+    │   ├── CorruptIndexError       a file index, deletion vector file or hash index
+    │   └── CorruptMetadataError    a snapshot, schema, manifest list, manifest or index manifest
+    ├── UnsupportedFormatError      a well-formed file of a version or kind that this release cannot read
+    ├── RequestError                the caller erred
+    │   ├── FilterError             a filter, literal, key or partition does not fit the table
+    │   ├── IndexWriteError         a column, type or value that an index cannot hold
+    │   ├── LimitExceededError      the request is larger than the operator allows
+    │   ├── PageTokenError          a page token that is forged or belongs to another request
+    │   └── CommitConflictError     changes that do not fit what others have committed meanwhile
+    ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
+    │   ├── UnknownPlaceError       a warehouse or database; which there are is not for everybody to know
+    │   └── SnapshotExpiredError    the snapshot went away while it was read
+    ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
+    ├── JobError                    a job cannot be done; its table is as it was
+    ├── SettingsError               the operator's settings cannot be used; nothing starts
+    ├── OverloadedError             more is asked for at once than the process is meant for
+    │   ├── MemoryShortError        the process would leave its memory limit
+    │   └── BusyError               as many requests as it may work on are under way
+    └── StorageError                storage failed after retries
+        ├── FileMissingError        storage says that the file is not there
+        ├── UncertainCommitError    nobody knows whether a snapshot was made
+        └── DeadlineExceededError   the request's time is used up
+            └── RequestCancelledError   its caller went away, so no time is left for it
 
 Decoders know bytes, not paths: they raise with an offset, and whoever read the file adds the path with
 :meth:`CorruptFileError.at`.

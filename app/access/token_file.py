@@ -54,7 +54,6 @@ class TokenFile:
         self._looks = 1
 
     def __len__(self) -> int:
-        """How many tokens are in force."""
         return len(self._book)
 
     def find(self, secret: bytes) -> Caller | None:

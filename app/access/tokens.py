@@ -93,11 +93,7 @@ EVERYBODY: Final = Caller(None, Role.ADMIN)
 
 
 class TokenBook:
-    """The tokens of one file.
-
-    Args:
-        callers: by the SHA-256 digest of their secrets.
-    """
+    """The tokens of one file, by the SHA-256 digest of their secrets."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers: dict[bytes, list[tuple[bytes, Caller]]] = {}
@@ -160,8 +156,6 @@ def stored_digest(secret: str) -> str:
 
 
 class _Token(BaseModel):
-    """One entry of the file."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     name: str
@@ -183,7 +177,6 @@ class _Token(BaseModel):
         return value
 
     def caller(self) -> Caller:
-        """What the token allows."""
         expires = self.expires
         if expires is not None and expires.tzinfo is None:
             expires = expires.replace(tzinfo=dt.UTC)

@@ -11,34 +11,44 @@ from typing import Final, Self
 import numpy as np
 import orjson
 
-from app.errors import NotFoundError, PathNotAllowedError, SnapshotExpiredError
-from app.iceberg.changes import appended_files
+from app.errors import (
+    NotFoundError,
+    PathNotAllowedError,
+    RequestError,
+    SnapshotExpiredError,
+    UnsupportedFormatError,
+)
 from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
-from app.iceberg.read_optimized import age, read_optimized
-from app.iceberg.refusals import check_table, compacted
+from app.iceberg.refusals import check_table, compacted, refusal
 from app.iceberg.tasks import TaskWriter
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.version.descriptions import Snapshot
-from app.planning.version.version import Version
+from app.planning.version.version import Version, missing_file_means_expired
 from app.predicates.unbound import FilterLimits
+from app.table.manifests.manifest_entry import FileKind
 from app.table.references import MOST_READS
 from app.table.schema.schema import TableSchema
 from app.types import Json
 
 _NAME: Final = re.compile(r"([^$]+)(?:\$branch_([^$]+))?(\$ro)?")
 _LATEST: Final = SnapshotSelector()
+_ROWS_LEFT_OUT: Final = "paimon.read-optimized.rows-left-out"
+_COMPACTED_AT: Final = "paimon.read-optimized.compacted-at"
+_APPEND: Final = "APPEND"
+_REWRITES: Final = frozenset({"COMPACT", "ANALYZE"})
+"""Commits that change no rows."""
 _TASK_BYTES: Final = 1 << 20
 _SPARE: Final = 8
 """One part in so many is left of a part of a plan, since its files may have longer names."""
-_TOO_LONG: Final = "-"
-"""The id of a plan whose question does not fit the path of a request; nobody needs it."""
+_PLAN_ID_OMITTED: Final = "-"
+"""The id of a plan whose question is too long for the path of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,6 @@ class Catalog:
     """What is asked of tables.
 
     Attributes:
-        service: knows them.
-        limits: how large filters may be.
         budget_ms: how long a plan may read index files.
         millis: whether the client reads timestamps in milliseconds right.
         vectors: whether it reads deletion vectors as the engine stores them.
@@ -60,36 +68,26 @@ class Catalog:
     vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
-        """The metadata of a table, see :meth:`app.iceberg.metadata.TableState.json`.
-
-        Raises:
-            NotFoundError: there is no such table.
-            UnsupportedFormatError: no client could read it right.
-        """
+        """The metadata of a table; UnsupportedFormatError if no client could read it right."""
         name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         properties = {
             "schema.name-mapping.default": orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode(),
             **({} if version.schema.comment is None else {"comment": version.schema.comment}),
-            **(self.service.ask(version, age) if name.read_optimized else {}),
+            **(self.service.ask(version, _age) if name.read_optimized else {}),
         }
         state = TableState(version, schemas, self._snapshots(name, version), self._tags(name))
         return state.json(properties, referenced_only=referenced_only, millis=self.millis)
 
     def check_table(self, named: TableRef) -> None:
-        """Looks whether a table is there.
-
-        Raises:
-            NotFoundError: it is not.
-        """
+        """Raises NotFoundError unless a table is there."""
         self._resolve(named)
 
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
         """The first tasks of a plan, and tokens for the others.
 
         Raises:
-            NotFoundError: there is no such table or snapshot.
             FilterError: the filter does not fit the table.
             UnsupportedFormatError: clients would not read the table, or a file of the plan, right.
         """
@@ -97,20 +95,12 @@ class Catalog:
         return self._answer(named, version, PlanToken.of(question, version), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
-        """The same once more.
-
-        Raises:
-            NotFoundError: no such plan was made here, or its snapshot is gone.
-        """
+        """The same once more; NotFoundError if no such plan was made, or its snapshot is gone."""
         token = PlanToken.read(plan_id, named, LONGEST_ID)
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
-        """The tasks of a part of a plan.
-
-        Raises:
-            NotFoundError: no such plan was made here, or its snapshot is gone.
-        """
+        """The tasks of a part of a plan; NotFoundError as of :meth:`fetch_plan`."""
         token = PlanToken.read(plan_task, named)
         return self._answer(named, self._version_of(named, token), token, is_first=False)
 
@@ -131,7 +121,7 @@ class Catalog:
         appended = None
         if question.start_snapshot_id is not None:
             table = TableName.of(named).table
-            appended = appended_files(self.service, table, version, question.start_snapshot_id)
+            appended = _appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
             files=appended,
@@ -167,11 +157,13 @@ class Catalog:
         }
         if is_first:
             plan_id = token.write(named)
-            answer |= {"status": "completed", "plan-id": plan_id if len(plan_id) <= LONGEST_ID else _TOO_LONG}
+            answer |= {
+                "status": "completed",
+                "plan-id": plan_id if len(plan_id) <= LONGEST_ID else _PLAN_ID_OMITTED,
+            }
         return answer
 
     def _version(self, named: TableRef, question: PlanQuestion) -> Version:
-        """The version that a question is about."""
         if question.snapshot_id is None:
             return self._resolve(named)
         selector = SnapshotSelector(question.snapshot_id)
@@ -187,50 +179,46 @@ class Catalog:
             raise
 
     def _version_of(self, named: TableRef, token: PlanToken) -> Version:
-        """Exactly the version of a token, whatever has been committed since."""
         number = token.snapshot if token.tag is None else None
         selector = SnapshotSelector(number, token.tag, schema_id=token.schema)
         try:
-            found = self._resolve(named, selector)
+            version = self._resolve(named, selector)
         except (NotFoundError, PathNotAllowedError):
-            found = None
-        if found is None or not token.is_of(found):
+            version = None
+        if version is None or not token.is_of(version):
             raise SnapshotExpiredError(f"snapshot {token.snapshot}, which was planned, is gone: plan again")
-        return found
+        return version
 
     def _resolve(self, named: TableRef, selector: SnapshotSelector = _LATEST) -> Version:
-        """A version of a table or branch; of ``table$ro`` as that has it."""
         name = TableName.of(named)
         version = self.service.resolve(name.table, replace(selector, branch=name.branch))
         if not name.read_optimized:
             return version
         newest = self.service.resolve(name.table, SnapshotSelector(branch=name.branch))
-        return read_optimized(version, newest.schema)
+        return _read_optimized(version, newest.schema)
 
     def _snapshots(self, name: TableName, version: Version) -> list[Snapshot]:
-        """The newest snapshots, ascending."""
         if version.snapshot_id is None:
             return []
         after = version.snapshot_id - MOST_READS
-        found, _ = self.service.snapshots(name.table, name.branch, after)
-        return [each for each in found if each.id <= version.snapshot_id]
+        snapshots, _ = self.service.snapshots(name.table, name.branch, after)
+        return [each for each in snapshots if each.id <= version.snapshot_id]
 
     def _tags(self, name: TableName) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}
         after: str | None = None
         while True:
-            found, after = self.service.tags(name.table, name.branch, after)
-            tags |= {each.name: each.snapshot for each in found}
+            page, after = self.service.tags(name.table, name.branch, after)
+            tags |= {tag.name: tag.snapshot for tag in page}
             if after is None:
                 return tags
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A name of a table as the engine writes it, such as ``table$branch_b1$ro``.
+    """The parts of a name as the engine writes it, such as ``table$branch_b1$ro``.
 
     Attributes:
-        table: the table alone.
         branch: None for the main one.
         read_optimized: whether only what full compactions made of it is wanted.
     """
@@ -248,12 +236,11 @@ class TableName:
 
 
 def _schemas(version: Version) -> Iterator[TableSchema]:
-    """The schemas of a version's branch, ascending."""
     return map(version.file_schema, version.table.schema_ids(version.resolved.branch))
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
-    """The schemas that clients read files in: that of the snapshot, or the one that is planned in."""
+    """The schemas that clients may read files in: the one that is planned in, and the snapshot's."""
     snapshot = version.resolved.snapshot
     if question.snapshot_id is None or snapshot is None or snapshot.schema_id == version.schema_id:
         return [version.schema]
@@ -299,3 +286,73 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
     for begin in range(start, stop, step):
         end = begin + step
         yield replace(token, begin=int(units[begin]), end=int(units[end]) if end < stop else token.end)
+
+
+def _appended_files(service: IndexService, table: TableRef, version: Version, start: int) -> tuple[str, ...]:
+    """Names of the data files that were appended behind snapshot ``start``, up to a version and with it."""
+    schema, end = version.schema, version.snapshot_id
+    if schema.primary_keys or schema.options.deletion_vectors:
+        raise refusal("of a table with a primary key or deletion vectors, files do not tell what came")
+    if end is None or not 0 <= end - start <= MOST_READS:
+        raise RequestError(f"end-snapshot-id is start-snapshot-id or one of the {MOST_READS} that follow it")
+    names: list[str] = []
+    for number in range(start + 1, end + 1):
+        one = service.resolve(table, SnapshotSelector(number, branch=version.resolved.branch))
+        kind = "" if one.resolved.snapshot is None else one.resolved.snapshot.commit_kind
+        if kind == _APPEND:
+            with missing_file_means_expired(one):
+                names += _added(one)
+        elif kind not in _REWRITES:
+            raise _more_than_appending(number, kind)
+    return tuple(names)
+
+
+def _added(version: Version) -> Iterator[str]:
+    """Names of the files that a version's own commit added; of one that removes some, rows may be old."""
+    metadata = version.table.metadata
+    *_, delta = metadata.manifest_lists(version.resolved)
+    for file in delta.manifests:
+        manifest = metadata.manifest(file, whole=False)
+        if (manifest.kinds != FileKind.ADD).any():
+            raise _more_than_appending(version.snapshot_id, "an append that removes files")
+        yield from map(manifest.file_name, range(len(manifest)))
+
+
+def _more_than_appending(snapshot: int | None, kind: str) -> UnsupportedFormatError:
+    return refusal(f"snapshot {snapshot} between the two is {kind}, which is more than appending rows")
+
+
+def _read_optimized(version: Version, newest: TableSchema) -> Version:
+    """A version as ``table$ro`` has it; the options of the table's newest schema hold for all versions.
+
+    Of a table with a primary key it has the files of the top level alone, which need no merging. What was
+    written to a bucket since its full compaction is missing, deletions included; every bucket has a full
+    compaction of its own. Other tables are read as they are.
+    """
+    return version.on_level(newest.options.top_level) if newest.primary_keys else version
+
+
+def _age(version: Version) -> Mapping[str, str]:
+    """Properties of ``table$ro`` that say how old it is, given a version of it.
+
+    Rows that are left out are counted as files have them: each version and deletion of a row is one. If there
+    are any, the time is when the last full compaction of a bucket with such rows was, of the bucket where
+    that is longest ago. It is of the writer's clock, whose time zone is not recorded.
+    """
+    hidden = version.hidden_files()
+    if hidden is None:
+        return {_ROWS_LEFT_OUT: "0"}
+    rows = {_ROWS_LEFT_OUT: str(int(hidden.columns.row_counts.sum()))}
+    files = version.files()
+    written = np.empty(len(files), np.int64)
+    for number, part, entries in files.by_manifest(files.all()):
+        written[part] = files.manifests[number].creation_times.values[entries]
+    buckets, numbers = np.unique(files.columns.bucket_keys, return_inverse=True)
+    newest = np.zeros(len(buckets), np.int64)
+    np.maximum.at(newest, numbers, written)
+    behind = np.unique(hidden.columns.bucket_keys)
+    if not np.isin(behind, buckets).all():
+        return {**rows, _COMPACTED_AT: "never"}
+    oldest = int(newest[np.isin(buckets, behind)].min())
+    # 0 where a writer has not recorded it.
+    return {**rows, _COMPACTED_AT: str(np.datetime64(oldest, "ms"))} if oldest else rows

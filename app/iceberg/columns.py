@@ -27,14 +27,7 @@ _METADATA_COLUMNS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of one schema by name and id; None for what lies within one.
-
-    Attributes:
-        by_name: by full name, folded unless names are case-sensitive.
-        by_id: by field id.
-        alike: folded names of several columns.
-        case_sensitive: whether names have to be written as they are.
-    """
+    """The columns of one schema by full name, folded unless case matters, and id; None: lies within one."""
 
     by_name: Mapping[str, DataField | None]
     by_id: Mapping[int, DataField | None]
@@ -74,11 +67,7 @@ class Columns:
         raise FilterError(f"there is no column {name!r:.200}{meant}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
-        """The column of an id, likewise.
-
-        Raises:
-            FilterError: there is none.
-        """
+        """The column of an id; None for what lies within one. FilterError: there is none."""
         if number not in self.by_id:
             raise FilterError(f"there is no field with the id {number}")
         return self.by_id[number]
@@ -94,12 +83,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumns:
-    """The columns of all schemas that a client may read by.
-
-    Attributes:
-        planned: the schema that is planned in, whose columns are given.
-        every: the columns of each schema, that of ``planned`` first.
-    """
+    """The columns of all schemas that a client may read by; ``planned`` is the first of ``every``."""
 
     planned: TableSchema
     every: Sequence[Columns]
@@ -125,11 +109,7 @@ class ReadColumns:
         return self._one_of(lambda columns: columns.named(name))
 
     def of_id(self, number: int) -> DataField | None:
-        """The column of an id, likewise.
-
-        Raises:
-            FilterError: no schema has it.
-        """
+        """The column of an id; None where that is not one column to all. FilterError: no schema has it."""
         return self._one_of(lambda columns: columns.of_id(number))
 
     def listed(self, names: Sequence[str]) -> list[DataField]:

@@ -87,7 +87,7 @@ class _Compact:
         self._at = 0
 
     def fields(self, *, skip: bool = False) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; values are skipped if the caller does not read them."""
+        """Number and kind of each field of a struct; the caller reads the values, unless they are skipped."""
         number = 0
         while (head := self._byte()) != _STOP:
             delta, kind = head >> 4, head & 0xF
@@ -97,13 +97,12 @@ class _Compact:
                 self.skip(kind)
 
     def list_head(self) -> tuple[int, int]:
-        """Length and kind of the elements of a list."""
+        """Length and kind of the elements."""
         head = self._byte()
         count = head >> 4
         return (self._varint() if count == 0xF else count), head & 0xF  # noqa: PLR2004 - a longer list
 
     def skip(self, kind: int) -> None:
-        """Goes behind a value."""
         if kind == _BYTE:
             self._byte()
         elif kind in (_I16, _I32, _I64):

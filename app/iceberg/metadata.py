@@ -39,14 +39,7 @@ _UNSORTED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What is told of a table.
-
-    Attributes:
-        version: the latest one.
-        schemas: ascending, up to the version's.
-        snapshots: ascending, up to the version's.
-        tags: snapshots by the names of tags.
-    """
+    """What is told of a table: its latest version, with schemas and snapshots up to it, ascending."""
 
     version: Version
     schemas: Sequence[TableSchema]

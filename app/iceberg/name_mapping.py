@@ -8,7 +8,7 @@ column that had it last; a file in whose schema it was another column's needs id
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -19,13 +19,7 @@ from app.types import DataField, Json
 
 @dataclass(slots=True)
 class NameMapping:
-    """The fields of a table, of a struct, or the parts of a list or map.
-
-    Attributes:
-        ids: the field of each name.
-        names: those of each field, the newest first.
-        inner: what is within each field.
-    """
+    """The fields of a table, of a struct, or the parts of a list or map, by id; names are newest first."""
 
     ids: dict[str, int] = field(default_factory=dict)
     names: dict[int, list[str]] = field(default_factory=dict)
@@ -56,11 +50,8 @@ class NameMapping:
 
     def json(self) -> list[Json]:
         """The mapping as Iceberg writes it."""
-        return list(self._written())
-
-    def _written(self) -> Iterator[Json]:
-        for number, names in self.names.items():
-            written: dict[str, Json] = {"field-id": number, "names": names}
-            if inner := self.inner[number].json():
-                written["fields"] = inner
-            yield written
+        return [
+            {"field-id": number, "names": names, **({"fields": inner} if inner else {})}
+            for number, names in self.names.items()
+            for inner in [self.inner[number].json()]
+        ]

@@ -55,9 +55,7 @@ class PlanQuestion:
 
     Attributes:
         snapshot_id: None for the latest one.
-        use_snapshot_schema: whether columns are those of the snapshot's schema.
         filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
-        case_sensitive: whether names have to be written as they are.
         min_rows: so many rows are enough, if nothing is filtered.
         statistics: names of columns to tell counts and bounds of.
         start_snapshot_id: what was appended since then; None for all rows.
@@ -91,12 +89,7 @@ class PlanToken:
 
     @staticmethod
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
-        """The token in ``text``.
-
-        Args:
-            text: as :meth:`write` gave it.
-            table: which it is of.
-            longest: characters that it may have; None for as many as a request's body.
+        """The token that :meth:`write` made ``text`` of, where it has no more than ``longest`` characters.
 
         Raises:
             NotFoundError: it is none, or one of another table or release.
@@ -161,7 +154,6 @@ def _check_filter(text: str) -> None:
 
 
 def _unpack(packed: bytes) -> bytes:
-    """What is compressed, as far as a token may be long."""
     LEDGER.require(min(_MOST_BYTES, _MOST_TIMES * len(packed)), "a token of a plan")
     unpacking = zlib.decompressobj()
     written = unpacking.decompress(packed, _MOST_BYTES)

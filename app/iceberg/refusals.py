@@ -14,7 +14,7 @@ deletion vectors, for PyIceberg               it reads whole Puffin files, which
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
 files without ids whose names are ambiguous   their columns are told by their names
-changes that are more than appended files     :mod:`app.iceberg.changes`
+changes that are more than appended files     the new rows are not those of whole files
 ============================================  ===================================================
 """
 
@@ -45,11 +45,7 @@ def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
 
 
 def check_table(schema: TableSchema, *, millis: bool) -> None:
-    """Refuses a table that a client cannot read, whatever its files are; arguments as of ``schema_json``.
-
-    Raises:
-        UnsupportedFormatError: with the reason.
-    """
+    """Refuses a table that a client cannot read, whatever its files are (UnsupportedFormatError)."""
     if schema.options.data_evolution:
         raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
     # What no client reads goes before what a client can say that it reads.
@@ -88,13 +84,7 @@ def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
 
 
 def merging(files: str, level: int | None, *, vectors: bool = True) -> UnsupportedFormatError:
-    """Some files of a plan merge, though it may have those of one level alone.
-
-    Args:
-        files: which.
-        level: that of the files, where the plan has those of one level.
-        vectors: whether the client reads deletion vectors as the engine stores them.
-    """
+    """Some files of a plan merge; ``level`` is theirs where the plan has the files of one alone."""
     older = "add $ro to its name, which gives what its last full compaction made of it, or "
     newer = ", or set deletion-vectors.enabled and deletion-vectors.bitmap64" if vectors else ""
     return refusal(
@@ -146,15 +136,7 @@ def compacted(count: int) -> UnsupportedFormatError:
 
 
 def check_file_schema(file: TableSchema, schema: TableSchema) -> None:
-    """Refuses files of a schema whose columns clients could not read as those of another one.
-
-    Args:
-        file: the schema that the files were written with.
-        schema: the one that they are read in.
-
-    Raises:
-        UnsupportedFormatError: with the reason.
-    """
+    """Refuses files of a schema whose columns clients could not read as those of another one."""
     if file.id == schema.id:
         return
     for column in file.fields:

@@ -77,15 +77,7 @@ _FIRST_PARTITION_FIELD: Final = 1000
 
 
 def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
-    """A schema.
-
-    Args:
-        schema: of the table.
-        millis: whether the client reads timestamps in milliseconds right.
-
-    Raises:
-        ValueError: a column has a type that Iceberg lacks.
-    """
+    """A schema; ValueError where Iceberg, or a client without ``millis``, lacks the type of a column."""
     written: dict[str, Json] = {
         "type": "struct",
         "schema-id": schema.id,
@@ -154,7 +146,14 @@ def inner_fields(field: DataField) -> list[DataField]:
     """
     column, depth = (field.column, field.depth) if isinstance(field, _Part) else (field.id, 0)
     parts: list[DataField] = [
-        _Part(_inner_id(column, depth + 1, sign), name, inner, column=column, depth=depth + 1)
+        _Part(
+            # As the engine counts them, from the id of the column and the depth.
+            _INNER_IDS + sign * (column * _DEPTHS + depth + 1),
+            name,
+            inner,
+            column=column,
+            depth=depth + 1,
+        )
         for name, sign, inner in _parts(field.type)
     ]
     return [*parts, *field.type.fields]
@@ -162,12 +161,7 @@ def inner_fields(field: DataField) -> list[DataField]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part(DataField):
-    """An element, key or value.
-
-    Attributes:
-        column: id of the field of a struct, or column, that it is in.
-        depth: how many elements, keys and values lead to it.
-    """
+    """An element, key or value; ``column`` is the id of the struct's field, or column, that it is in."""
 
     column: int
     depth: int
@@ -183,11 +177,6 @@ def _parts(data_type: DataType) -> Iterator[tuple[str, int, DataType]]:
             yield "value", 1, data_type.children[1]
         case _:
             pass
-
-
-def _inner_id(column: int, depth: int, sign: int) -> int:
-    """The id that the engine writes for an element or value (``sign`` 1) or a key (-1) of a column."""
-    return _INNER_IDS + sign * (column * _DEPTHS + depth)
 
 
 def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above

@@ -21,28 +21,26 @@ from app.iceberg.refusals import (
     without_ids,
 )
 from app.iceberg.schema import PARTITIONED, UNPARTITIONED, partition_fields
-from app.iceberg.statistics import column_statistics
 from app.planning.deletions import load_vectors
 from app.planning.plan.answers import Plan
 from app.planning.plan.planned_files import PlannedFiles
+from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
+from app.storage import check_deadline
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import TableSchema
-from app.types import DataField, Json, to_json
+from app.types import DataField, Json, TypeRoot, to_json
+from app.types.data_types import INTEGER_BITS
 from app.types.index_files import DeletionRange
 
 _AT_ONCE: Final = 256
+_BYTES: Final = {root: 8 if root is TypeRoot.BIGINT else 4 for root in (*INTEGER_BITS, TypeRoot.DATE)}
+"""Width of Iceberg's form of a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTasks:
-    """Some tasks of a plan.
-
-    Attributes:
-        tasks: a JSON object each.
-        delete_files: what these refer to.
-        stop: the position in the plan of the file behind the last one.
-    """
+    """Tasks, the delete files that they refer to, and the position in the plan behind the last task."""
 
     tasks: Sequence[orjson.Fragment]
     delete_files: Sequence[Json]
@@ -54,7 +52,6 @@ class TaskWriter:
     """Writes the tasks of one plan.
 
     Attributes:
-        version: what was planned.
         plan: with URIs for paths.
         residual: the filter that clients have to apply, in JSON.
         proven: whether a file whose rows all meet the plan's filter needs it no more.
@@ -77,11 +74,7 @@ class TaskWriter:
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses a plan with a file that clients would not read right, as far as its columns tell.
-
-        Raises:
-            UnsupportedFormatError: with the reason.
-        """
+        """Refuses a plan with a file that clients would not read right, as far as its columns tell."""
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.raw_convertible)):
             raise merging(f"{merged} of its files", self.version.resolved.level, vectors=self.vectors)
@@ -128,8 +121,8 @@ class TaskWriter:
             if format_ != FORMAT:
                 raise other_format(name)
         self._check_ids(files, start, stop)
-        told = column_statistics(self.version, files, start, stop, self.statistics)
-        for at, path, statistics in zip(range(start, stop), paths.to_pylist(), told, strict=True):
+        by_file = column_statistics(self.version, files, start, stop, self.statistics)
+        for at, path, statistics in zip(range(start, stop), paths.to_pylist(), by_file, strict=True):
             spec, partition = self._partition(int(files.partition_codes[at]))
             yield {
                 "content": "data",
@@ -145,18 +138,17 @@ class TaskWriter:
     def _check_ids(self, files: PlannedFiles, start: int, stop: int) -> None:
         """Refuses files that need field ids, since a name is another column's by now, and have none."""
         numbers = files.integers["schema_id"][start:stop]
-        older = [each for each in np.unique(numbers).tolist() if each != self.newest_schema]
+        older = [number for number in np.unique(numbers).tolist() if number != self.newest_schema]
         if not older:
             return
         mapping, schema_of = self.mapping(), self.version.file_schema
-        unfit = [each for each in older if not mapping.fits(schema_of(each).fields)]
+        unfit = [number for number in older if not mapping.fits(schema_of(number).fields)]
         suspects = [start + at for at in np.flatnonzero(np.isin(numbers, unfit)).tolist()]
-        for at, found in zip(suspects, have_field_ids(self.version, files, suspects), strict=True):
-            if not found:
+        for at, has_ids in zip(suspects, have_field_ids(self.version, files, suspects), strict=True):
+            if not has_ids:
                 raise without_ids(files[at].file_name)
 
     def _partition(self, code: int) -> tuple[int, Sequence[Json]]:
-        """The partition spec of a file, and its values."""
         if code not in self._partitions:
             schema = self.version.schema
             values = dict(
@@ -177,24 +169,24 @@ class TaskWriter:
         return self._partitions[code]
 
     def _delete_files(self, start: int, stop: int) -> Mapping[int, Mapping[str, Json]]:
-        """The deletion vectors of some files, by their positions."""
+        """By the position of the data file."""
         files = self.plan.files
-        wanted = [at for at in range(start, stop) if at in files.deletions]
-        if not wanted:
+        positions = [at for at in range(start, stop) if at in files.deletions]
+        if not positions:
             return {}
         ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved))
         places = []
-        for at in wanted:
+        for at in positions:
             lies = files.deletions[at]
             entry, place = ranges[lies.path.rpartition("/")[2], lies.offset, files[at].file_name]
             places.append((entry, place, int(files.integers["row_count"][at])))
         vectors = load_vectors(self.version.source, places)
         if narrow := sum(not vector.is64 for vector in vectors):
             raise narrow_vectors(f"{narrow} of its files")
-        found: dict[int, Mapping[str, Json]] = {}
-        for at, (entry, place, _), vector in zip(wanted, places, vectors, strict=True):
+        by_position: dict[int, Mapping[str, Json]] = {}
+        for at, (entry, place, _), vector in zip(positions, places, vectors, strict=True):
             spec, partition = self._partition(int(files.partition_codes[at]))
-            found[at] = {
+            by_position[at] = {
                 "content": "position-deletes",
                 "file-path": files.deletions[at].path,
                 "file-format": "puffin",
@@ -205,13 +197,65 @@ class TaskWriter:
                 "content-offset": place.offset,
                 "content-size-in-bytes": place.length,
             }
-        return found
+        return by_position
 
 
 def _ranges(entries: Iterable[IndexEntry]) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
-    """Vectors by the name of their file, offset, and the name of the data file."""
+    """By the name of the vectors' file, offset, and the name of the data file."""
     return {
         (entry.file.file_name, place.offset, place.data_file): (entry, place)
         for entry in entries
         for place in entry.file.ranges
     }
+
+
+def column_statistics(
+    version: Version, files: PlannedFiles, start: int, stop: int, columns: Sequence[DataField]
+) -> Iterator[Mapping[str, Json]]:
+    """Members of data files from ``start`` to ``stop``, exclusive; none where nothing was asked for.
+
+    Clients answer MIN, MAX and COUNT from them. Bounds are told of integers and dates alone: there they are
+    values of the file, as those clients take them to be. Those of texts are cut, of timestamps rounded, and
+    those of floating point may leave out NaN. They are in hexadecimal of their binary form, as Java reads
+    them: the document of the REST catalog does not say which form they have.
+
+    Raises:
+        CorruptMetadataError: the statistics of a manifest are damaged.
+        DeadlineExceededError: the request's time is used up.
+    """
+    numbers = files.numbers[start:stop]
+    order = np.argsort(numbers, kind="stable")
+    by_column = {}
+    file_bounds = FileBounds(version)
+    for column in columns:
+        check_deadline()
+        bounds = file_bounds.values(column, numbers[order])
+        if bounds is not None:
+            by_column[column] = bounds.take(np.argsort(order, kind="stable"))
+    for at in range(stop - start):
+        if not by_column:
+            yield {}
+            continue
+        check_deadline()
+        values: dict[int, int] = {}
+        nulls: dict[int, int] = {}
+        low: dict[int, str] = {}
+        high: dict[int, str] = {}
+        for column, bounds in by_column.items():
+            values[column.id] = int(bounds.row_count[at])
+            if bounds.null_count[at] >= 0:
+                nulls[column.id] = int(bounds.null_count[at])
+            width = _BYTES.get(column.type.root)
+            if width and bounds.has_low[at] and bounds.has_high[at]:
+                low[column.id] = int(bounds.low[at]).to_bytes(width, "little", signed=True).hex().upper()
+                high[column.id] = int(bounds.high[at]).to_bytes(width, "little", signed=True).hex().upper()
+        yield {
+            "value-counts": _map(values),
+            "null-value-counts": _map(nulls),
+            "lower-bounds": _map(low),
+            "upper-bounds": _map(high),
+        }
+
+
+def _map(values: Mapping[int, Json]) -> Json:
+    return {"keys": list(values), "values": list(values.values())}

@@ -32,6 +32,7 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 import h11
+from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 _Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
@@ -88,7 +89,7 @@ class Connection(Protocol):
 
     @property
     def client(self) -> tuple[str, int] | None:
-        """The caller's address; None for a local socket."""
+        """None for a local socket."""
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -96,11 +97,7 @@ class Connection(Protocol):
 
 
 class OpenConnections:
-    """The connections that are open; used by the event loop alone.
-
-    Attributes:
-        limit: connections that may be open.
-    """
+    """The connections that are open, of which there may be ``limit``; used by the event loop alone."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -138,7 +135,13 @@ class OpenConnections:
     def ask(self, connection: Connection) -> None:
         """The head of a request has come: the connection is neither silent nor idle."""
         self._idle.pop(connection, None)
-        self._speak(connection)
+        if connection in self._silent:
+            del self._silent[connection]
+            address = connection.client[0] if connection.client else ""
+            of_address = self._silent_of[address]
+            del of_address[connection]
+            if not of_address:
+                del self._silent_of[address]
 
     def rest(self, connection: Connection) -> None:
         """An answer was given: the connection is idle."""
@@ -153,15 +156,6 @@ class OpenConnections:
     def _close(self, connection: Connection) -> None:
         self.close(connection)
         connection.transport.abort()
-
-    def _speak(self, connection: Connection) -> None:
-        if connection in self._silent:
-            del self._silent[connection]
-            address = connection.client[0] if connection.client else ""
-            of_address = self._silent_of[address]
-            del of_address[connection]
-            if not of_address:
-                del self._silent_of[address]
 
 
 OPEN_CONNECTIONS: Final = OpenConnections(connection_limit())
@@ -180,12 +174,8 @@ def raise_descriptor_limit() -> None:
 class UntakenAnswers:
     """Answers that were made and that their callers do not take as fast as they come.
 
-    An answer of which nothing is taken for a while is broken off. Where all of them together are over their
-    limit, the one that was left for longest is.
-
-    Attributes:
-        seconds: how long an answer waits.
-        limit: bytes that all of them may hold in this process, about.
+    An answer of which nothing is taken for ``seconds`` is broken off. Where all of them together hold more
+    than ``limit`` bytes, about, the one that was left for longest is.
     """
 
     def __init__(self) -> None:
@@ -233,14 +223,14 @@ UNTAKEN_ANSWERS: Final = UntakenAnswers()
 
 
 class _StrictConnection(h11.Connection):
-    """HTTP/1.1 without requests of two lengths.
+    """HTTP/1.1 without requests that have both Content-Length and Transfer-Encoding.
 
-    One that has both Content-Length and Transfer-Encoding may end elsewhere for a proxy in front, which would
-    take what follows for the request of another caller. It is refused, and the connection closed.
+    Such a one may end elsewhere for a proxy in front, which would take what follows for the request of
+    another caller.
     """
 
+    @override
     def next_event(self) -> _Event:
-        """What has come."""
         event = super().next_event()
         if isinstance(event, h11.Request) and _LENGTHS.issubset(name for name, _ in event.headers):
             raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
@@ -262,8 +252,8 @@ class PunctualProtocol(H11Protocol):
     _head_timer: asyncio.TimerHandle | None = None
     _socket: TransportSocket | None = None
 
+    @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
-        """Begins to wait for the first request."""
         super().connection_made(transport)
         self.conn = _StrictConnection(h11.SERVER, _HEAD_BYTES)
         connected = transport.get_extra_info("socket")
@@ -277,8 +267,8 @@ class PunctualProtocol(H11Protocol):
         self._expect_head()
         OPEN_CONNECTIONS.open(self)
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """Begins to wait at the first byte of a head, and ends it with the last."""
         if self._is_left_out(data):
             return
         # One cycle per request; there is none before the first.
@@ -291,41 +281,41 @@ class PunctualProtocol(H11Protocol):
             if not self.cycle.response_complete:
                 OPEN_CONNECTIONS.ask(self)
 
+    @override
     def on_response_complete(self) -> None:
-        """Waits for the next request, unless it has come already."""
         last = self.cycle
         super().on_response_complete()
         if self.cycle is last:
             OPEN_CONNECTIONS.rest(self)
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the waiting."""
         self._stop_waiting()
         UNTAKEN_ANSWERS.remove(self)
         OPEN_CONNECTIONS.close(self)
         super().connection_lost(exc)
 
+    @override
     def pause_writing(self) -> None:
-        """Begins to wait for the caller to take what is there."""
         super().pause_writing()
         UNTAKEN_ANSWERS.add(self)
 
+    @override
     def resume_writing(self) -> None:
-        """Ends this waiting."""
         super().resume_writing()
         UNTAKEN_ANSWERS.remove(self)
 
+    @override
     def timeout_keep_alive_handler(self) -> None:
         """Closes a silent connection, and does not wait for ever for the rest of an answer to be taken."""
         super().timeout_keep_alive_handler()
         self.loop.call_later(UNTAKEN_ANSWERS.seconds, self.transport.abort)
 
     def _is_left_out(self, data: bytes) -> bool:
-        """Whether a request is not looked at, since its caller has gone or it waited for too long already.
+        """Whether a request is not looked at: its caller has gone, or it waited for too long.
 
-        Under more load than the event loop can take, each request is looked at when its caller is about to
-        give up, or has; uvicorn would learn of that only after it has begun to answer. What is left out here
-        costs a hundredth of an answer, so that there is time for those that have just come.
+        Under overload each would be looked at when its caller is about to give up, and uvicorn learns of that
+        only after it has begun to answer. Leaving one out costs a hundredth of an answer.
         """
         last: RequestResponseCycle | None = self.cycle
         is_first_piece = last is None or last.response_complete

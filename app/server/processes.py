@@ -65,13 +65,7 @@ def shared_directory() -> Iterator[Path]:
 
 
 class Answer(NamedTuple):
-    """What another process said.
-
-    Attributes:
-        name: the process.
-        content: None if it said nothing in time, or not all.
-        is_gone: it has ended, and its socket is all that is left of it.
-    """
+    """What another process said: ``content`` is None if it said nothing in time, or not all."""
 
     name: str
     content: bytes | None
@@ -79,15 +73,7 @@ class Answer(NamedTuple):
 
 
 class Processes:
-    """The processes of one run, as one of them sees them.
-
-    Args:
-        directory: of the run; None where one process serves alone.
-
-    Attributes:
-        name: of this process.
-        directory: as above.
-    """
+    """The processes of one run, as one of them sees them; ``directory`` is None for one alone."""
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
@@ -106,11 +92,7 @@ class Processes:
         self._answers[question] = give
 
     def start(self) -> None:
-        """Begins to answer the others.
-
-        Raises:
-            OSError: the directory is gone.
-        """
+        """Begins to answer the others; OSError where the directory is gone."""
         if self.directory is None:
             return
         # It must not be seen before it listens: it would be taken for that of a process that is gone.
@@ -153,12 +135,7 @@ class Processes:
 
 
 def _ask(place: Path, question: bytes, until: float) -> bytes:
-    """What a process answers.
-
-    Raises:
-        ConnectionRefusedError: it is gone.
-        OSError: it does not answer in time.
-    """
+    """Raises ConnectionRefusedError where a process is gone, OSError where it does not answer in time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(max(0.01, until - time.monotonic()))
         connection.connect(str(place))
@@ -171,7 +148,6 @@ def _ask(place: Path, question: bytes, until: float) -> bytes:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Removes the directories of this user's runs whose first process is gone."""
     for directory in parent.glob(_PREFIX + "*"):
         with suppress(OSError):
             found = directory.stat()

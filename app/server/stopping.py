@@ -30,6 +30,7 @@ from types import FrameType
 from typing import Final
 
 import uvicorn
+from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
 
 _log = logging.getLogger("paimon_index")
@@ -40,11 +41,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Stopping:
-    """Whether the process is on its way to its end.
-
-    Args:
-        drain_seconds: how long requests are still accepted after SIGTERM.
-    """
+    """Whether the process is ending; after SIGTERM it accepts requests for ``drain_seconds``."""
 
     def __init__(self, drain_seconds: float) -> None:
         self._drain_seconds = drain_seconds
@@ -115,8 +112,8 @@ def _end_with_parent() -> None:
 class Workers(Multiprocess):
     """uvicorn's supervisor of several processes; a second signal ends them at once."""
 
+    @override
     def join_all(self) -> None:
-        """Waits for the end of all processes."""
         self.signal_queue.clear()
         for process in self.processes:
             while process.process.is_alive():

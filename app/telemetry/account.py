@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import override
+
 from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
 from app.storage.retry import is_missing, is_timeout
@@ -26,17 +28,13 @@ _OPERATION_LABELS: Final = {operation: (operation.value,) for operation in Stora
 
 
 class Background(Observer):
-    """Counts for the process what is told of work that no request waits for.
-
-    Args:
-        metrics: of the process.
-    """
+    """Counts for the process what is told of work that no request waits for."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
+    @override
     def storage_called(self, call: StorageCall) -> None:
-        """Counts a call."""
         metrics, labels = self._metrics, _OPERATION_LABELS[call.operation]
         with metrics.lock:
             metrics.storage_seconds.add(labels, call.seconds)
@@ -47,8 +45,8 @@ class Background(Observer):
             if call.error is not None:
                 metrics.storage_errors.add((call.operation.value, _kind_of(call.error)))
 
+    @override
     def undecodable(self, kind: FileFormat) -> None:
-        """Counts a damaged file."""
         with self._metrics.lock:
             self._metrics.undecodable.add((kind.value,))
 
@@ -56,18 +54,12 @@ class Background(Observer):
 class Account(Background):
     """One request: counts for the process, and for the request's own line in the log.
 
-    Args:
-        metrics: of the process.
-        scope: of the request; routing, and whoever tells whose token it is, add to it.
-
     Attributes:
         began: on the clock of :func:`time.perf_counter`.
         status: of the answer; None before it begins.
-        answer_bytes: bytes of the body that were sent.
         is_complete: the end of the answer was sent.
-        phases: seconds by phase.
-        storage_calls: calls to storage, repeated ones too.
-        plan: None unless a plan was asked for.
+        phases: seconds by phase; each second counts for the innermost one.
+        storage_calls: repeated ones too.
         trace: ids of the trace and of the request's span, where requests are traced.
     """
 
@@ -100,49 +92,45 @@ class Account(Background):
         name: str | None = self.scope["state"].get("token_name")
         return name
 
+    @override
     def phase_began(self, phase: Phase) -> None:
-        """Times a phase; each second counts for the innermost one."""
         now = time.perf_counter()
         if self._under_way:
             self._add(self._under_way[-1], now - self._since)
         self._under_way.append(phase)
         self._since = now
 
+    @override
     def phase_ended(self, phase: Phase) -> None:
-        """As above."""
         now = time.perf_counter()
         self._add(phase, now - self._since)
         if self._under_way:
             self._under_way.pop()
         self._since = now
 
+    @override
     def spent(self, phase: Phase, seconds: float) -> None:
-        """As above."""
         self._add(phase, seconds)
 
+    @override
     def storage_called(self, call: StorageCall) -> None:
-        """Counts a call."""
         super().storage_called(call)
         # From several threads; a line in the log may be off by one call where two come at the same instant.
         self.storage_calls += 1
         self.storage_bytes += call.size_bytes
         self.storage_seconds += call.seconds
 
-    def cache_asked(self, cache: str, hits: int, misses: int) -> None:  # noqa: ARG002 - caches count by name
-        """Counts what was asked for."""
+    @override
+    def cache_asked(self, cache: str, hits: int, misses: int) -> None:
         self.cache_hits += hits
         self.cache_misses += misses
 
+    @override
     def planned(self, plan: PlanObserved) -> None:
-        """Takes note of the plan."""
         self.plan = plan
 
     def close(self) -> float:
-        """Counts the request, which is over.
-
-        Returns:
-            The seconds that it took.
-        """
+        """Counts the request, which is over, and gives the seconds that it took."""
         seconds = time.perf_counter() - self.began
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)

@@ -3,6 +3,9 @@
 Other libraries' lines (uvicorn's too) take the same form. What callers or storage can choose cannot break a
 line in two, and what should stay unsaid does: the messages of exceptions, which may quote a filter's
 literals, are left out above the level ``debug``, and places of storage and tokens at every level.
+
+Lines that say the same again and again are left out, so that nobody can fill a disk with them: a text is told
+a few times in a while; the next line with it after that says how many were left out.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import json
 import logging
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
 import orjson
+from typing_extensions import override
 
 from app.settings import LogFormat, LogLevel
-from app.telemetry.repeated_lines import RepeatedLines
 
 _OURS: Final = ("app", "paimon_index", "uvicorn")
 """The loggers that the level is set of. Debug lines of storage libraries would tell credentials."""
@@ -34,6 +39,10 @@ _SECRET: Final = re.compile(
 )
 
 _SEPARATING: Final = frozenset(" ='\"\\")
+
+_REPEAT_SECONDS: Final = 10.0
+_REPEATS: Final = 5
+_MOST_TEXTS: Final = 1_000
 
 _UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 """What JSON leaves as it is, and some programs begin another line at, or take for a terminal's commands."""
@@ -89,8 +98,8 @@ class LineFormatter(logging.Formatter):
         self._write = _to_text if as_text else _to_json
         self._with_messages = with_messages
 
+    @override
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
         members: Mapping[str, Any] | None = record.__dict__.get("members")
         event: dict[str, Any] = {
             "timestamp": dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds"),
@@ -103,7 +112,7 @@ class LineFormatter(logging.Formatter):
             text = record.getMessage()
             event["event"] = text if record.name.startswith(_SAYS_ADDRESSES) else unsaid(text)
         if record.exc_info and record.exc_info[1] is not None:
-            event["exception"] = "".join(_told(record.exc_info[1], with_messages=self._with_messages))
+            event["exception"] = "".join(_chain_lines(record.exc_info[1], with_messages=self._with_messages))
         return self._write(event)
 
 
@@ -112,11 +121,11 @@ def unsaid(text: str) -> str:
     return _SECRET.sub(lambda found: f"{found['url'] or found['host'] or found['token']}…", text)
 
 
-def _told(error: BaseException, *, with_messages: bool) -> Iterator[str]:
+def _chain_lines(error: BaseException, *, with_messages: bool) -> Iterator[str]:
     """An exception and those that led to it, the first one first, with where they were raised."""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None:
-        yield from _told(before, with_messages=with_messages)
+        yield from _chain_lines(before, with_messages=with_messages)
         yield "which led to:\n"
     yield from _places(error.__traceback__)
     name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
@@ -149,7 +158,6 @@ def _to_text(event: dict[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value of a member, in quotes where it could be taken for several members."""
     if not isinstance(value, str):
         return _printable(repr(value))
     text = _printable(value)
@@ -160,3 +168,46 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """How often a text was logged since a time, in seconds since 1970."""
+
+    since: float
+    times: int = 0
+
+
+class RepeatedLines(logging.Filter):
+    """Keeps back texts that were told often enough lately; events with members are not looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._repeats: dict[tuple[str, str], _Repeats] = {}
+
+    @property
+    def texts(self) -> int:
+        """How many are remembered."""
+        return len(self._repeats)
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not isinstance(record.msg, str) or hasattr(record, "members"):
+            return True
+        text = record.getMessage()
+        with self._lock:
+            repeats = self._repeats.get((record.name, text))
+            if repeats is None or record.created - repeats.since >= _REPEAT_SECONDS:
+                left_out = 0 if repeats is None else max(0, repeats.times - _REPEATS)
+                if len(self._repeats) >= _MOST_TEXTS:
+                    self._forget(record.created)
+                repeats = self._repeats[record.name, text] = _Repeats(record.created)
+                if left_out:
+                    record.msg, record.args = f"{text} ({left_out} lines like this were left out)", ()
+            repeats.times += 1
+            return repeats.times <= _REPEATS
+
+    def _forget(self, now: float) -> None:
+        recent = {key: value for key, value in self._repeats.items() if now - value.since < _REPEAT_SECONDS}
+        self._repeats = recent if len(recent) < _MOST_TEXTS else {}

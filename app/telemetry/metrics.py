@@ -28,13 +28,7 @@ Labels = tuple[str, ...]
 
 
 class Counts:
-    """Counters of one name.
-
-    Args:
-        name: without ``_total``, which the text form adds.
-        help_text: what is counted.
-        labels: names of the labels, in the order of the values that :meth:`add` is given.
-    """
+    """Counters of one name, which is without ``_total``: the text form adds that."""
 
     def __init__(self, name: str, help_text: str, labels: Labels = ()) -> None:
         self._name = name
@@ -56,14 +50,7 @@ class Counts:
 
 
 class Durations:
-    """Histograms of seconds, of one name.
-
-    Args:
-        name: ends in ``_seconds``.
-        help_text: what is timed.
-        labels: as of :class:`Counts`.
-        bounds: upper bounds of the buckets, ascending, in seconds; one without bound follows.
-    """
+    """Histograms of seconds, of one name; ``bounds`` of buckets ascend, and one without bound follows."""
 
     def __init__(self, name: str, help_text: str, labels: Labels, bounds: Sequence[float]) -> None:
         self._name = name
@@ -106,14 +93,7 @@ _SHORT_BOUNDS: Final = (0.0005, *_BOUNDS[:-2])
 
 
 class Metrics:
-    """The numbers of one process, to be added to under :attr:`lock`.
-
-    Args:
-        token_names: label requests with the name of the token that they came with.
-
-    Attributes:
-        lock: held by whoever adds to a table or reads one.
-    """
+    """The numbers of one process, to be added to and read under :attr:`lock`."""
 
     def __init__(self, *, token_names: bool = False) -> None:
         self.lock = threading.Lock()

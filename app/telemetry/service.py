@@ -6,6 +6,7 @@ The middleware is the outermost layer of the application; each request leaves a 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,6 @@ from app.telemetry.state import (
     request_families,
     watch_families,
 )
-from app.telemetry.traces import start_tracing
 from app.telemetry.workers import Workers
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from app.telemetry.spans import Tracing
-
 
 LOGGER: Final = "paimon_index.requests"
 
@@ -52,6 +51,11 @@ _PATH_CHARACTERS: Final = 500
 
 _TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _NO_TRACE: Final = "0" * 32
+_TRACES_GO_TO: Final = (
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+)
 
 
 def write_line(account: Account, seconds: float) -> None:
@@ -116,12 +120,29 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
 
 
 def _trace(account: Account) -> Mapping[str, str]:
-    """The trace that the request belongs to, by our own span or the caller's header (W3C Trace Context)."""
+    """By our own span or the caller's header (W3C Trace Context)."""
     trace = account.trace
     if trace is None:
         found = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
         return {"trace_id": found[1]} if found and found[1] != _NO_TRACE else {}
     return {"trace_id": trace[0], "span_id": trace[1]}
+
+
+def start_tracing() -> Tracing | None:
+    """What traces requests; None where no variable says where traces go, or nothing can send them."""
+    is_asked_for = any(os.environ.get(name) for name in _TRACES_GO_TO)
+    if not is_asked_for or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    if os.environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return None
+    try:
+        from app.telemetry.spans import Tracing  # noqa: PLC0415 - an extra, as slow to import as the rest of this
+    except ImportError:
+        logging.getLogger("paimon_index").warning(
+            "OTEL_* variables ask for traces: install this package with its extra [otel] to have them sent"
+        )
+        return None
+    return Tracing.from_environment()
 
 
 class Telemetry:
@@ -132,11 +153,6 @@ class Telemetry:
         caches: gives the statistics of each cache by name.
         concurrency: requests that may be under way at once.
         token_names: label requests with the names of tokens.
-
-    Attributes:
-        background: is told of work that no request waits for.
-        watch: the watched tables, once the service has started.
-        listings: tell which warehouses can be listed.
     """
 
     def __init__(
@@ -199,11 +215,9 @@ class Telemetry:
         ]
 
     def exposition(self, accept: str, may_see: Callable[[str], bool]) -> tuple[bytes, str]:
-        """What all processes have counted, in the text form that a scraper takes; and its media type.
+        """What all processes have counted, in a text form that a scraper accepts; and its media type.
 
-        Args:
-            accept: media types that it takes.
-            may_see: whether it may know of a warehouse; samples of others are left out.
+        Samples of a warehouse that the caller may not see are left out.
         """
         encode, media_type = choose_encoder(accept)
         gathered = self.families() if self._workers is None else self._workers.gather()
@@ -229,12 +243,7 @@ class _Collected:
 
 
 class Accounting:
-    """ASGI middleware; what is inside finds the request's account in ``scope["state"]["observer"]``.
-
-    Args:
-        app: what answers.
-        telemetry: takes the accounts.
-    """
+    """ASGI middleware; what is inside finds the request's account in ``scope["state"]["observer"]``."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
         self._app = app

@@ -18,6 +18,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from typing_extensions import override
 
 from app.observation import Phase, StorageCall
 from app.release import __version__
@@ -39,11 +40,7 @@ _log = logging.getLogger("paimon_index")
 
 
 class Tracing:
-    """Makes and sends the spans of one process.
-
-    Args:
-        provider: of the library; stopped with this.
-    """
+    """Makes and sends the spans of one process; stops the provider with it."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -76,14 +73,7 @@ class Tracing:
 
 
 class TracedAccount(Account):
-    """An account that makes spans as well.
-
-    Args:
-        metrics: as of :class:`~app.telemetry.account.Account`.
-        scope: likewise.
-        tracer: makes spans.
-        span: of the request; ended with the account.
-    """
+    """An account that makes spans as well; that of the request is ended with it."""
 
     def __init__(self, metrics: Metrics, scope: Scope, tracer: Tracer, span: Span) -> None:
         super().__init__(metrics, scope)
@@ -94,28 +84,29 @@ class TracedAccount(Account):
         context = span.get_span_context()
         self.trace = (f"{context.trace_id:032x}", f"{context.span_id:016x}")
 
+    @override
     def phase_began(self, phase: Phase) -> None:
         """Begins a span, unless it would be one of the same phase within another."""
         goes_on = self._under_way[-1:] == [phase]
         super().phase_began(phase)
         self._open.append(None if goes_on else self._start(phase.value, SpanKind.INTERNAL))
 
+    @override
     def phase_ended(self, phase: Phase) -> None:
-        """Ends the span that began last."""
         super().phase_ended(phase)
         span = self._open.pop() if self._open else None
         if span is not None:
             span.end()
 
+    @override
     def spent(self, phase: Phase, seconds: float) -> None:
-        """Makes a span of what is over."""
         super().spent(phase, seconds)
         span = self._start(phase.value, SpanKind.INTERNAL, seconds)
         if span is not None:
             span.end()
 
+    @override
     def storage_called(self, call: StorageCall) -> None:
-        """Makes a span of the call."""
         super().storage_called(call)
         span = self._start(f"storage {call.operation.value}", SpanKind.CLIENT, call.seconds)
         if span is None:
@@ -132,8 +123,8 @@ class TracedAccount(Account):
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
+    @override
     def close(self) -> float:
-        """Ends the request's span."""
         seconds = super().close()
         span = self._span
         for each in filter(None, self._open):

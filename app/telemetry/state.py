@@ -120,7 +120,6 @@ def process_families() -> list[Metric]:
 
 
 def _family(prefix: str, member: str, caches: Mapping[str, Mapping[str, int]]) -> Metric | None:
-    """One number of each cache that has it."""
     is_disk = prefix.endswith("disk_cache_")
     if member in (("in_flight", "rejected", "waits") if is_disk else ("corrupt",)):
         return None

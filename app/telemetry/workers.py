@@ -1,4 +1,4 @@
-"""What several processes that serve together have counted, told by any of them.
+"""Metrics of all workers, merged by the one that is scraped.
 
 ::
 
@@ -31,7 +31,7 @@ from app.server.processes import Answer, Processes
 from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})
-_TOLD_ONCE: Final[Mapping[str, Callable[[float, float], float]]] = {
+_SHARED_GAUGES: Final[Mapping[str, Callable[[float, float], float]]] = {
     PREFIX + "watched_tables": max,
     PREFIX + "watched_tables_failing": max,
     PREFIX + "warehouse_listable": min,
@@ -75,12 +75,7 @@ def load(content: bytes) -> tuple[list[Metric], Mapping[str, Any]]:
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
-    """The families of several processes as one of each name, in the order of their first coming.
-
-    Args:
-        living: of each process that runs.
-        ended: of each that has ended; only what grows is taken.
-    """
+    """The families of several processes as one of each name; of those that ended only what grows is taken."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for families, is_alive in (*((each, True) for each in living), *((each, False) for each in ended)):
@@ -90,7 +85,7 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
                 values[family.name] = {}
             if not is_alive and family.type not in _GROWING:
                 continue
-            join = _TOLD_ONCE.get(family.name, _add)
+            join = _SHARED_GAUGES.get(family.name, _add)
             numbers = values[family.name]
             for each in family.samples:
                 key = (each.name, tuple(each.labels.items()))
@@ -109,13 +104,7 @@ _QUESTION: Final = b"count"
 
 
 class Workers:
-    """The processes of one run, and what they have counted.
-
-    Args:
-        processes: those of this run, of which this is one.
-        directory: of the run.
-        count: gives what this process has counted.
-    """
+    """The processes of one run, and what they have counted; ``count`` gives what this one has."""
 
     def __init__(self, processes: Processes, directory: Path, count: Callable[[], list[Metric]]) -> None:
         self._processes = processes
@@ -143,17 +132,16 @@ class Workers:
                 if answer.is_gone:
                     gone[answer.name] = self._last_words(answer.name)
                 else:
-                    living.append(self._told(answer))
+                    living.append(self._last_answer(answer))
             return merge(living, [self._bury(gone)])
 
     def _publish(self) -> bytes:
-        """Writes down what was counted, and gives it."""
         with self._publishing:
             content = dump(self._count())
             _write(self._directory / f"{self._processes.name}.json", content)
             return content
 
-    def _told(self, answer: Answer) -> list[Metric]:
+    def _last_answer(self, answer: Answer) -> list[Metric]:
         """What a worker says, or said last if it hangs."""
         with suppress(ValueError):
             if answer.content is not None:

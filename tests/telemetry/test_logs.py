@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.telemetry.logs import LineFormatter, logging_config, unsaid
+from app.telemetry.logs import LineFormatter, RepeatedLines, logging_config, unsaid
 
 QUOTED = "rank_no = 4956 at http://10.1.2.3:9000/bucket"
 
@@ -107,8 +107,8 @@ def test_libraries_are_not_heard_below_warnings() -> None:
 
 def test_what_is_not_asked_for_is_not_imported() -> None:
     program = (
-        "import sys; import app.telemetry.service, app.telemetry.traces as traces;"
-        "assert traces.start_tracing() is None;"
+        "import sys; from app.telemetry.service import start_tracing;"
+        "assert start_tracing() is None;"
         "sys.exit(any(name.split('.')[0] in ('opentelemetry', 'rich') for name in sys.modules))"
     )
 
@@ -135,3 +135,44 @@ def test_nothing_that_an_exception_quotes_begins_another_line(separator: str) ->
     lines = LineFormatter(as_text=True, with_messages=True).format(record).splitlines()
 
     assert len(lines) == 2
+
+
+@pytest.fixture
+def lines() -> RepeatedLines:
+    return RepeatedLines()
+
+
+def repeated(text: str, created: float = 0.0) -> logging.LogRecord:
+    found = logging.LogRecord("asyncio", logging.ERROR, "", 0, text, (), None)
+    found.created = created
+    return found
+
+
+def test_the_same_text_is_told_five_times_in_a_while(lines: RepeatedLines) -> None:
+    told = [lines.filter(repeated("out of descriptors")) for _ in range(8)]
+
+    assert told == [True] * 5 + [False] * 3
+    assert lines.filter(repeated("something else"))
+
+
+def test_the_next_line_says_how_many_were_left_out(lines: RepeatedLines) -> None:
+    for _ in range(8):
+        lines.filter(repeated("out of descriptors"))
+    later = repeated("out of descriptors", created=20.0)
+
+    assert lines.filter(later)
+    assert later.getMessage() == "out of descriptors (3 lines like this were left out)"
+
+
+def test_texts_that_nobody_repeats_are_forgotten(lines: RepeatedLines) -> None:
+    for number in range(10_000):
+        assert lines.filter(repeated(f"text {number}"))
+
+    assert lines.texts <= 1_000
+
+
+def test_lines_of_requests_are_never_left_out(lines: RepeatedLines) -> None:
+    request = repeated("request")
+    request.members = {"status": 200}
+
+    assert all(lines.filter(request) for _ in range(100))
