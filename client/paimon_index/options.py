@@ -1,6 +1,6 @@
 """What may be asked, stated once for both clients: the keyword arguments of their methods.
 
-``docs/api.md`` of the service tells what each means. An argument that is left out or None is not sent.
+``openapi.yaml`` of the service tells what each means. An argument that is left out or None is not sent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the service answers about plans, deletions, buckets and index files.
 
-``docs/api.md`` of the service tells what each member means.
+``openapi.yaml`` of the service tells what each member means.
 """
 
 from __future__ import annotations
