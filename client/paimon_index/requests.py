@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,19 +122,30 @@ def _plain(value: Any) -> Any:
             return format(value, "f")
         case dt.date() | dt.time():  # a datetime is a date
             return value.isoformat()
+        case pa.Array() | pa.ChunkedArray() if pa.types.is_timestamp(value.type) or pa.types.is_date(
+            value.type
+        ):
+            return _texts_of_times(value)
         case pa.Array() | pa.ChunkedArray():
-            return _plain(_texts_of_times(value).to_pylist())
+            return _plain(value.to_pylist())
     return value
 
 
-def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Timestamps and dates as texts, written by Arrow: many times as fast as value by value."""
-    if pa.types.is_timestamp(values.type):
-        if values.type.tz is not None:
-            values = values.cast(pa.timestamp(values.type.unit, "UTC"))
-        texts = pc.strftime(values, "%Y-%m-%dT%H:%M:%S" + ("Z" if values.type.tz else ""))
-    elif pa.types.is_date(values.type):
-        texts = values.cast(pa.string())
-    else:
-        return values
-    return pc.replace_substring_regex(texts, r"^(\d{5})", r"+\1")
+def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Timestamps and dates as texts, many times as fast as value by value.
+
+    Arrow's own texts are wrong beyond the year 32767, and take a database of time zones.
+    """
+    is_date = pa.types.is_date(values.type)
+    zone = "" if is_date or values.type.tz is None else "Z"
+    times = values.to_numpy(zero_copy_only=False)
+    texts = np.datetime_as_string(times.astype("datetime64[D]") if is_date else times).tolist()
+    return [None if text == "NaT" else _with_whole_year(text) + zone for text in texts]
+
+
+def _with_whole_year(text: str) -> str:
+    """A text of NumPy with a year of four digits, or more and a sign."""
+    if text[0] == "-":
+        year, rest = text[1:].split("-", 1)
+        return f"-{year.zfill(4)}-{rest}"
+    return text if text[4] == "-" else f"+{text}"

@@ -221,7 +221,9 @@ def test_lists_of_values_are_those_of_sql(
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_times_in_arrow_are_sent_as_the_literals_that_mean_them(unit: str, zone: str | None) -> None:
-    values = pa.array([0, -1, 1_741_392_000, None, 400_000_000_000], pa.int64())
+    values = pa.array(
+        [0, -1, 1_741_392_000, None, 400_000_000_000, 10**12, -(10**12), -62_167_219_201], pa.int64()
+    )
     if unit == "ns":
         values = values.take([0, 1, 2, 3])
     data_type = parse_type("TIMESTAMP(9)" if zone is None else "TIMESTAMP(9) WITH LOCAL TIME ZONE")
@@ -234,11 +236,12 @@ def test_times_in_arrow_are_sent_as_the_literals_that_mean_them(unit: str, zone:
 
 
 def test_dates_in_arrow_are_sent_as_the_literals_that_mean_them() -> None:
-    days = pa.array([0, -1, 20_000, None, 4_000_000, -719_529], pa.int32())
+    days = pa.array([0, -1, 20_000, None, 4_000_000, -719_529, -800_000, (1 << 31) - 1], pa.int32())
 
     body = json.loads(post("", {"values": days.cast(pa.date32())}).body or b"")
 
     assert [parse_json(each, parse_type("DATE")) for each in body["values"]] == days.to_pylist()
+    assert json.loads(post("", {"values": pa.chunked_array([], pa.date64())}).body or b"") == {"values": []}
 
 
 def test_an_empty_list_is_had_by_no_row(client: Client) -> None:
