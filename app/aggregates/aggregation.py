@@ -19,7 +19,7 @@ answer.
 
 Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
 digits share keys: these are open where that matters, but in partition columns, whose values are told as Spark
-reads them (:mod:`app.aggregates.read_values`).
+reads them (:mod:`app.aggregates.values`).
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.aggregates.answers import Aggregate, AggregateGroup, AggregateValue, Function
-from app.aggregates.file_values import FileValues, NotKnownError, open_files
 from app.aggregates.question import Question, type_of
-from app.aggregates.read_values import Ends, partition_counts
+from app.aggregates.values import Ends, FileValues, NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds

@@ -50,12 +50,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a job did.
-
-    Attributes:
-        rows_matched: rows that meet the condition, those that were deleted before included.
-        rows_deleted: rows that were there before.
-    """
+    """What a job did; of the rows that match, those are deleted that were not deleted before."""
 
     snapshot_id: int | None
     files_total: int
@@ -69,11 +64,7 @@ class DeleteReport:
 def delete(
     spark: SparkSession, table: JobTable, where: str, *, advance: Advance = ignore_progress
 ) -> DeleteReport:
-    """Deletes the rows that meet a condition.
-
-    Args:
-        spark: the session; its time zone and settings decide what the condition means.
-    """
+    """Deletes the rows that meet a condition, under the time zone and settings of the session."""
     committer = table.committer()
     for attempt in range(1, _ATTEMPTS + 1):
         version = table.latest()

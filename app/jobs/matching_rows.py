@@ -55,9 +55,7 @@ def matching_rows(
 ) -> dict[int, BitMap64]:
     """Positions of the rows that meet a condition, by number of the file; no file without any.
 
-    Raises:
-        UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would
-            read otherwise than the engine.
+    UnsupportedFormatError: Spark has not the type of a needed column, or would read an older type otherwise.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
 
@@ -160,7 +158,6 @@ def _written(column: DataField) -> Any:
 
 
 def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file with their places; a column that it lacks is null."""
     with local_file(place.open(), task.path) as local:
         file = DataFile.open(local)
         names = [name for name in schema.names if name in file.schema.names]
@@ -203,7 +200,6 @@ def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The positions of a task's rows as one bitmap for each file."""
     found: dict[int, BitMap64] = {}
     for batch in batches:
         files, positions = (np.asarray(batch.column(at)) for at in range(2))

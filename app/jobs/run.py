@@ -37,11 +37,7 @@ _SUCCEEDED: Final = "SUCCEEDED"
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job.
-
-    Attributes:
-        token: in the names of all files that the run's tasks write; the group of its jobs in Spark.
-    """
+    """One run of a job; its token is in the names of files that tasks write, and groups its jobs in Spark."""
 
     context: SparkContext
     token: str
@@ -49,8 +45,7 @@ class JobRun:
     def settle(self) -> bool:
         """Stops what is still running, and waits until Spark says that it has ended.
 
-        Returns:
-            Whether each task ended well at its first attempt, and so has told what it did.
+        True if each task ended well at its first attempt, and so has told what it did.
         """
         try:
             self.context.cancelJobGroup(self.token)

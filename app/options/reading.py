@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.errors import CorruptMetadataError, PaimonIndexError, RequestError
-from app.options.memory_size import memory_size
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
@@ -85,3 +84,27 @@ def fraction(name: str, text: str) -> float:
         return float(text)
     except ValueError as error:
         raise RequestError(f"{name} must be a number, found {text!r:.100}") from error
+
+
+_SIZE = re.compile(r"(\d{1,18})\s*([a-z]*)", re.ASCII)
+_UNITS = {
+    unit: 1 << 10 * power
+    for power, units in enumerate(
+        (
+            ("", "b", "bytes"),
+            ("k", "kb", "kibibytes"),
+            ("m", "mb", "mebibytes"),
+            ("g", "gb", "gibibytes"),
+            ("t", "tb", "tebibytes"),
+        )
+    )
+    for unit in units
+}
+
+
+def memory_size(name: str, text: str) -> int:
+    """Bytes of a size; without a unit it counts bytes."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None or found[2] not in _UNITS:
+        raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")
+    return int(found[1]) * _UNITS[found[2]]

@@ -1,4 +1,4 @@
-"""A directory that keeps pieces of immutable files, and what was decoded of them, for all processes.
+"""A directory that keeps pieces of immutable files, and arrays decoded of them, for all processes.
 
 Entries appear under their names only when they are whole, and are verified when they are read, so any number
 of processes may share a directory, and each may end at any time. An entry was last used at its file's
@@ -7,21 +7,24 @@ modification time. Everything that goes wrong with the directory is a miss, neve
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
 
 from app.described import DESCRIBED
-from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
+from app.storage.array_file import MODE, ArrayFile, Block, DamagedArraysError, array_file_parts, opened
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
 from app.storage.mapped_files import Look, MappedFiles
 
@@ -351,3 +354,40 @@ def _make_private(directory: Path) -> None:
     if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise PermissionError(f"{directory} is no directory of this user")
     directory.chmod(0o700)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptArrays:
+    """A place for one thing that is made of one file."""
+
+    tier: DiskTier
+    piece: Piece
+    form: str
+    group: str
+
+    @property
+    def key(self) -> bytes:
+        """What tells it from all others, and from what other versions of the program make."""
+        return self.piece.key + json.dumps([self.form, _version()]).encode("ascii")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether something was put there."""
+        return self.tier.has(self.key)
+
+    def get(self) -> ArrayFile | None:
+        """The arrays, mapped, if they are there."""
+        return self.tier.map(self.key, self.group)
+
+    def put(self, blocks: Mapping[str, Block]) -> None:
+        """Keeps arrays, those of one block used together, if the tier can take them."""
+        self.tier.put_parts(self.key, array_file_parts(self.key, blocks))
+
+    def drop(self) -> None:
+        """Forgets them, since they are damaged."""
+        self.tier.drop(self.key)
+
+
+@cache
+def _version() -> str:
+    return version("paimon-index")

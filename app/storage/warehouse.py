@@ -15,8 +15,7 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
-from app.storage.disk_tier import DiskTier
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import DiskTier, KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
 from app.storage.mapped_files import Look

@@ -26,11 +26,7 @@ from app.types.digest import content_digest
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found last where the same version was asked for.
-
-    Attributes:
-        snapshot_id: number of the snapshot; None where there was none.
-    """
+    """What was found last where the same version was asked for; without a snapshot where there was none."""
 
     snapshot_id: int | None
     schema_id: int
@@ -64,10 +60,8 @@ def expected_files(
 class ReadAhead:
     """Storage that answers once for each file that was read ahead, and asks for all the rest.
 
-    Once, since a file that is asked for again may have come or gone in between.
-
-    Args:
-        found: contents by path; None where there is no file, or why it could not be read.
+    Once, since a file that is asked for again may have come or gone in between. ``found`` has contents by
+    path; None where there is no file, or why it could not be read.
     """
 
     def __init__(self, storage: Storage, found: dict[str, bytes | PaimonIndexError | None]) -> None:
@@ -76,11 +70,7 @@ class ReadAhead:
 
     @classmethod
     def of(cls, storage: Storage, readers: Readers, files: Iterable[tuple[str, int]]) -> Self:
-        """Storage that has read these files.
-
-        Args:
-            files: path of each, and the most bytes that it may have; one more is read.
-        """
+        """Storage that has read these files, by path at most so many bytes and one more."""
         wanted = dict(files)
 
         def read(path: str) -> bytes | PaimonIndexError | None:

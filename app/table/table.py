@@ -42,12 +42,8 @@ POSTPONED_BUCKET = -2
 class TablePaths:
     """Paths relative to the warehouse, or URIs of external files.
 
-    Every method that takes an entry raises :class:`CorruptMetadataError` if its partition row does not fit
-    the schema.
-
-    Attributes:
-        directory: the table's, without a slash at the end.
-        schema: whose partition columns and options name directories: the one the plan is made with.
+    Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit the schema, whose
+    partition columns and options name directories: the one the plan is made with.
     """
 
     directory: str
@@ -294,11 +290,7 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """A table, which need not exist: nothing is read before something is asked of it.
 
-        Args:
-            directory: where it lies, if not where its name puts it.
-
-        Raises:
-            NotFoundError: no table can have such a name, or lie there.
+        It lies at ``directory``, or where its name puts it. NotFoundError: no table can lie or be named so.
         """
         named = self._directory(database)
         if not is_name(name):

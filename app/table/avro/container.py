@@ -95,22 +95,14 @@ _MEMORY_PER_DECODED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column.
-
-    Args:
-        expected: the fields that every record must have; nullable ones may be absent.
-    """
+    """All records of a file, column by column; the expected fields are there, but for nullable ones."""
     allowance = ExpansionLimit(len(data))
     file = _open(data, expected, allowance)
     return _decode(file.blocks, file.schema, allowance)
 
 
 class EncodedFile(NamedTuple):
-    """A file whose records are encoded still.
-
-    Attributes:
-        blocks: the expanded blocks; what is damaged in them is found as they are read.
-    """
+    """A file whose records are encoded still; what is damaged in blocks is found as they are read."""
 
     schema_text: bytes
     schema: ReadingSchema

@@ -28,14 +28,7 @@ _DECODED_TOGETHER_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class _PackedBlock:
-    """Where a block of records lies in the file.
-
-    Attributes:
-        offset: of its count.
-        count: number of records.
-        start: of the records.
-        length: their bytes, compressed.
-    """
+    """Where a block lies: offset of its count, the count, where records start, and their compressed bytes."""
 
     offset: int
     count: int

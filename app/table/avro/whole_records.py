@@ -27,11 +27,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class WholeRecords(NamedTuple):
-    """The records of a file.
-
-    Attributes:
-        fields: those that are expected, then those that only the writer knows.
-    """
+    """The records of a file; fields are those that are expected, then those that only the writer knows."""
 
     fields: RecordOf
     records: list[Record]

@@ -47,11 +47,7 @@ Bucket: TypeAlias = "tuple[bytes, int]"
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What must still be so.
-
-    Attributes:
-        sequences: the highest sequence number of each bucket that gets rows; -1 where there were none.
-    """
+    """What must still be so; the highest sequence number is -1 of buckets that were empty."""
 
     sequences: Mapping[Bucket, int] = field(default_factory=dict)
     hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
@@ -116,12 +112,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a commit adds and removes.
-
-    Attributes:
-        files: data files; a file whose metadata changes is removed and added.
-        expected: what else the changes were worked out from.
-    """
+    """What a commit adds and removes; a data file whose metadata changes is removed and added."""
 
     kind: CommitKind
     files: tuple[ManifestEntry, ...] = ()
@@ -278,7 +269,6 @@ def live_places(
 def _named(
     manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
 ) -> Iterator[tuple[int, int, ManifestEntry]]:
-    """The entries among some rows of each manifest that have one of some names, and where they stand."""
     wanted = pa.array([name.encode() for name in names], pa.large_binary())
     for number, (manifest, chosen) in enumerate(zip(manifests, rows, strict=True)):
         of_manifest = manifest.file_names.take(chosen).to_arrow()

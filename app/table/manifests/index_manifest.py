@@ -225,13 +225,7 @@ Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 
 
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
-    """The index manifest after a commit.
-
-    Args:
-        previous: that of the latest snapshot; one without entries if it has none.
-
-    Returns:
-        What is left of the previous entries, in their order, then the additions in theirs.
+    """The index manifest after a commit: what is left of the previous entries in order, then the additions.
 
     Raises:
         CommitConflictError: the changes were made for other entries than the previous ones: a table without
@@ -263,11 +257,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
 def write_combined(
     previous: Buffer | None, changes: Sequence[IndexEntry], mode: BucketMode, compression: str
 ) -> bytes:
-    """The file of :func:`combine`. Of entries that are left it has all that their writers wrote.
-
-    Args:
-        previous: the file of the latest snapshot; None if it has none.
-    """
+    """The file of :func:`combine`, in which entries that are left have all that their writers wrote."""
     if previous is None:
         return combine(IndexManifest(()), changes, mode).write(compression)
     before, whole = IndexManifest.read(previous), read_whole(previous, _FIELDS)

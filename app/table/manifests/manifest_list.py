@@ -61,8 +61,7 @@ class ManifestList:
     """The manifests of one list, in order.
 
     Attributes:
-        added: int64, shape (n,): entries that add a file.
-        deleted: int64, shape (n,): entries that remove a file.
+        added, deleted: int64, shape (n,): entries that add or remove a file.
         partition_bounds: of the partition columns, over entries of both kinds.
     """
 

@@ -23,12 +23,7 @@ _MEMORY_PER_ITEM: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalIntegers:
-    """Integers, some of which are not known.
-
-    Attributes:
-        values: int64, shape (n,): 0 where not known.
-        known: bool, shape (n,).
-    """
+    """Integers, int64, shape (n,), and which of them are known, bool, shape (n,); the others are 0."""
 
     values: NDArray[np.int64]
     known: NDArray[np.bool_]
@@ -58,11 +53,7 @@ class OptionalIntegers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameLists:
-    """Lists of names, of which few differ.
-
-    Attributes:
-        codes: int32, shape (n,): which of ``lists``, -1 for none.
-    """
+    """Lists of names, of which few differ; codes are int32, shape (n,): which of ``lists``, -1 for none."""
 
     codes: NDArray[np.int32]
     lists: tuple[tuple[str, ...], ...]
@@ -85,8 +76,7 @@ class NameLists:
 class RecordColumns:
     """Records of one type, column by column; a column may be absent if it is nullable.
 
-    Attributes:
-        pieces: the records as Arrow has them, one piece or more; none of the records is null.
+    There is one piece of them or more, as Arrow has them; none of the records is null.
     """
 
     pieces: Sequence[pa.StructArray]
@@ -179,8 +169,7 @@ def _list_items(array: pa.Array) -> int:
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Numbers lists of strings so that equal lists have one number; null counts as empty.
 
-    Returns:
-        The number of each list, shape (n,), and for each number the first row that has it.
+    The number of each list, shape (n,), and for each number the first row that has it.
     """
     names = array.values.dictionary_encode().indices.cast(pa.int32())
     # The numbers of a list's names, one behind the other, are the bytes of one string.

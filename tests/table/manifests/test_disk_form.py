@@ -15,7 +15,7 @@ import pytest
 from app.predicates.column_bounds import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
