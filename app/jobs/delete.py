@@ -128,14 +128,11 @@ class _Deletion:
         plan = table.service.plan(version, request)
         kept = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
+        entries = version.files().entries(version.files().all())
         files = {
             number: entry
-            for number in range(len(version.files()))
-            if (
-                (entry := version.files().entry(number)).file.file_name,
-                paths.data_file(entry),
-            )
-            in kept
+            for number, entry in enumerate(entries)
+            if (entry.file.file_name, paths.data_file(entry)) in kept
         }
         rows = matching_rows(spark, table, version, files, where, advance)
         return cls(version, len(files), rows, [])

@@ -22,10 +22,11 @@ from app.building.columns import Advance
 from app.building.data_files import DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place, local_file
+from app.jobs.rows.incoming import padded, quoted
 from app.jobs.tasks import Lean, Progress, spark_failed
 from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.types import DataField
+from app.types import DataField, TypeRoot
 from app.types.json_answers import type_json
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _frame(
 def _column(column: DataField, old: DataField | None) -> Column:
     from pyspark.sql import functions  # noqa: PLC0415 - as above
 
-    from paimon_index.spark.column_types import char_length, is_readable_as  # noqa: PLC0415 - as above
+    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - as above
 
     wanted = _spark_type(column)
     if old is None:
@@ -133,14 +134,11 @@ def _column(column: DataField, old: DataField | None) -> Column:
             f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might "
             f"not read as the engine does: delete with the engine"
         )
-    value = functions.col(_quoted(old.name)).cast(wanted)
-    length = char_length(_written(column))
-    if length is None:
+    value = padded(functions.col(quoted(old.name)).cast(wanted), column.type)
+    if column.type.root is not TypeRoot.CHAR:
         return value.alias(column.name)
-    padded = functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(
-        value
-    )
-    return padded.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
+    char = f"char({column.type.precision})"
+    return value.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": char})
 
 
 def _spark_type(column: DataField) -> Any:
@@ -209,7 +207,3 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_arrays(
         [pa.array(list(found), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+
+from app.errors import PaimonIndexError, StorageError, UncertainCommitError
+from app.storage.writing import Writing
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.status import SparkJobInfo, SparkStageInfo, StatusTracker
-
-
-from collections.abc import Callable, Collection, Iterable
-from typing import Self
-
-from app.errors import PaimonIndexError, StorageError, UncertainCommitError
-from app.storage.writing import Writing
 
 _log = logging.getLogger("paimon_index.jobs")
 

@@ -14,7 +14,7 @@ marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a ser
 that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
 ``long`` length of its pairs.
 
-Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and decoded together
+Blocks are expanded here, with a bound (:mod:`app.table.records.expansion`), and decoded together
 (:mod:`app.table.avro.blocks`), by the schema that the file names, once that is found harmless
 (:mod:`app.table.avro.schema`).
 """
@@ -29,10 +29,8 @@ import numpy as np
 from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
-from app.table.records.codecs import expand
-from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes
-from app.table.records.expected import RecordOf
+from app.table.records.columns import RecordColumns, RecordOf, memory_of
+from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes, expand
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from app.regular_files import opened
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
-from app.table.records.codecs import expand
+from app.table.records.expansion import expand
 
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
 

@@ -28,8 +28,8 @@ from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatErro
 from app.table.avro.blocks import Block, encode_long
 from app.table.avro.container import MAGIC, SYNC_BYTES, open_encoded
 from app.table.avro.whole_records import decode_block, parsed
-from app.table.records.codecs import WrittenCodec, compress
-from app.table.records.expected import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.table.records.expansion import WrittenCodec, compress
 from app.types.roaring import Buffer
 
 _NAME: Final = "record"

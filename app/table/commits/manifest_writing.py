@@ -29,8 +29,7 @@ from app.table.manifests.manifest_entry import FILE_RECORD, RECORD, DataFileMeta
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
 from app.table.manifests.record_files import read_whole
 from app.table.manifests.row_statistics import RowStatistics
-from app.table.records.columns import OptionalIntegers
-from app.table.records.expected import Nullable, RecordOf
+from app.table.records.columns import Nullable, OptionalIntegers, RecordOf
 from app.table.schema.schema import TableSchema
 from app.types import DataType, Value, sql_key
 from app.types.binary_row.row import read_row, serialize_row

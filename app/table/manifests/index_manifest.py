@@ -50,8 +50,7 @@ from app.table.avro.whole_records import united
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import check_version, read_columns, read_whole
-from app.table.records.columns import RecordColumns
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordColumns, RecordOf
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from app.types.roaring import Buffer

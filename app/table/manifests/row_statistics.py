@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.table.records.columns import OptionalIntegers, RecordColumns
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, OptionalIntegers, RecordColumns, RecordOf
 from app.types.bytes_column import BytesColumn
 
 STATISTICS = RecordOf(

@@ -1,14 +1,15 @@
-"""Decoded records as columns of numbers and of byte strings.
+"""Decoded records: what a reader expects of them, whichever format they are in, and their columns.
 
-Columns share the memory of records that were decoded in one piece wherever their form allows: one of them
-keeps all of that memory alive. Of records in several pieces they are copies.
+Types have Avro's names. Columns are of numbers and of byte strings. They share the memory of records that
+were decoded in one piece wherever their form allows: one of them keeps all of that memory alive. Of records
+in several pieces they are copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -180,3 +181,34 @@ def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64
     )
     _, examples = np.unique(codes, return_index=True)
     return codes, examples
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A union with null."""
+
+    inner: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array."""
+
+    items: Expected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordOf:
+    """A record with at least these fields, save nullable ones."""
+
+    fields: Mapping[str, Expected]
+
+
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    """A simple type of which nothing is expected: that of a field which only the writer of a file knows."""
+
+    schema: bytes
+
+
+Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf | AsWritten"
