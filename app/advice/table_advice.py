@@ -125,8 +125,6 @@ def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Adviser:
-    """Looks for what there is to do."""
-
     survey: Survey
     usage: TableUsage
     dropped: set[tuple[str, str]] = field(default_factory=set)
@@ -213,7 +211,6 @@ class _Adviser:
         adds: str | None = None,
         parameters: Mapping[str, str] | None = None,
     ) -> Advice:
-        """Advice about the indexes of one kind on one column."""
         column, kind = index
         if drops:
             self.dropped.add(index)
@@ -307,7 +304,6 @@ class _Adviser:
         )
 
     def _places(self) -> Iterator[Advice]:
-        """Whether indexes lie in manifests or beside the data."""
         survey = self.survey
         sizes, embedded = survey.index_sizes, survey.embedded
         beside, within = sizes[(sizes >= 0) & ~embedded], sizes[(sizes >= 0) & embedded]

@@ -41,10 +41,7 @@ from app.types.session_zone import SessionZone
 def aggregate(
     version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None
 ) -> AggregateAnswer:
-    """The aggregates of a version, whatever the request's selector says.
-
-    Args:
-        zone: the time zone of the caller's session; None if it is not known.
+    """The aggregates of a version, whatever the request's selector says; ``zone`` is None if it is not known.
 
     Raises:
         FilterError: the filter cannot be read, a column is not there, or more is asked of groups than counts.

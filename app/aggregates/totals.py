@@ -145,7 +145,6 @@ class Totals:
     def _statistics(
         self, asked: Aggregate, column: DataField | None, files: NDArray[np.int64]
     ) -> _Statistics | None:
-        """None where they tell nothing."""
         if column is None or self._is_plain(column):
             return None
         bounds = FileBounds(self.version).values(column, files) if len(files) else None

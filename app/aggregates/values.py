@@ -46,11 +46,7 @@ class FileValues:
     index: FileIndex | None
 
     def matching(self) -> tuple[BitMap | None, int]:
-        """The rows that match (None: all of the file), and how many they are.
-
-        Raises:
-            NotKnownError: only their number is known.
-        """
+        """The rows that match (None: all of the file), and how many. NotKnownError: only how many."""
         count = int(self.state.rows_left[self.file])
         rows = self.state.positions.get(self.file)
         if isinstance(rows, BitMap):
@@ -67,10 +63,7 @@ class FileValues:
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """An index that knows the rows of each value of a column.
-
-        Args:
-            counts_only: it matters only which rows have a value.
+        """An index that knows the rows of each value of a column, or just which rows have one.
 
         Raises:
             NotKnownError: there is none, or values that differ in SQL may be one in it.
@@ -128,11 +121,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Files with their indexes of columns, without one where it is missing or cannot be read.
-
-    Args:
-        warnings: takes why indexes cannot be read.
-    """
+    """Files with their indexes of columns; without one where there is none or, with a warning, it is bad."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:

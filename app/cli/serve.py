@@ -88,11 +88,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
 
 
 def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
-    """Listens until the process is told to stop; ``greet`` is called before that.
-
-    Raises:
-        SettingsError: the service cannot listen, or be made, by these settings.
-    """
+    """Listens until the process is told to stop, and calls ``greet`` before. SettingsError: it cannot."""
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)

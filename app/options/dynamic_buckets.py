@@ -34,12 +34,7 @@ MAX_BUCKET: Final = 32766
 
 @dataclass(frozen=True, slots=True)
 class AssignerOptions:
-    """What an assigner is told when it starts.
-
-    Attributes:
-        target_rows: ``dynamic-bucket.target-row-num``.
-        max_buckets: ``dynamic-bucket.max-buckets``, or :data:`UNBOUNDED`.
-    """
+    """What an assigner is told when it starts."""
 
     channels: int = 1
     assigners: int = 1
@@ -70,11 +65,7 @@ class AssignerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DynamicBucketOptions:
-    """What a table's options say about dynamic buckets.
-
-    Attributes:
-        target_rows: keys in a bucket before it counts as full; at least 1 if the options were given.
-    """
+    """What a table's options say about dynamic buckets; ``target_rows`` is at least 1 if they were given."""
 
     target_rows: int = DEFAULT_TARGET_ROWS
     max_buckets: int = UNBOUNDED
@@ -97,13 +88,10 @@ class DynamicBucketOptions:
         return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
-        """All assigners of a writer, one for each channel.
+        """All assigners of a writer, one for each channel: as many as the table says, else ``parallelism``.
 
         A partition uses as many of them as it has initial buckets; rows find theirs through
         :mod:`app.bucket_index.partition_buckets`.
-
-        Args:
-            parallelism: of the writer, at least 1; counts where the table does not say.
         """
         channels = parallelism if self.assigner_parallelism is None else self.assigner_parallelism
         assigners = channels if self.initial_buckets is None else min(self.initial_buckets, channels)

@@ -39,13 +39,7 @@ _NAME_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """One index of one column.
-
-    Attributes:
-        column: a column's name, or ``column[key]``.
-        kind: ``bloom-filter``, ``bitmap``, ``range-bitmap``, ``bsi`` or another.
-        parameters: its own options, by their last name (``fpp``, ``items``, ``version`` ...).
-    """
+    """One index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
 
     column: str
     kind: str

@@ -20,11 +20,7 @@ _WHOLE: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 class OptionReader:
-    """Options of a table by name.
-
-    Args:
-        given: whether they are given for writing; otherwise they are a table's stored ones.
-    """
+    """Options of a table by name, given for writing or stored."""
 
     __slots__ = ("_given", "_values")
 
@@ -45,9 +41,7 @@ class OptionReader:
     def integer(self, name: str, *, most: int, special: int | None = None) -> int | None:
         """A whole number; None if the option is not set.
 
-        Args:
-            special: a negative number that a given option may be too. Otherwise it is at least 1; a stored
-                one may be every number of its type.
+        A given one is at least 1, or ``special``; a stored one may be every number of its type.
         """
         written = self._values.get(name)
         if written is None:

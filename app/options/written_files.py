@@ -66,8 +66,7 @@ _COMPRESSIONS: Final = {
 class StatisticsMode:
     """Which statistics a column gets.
 
-    Attributes:
-        characters: of strings in bounds, :data:`ALL` for whole ones; None for no bounds.
+    Bounds of strings have so many characters, :data:`ALL` for whole ones; None for no bounds.
     """
 
     nulls: bool = False

@@ -60,12 +60,10 @@ class DiskCacheState:
 
 
 class DiskTier:
-    """Keeps pieces of immutable files across restarts.
+    """Keeps pieces of immutable files across restarts, in a directory that is made if it is not there.
 
-    Args:
-        directory: made if it is not there. Only one subdirectory is written to, which nobody else may enter.
-        capacity_bytes: of all entries together; each further process that shares the directory may pass it by
-            a sixteenth.
+    Only one subdirectory is written to, which nobody else may enter. Entries take ``capacity_bytes``
+    together; each further process that shares the directory may pass that by a sixteenth.
     """
 
     def __init__(self, directory: str | os.PathLike[str], capacity_bytes: int) -> None:
@@ -109,11 +107,7 @@ class DiskTier:
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
     def map(self, key: bytes, group: str) -> ArrayFile | None:
-        """The file of arrays that was put under a key, if it is there.
-
-        Args:
-            group: names what is used together, and verified again then.
-        """
+        """The file of arrays that was put under a key, if there; it is verified again with its group."""
         found = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
@@ -124,11 +118,7 @@ class DiskTier:
         return found
 
     def put_parts(self, key: bytes, parts: Sequence[bytes | memoryview]) -> None:
-        """Keeps an entry, if the directory can take it.
-
-        Args:
-            key: what tells it from all others, which stands in it.
-        """
+        """Keeps an entry, in which its key stands, if the directory can take it."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
@@ -217,7 +207,6 @@ class DiskTier:
         return found
 
     def _drop(self, path: str) -> None:
-        """Removes an entry that is not what was written."""
         size = Path(path).stat().st_size
         Path(path).unlink()
         self._count(-1, -_occupied(size))
@@ -347,7 +336,6 @@ def _remove_abandoned(file: os.DirEntry[str]) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    """Makes a directory that nobody else may enter."""
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
     found = directory.lstat()

@@ -54,7 +54,9 @@ class _Decoding(Generic[Parsed]):
 _DISK_FORM: Final = _DiskForm("manifest 1", store_manifest, open_manifest)
 _LIST: Final = _Decoding(ManifestList.read)
 _WHOLE: Final = _Decoding(Manifest.read, "", _DISK_FORM)
-_WITHOUT_EMBEDDED: Final = _Decoding(Manifest.read_without_embedded, "without embedded indexes", _DISK_FORM)
+_WITHOUT_EMBEDDED: Final = _Decoding(
+    lambda data: Manifest.read(data).without_embedded(), "without embedded indexes", _DISK_FORM
+)
 _EMBEDDED: Final = _Decoding(EmbeddedIndexes.read, "embedded indexes")
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 

@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CommitConflictError
-from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.index_manifest import IndexEntry, takes_place
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
@@ -221,7 +221,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
-            if entry.kind is FileKind.ADD and _takes_place(entry, mode) and _slot(entry) in slots:
+            if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(
                     f"bucket {entry.bucket} has index file {other!r} now, which another commit has written"
@@ -274,11 +274,6 @@ def _named(
         of_manifest = manifest.file_names.take(chosen).to_arrow()
         for row in chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist():
             yield number, row, manifest.entry(row)
-
-
-def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
-    index_type = entry.file.index_type
-    return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
 
 
 def _slot(entry: IndexEntry) -> tuple[bytes, int, str]:

@@ -269,11 +269,16 @@ def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
     return entry.file.index_type == DELETION_VECTORS and mode is BucketMode.BUCKET_UNAWARE
 
 
-def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+def takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
+    """Whether a new entry replaces the one of its type, partition and bucket."""
     index_type = entry.file.index_type
-    if index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE):
-        return index_type, entry.partition, entry.bucket
-    return index_type, entry.file.file_name
+    return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
+
+
+def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+    if takes_place(entry, mode):
+        return entry.file.index_type, entry.partition, entry.bucket
+    return entry.file.index_type, entry.file.file_name
 
 
 def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode) -> None:

@@ -172,13 +172,8 @@ class Manifest:
             write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
         )
 
-    @classmethod
-    def read_without_embedded(cls, data: Buffer) -> Self:
-        """Reads a manifest, and keeps of its embedded indexes only what tells them apart."""
-        return cls.read(data).without_embedded()
-
     def without_embedded(self) -> Self:
-        """The same without the bytes of embedded indexes, whose entries then have none."""
+        """The same with digests in place of embedded indexes, whose entries then have none."""
         whole = self.embedded_indexes
         views = (whole.view(row) for row in range(len(whole)))
         digests = BytesColumn.of(None if view is None else xxh3_128_digest(view) for view in views)
