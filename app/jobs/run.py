@@ -15,7 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from app.errors import PaimonIndexError, StorageError, UncertainCommitError
+import tenacity
+
+from app.errors import CommitConflictError, PaimonIndexError, StorageError, UncertainCommitError
 from app.storage.writing import Writing
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ _log = logging.getLogger("paimon_index.jobs")
 _POLL_SECONDS: Final = 0.1
 _MOST_SECONDS: Final = 60.0
 """Spark kills a Python worker some four seconds after it has given its task up."""
+RETRYING: Final = tenacity.Retrying(
+    stop=tenacity.stop_after_attempt(5),
+    retry=tenacity.retry_if_exception_type(CommitConflictError),
+    before_sleep=tenacity.before_sleep_log(_log, logging.INFO),
+    reraise=True,
+)
+"""Has a job begin anew where another commit came in between."""
 _RUNNING: Final = ("RUNNING", "UNKNOWN")
 _SUCCEEDED: Final = "SUCCEEDED"
 
