@@ -24,10 +24,6 @@ UNBOUNDED: Final = -1
 
 DEFAULT_TARGET_ROWS: Final = 2_000_000
 
-_TARGET_ROWS: Final = "dynamic-bucket.target-row-num"
-_MAX_BUCKETS: Final = "dynamic-bucket.max-buckets"
-_INITIAL_BUCKETS: Final = "dynamic-bucket.initial-buckets"
-_ASSIGNER_PARALLELISM: Final = "dynamic-bucket.assigner-parallelism"
 MAX_BUCKET: Final = 32766
 """The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
 
@@ -78,8 +74,8 @@ class DynamicBucketOptions:
         reader = OptionReader(options, given=True)
         return cls(
             *_for_reading(reader),
-            initial_buckets=reader.integer(_INITIAL_BUCKETS, most=INT32_MAX),
-            assigner_parallelism=reader.integer(_ASSIGNER_PARALLELISM, most=INT32_MAX),
+            initial_buckets=reader.integer("dynamic-bucket.initial-buckets", most=INT32_MAX),
+            assigner_parallelism=reader.integer("dynamic-bucket.assigner-parallelism", most=INT32_MAX),
         )
 
     @classmethod
@@ -102,8 +98,8 @@ class DynamicBucketOptions:
 
 
 def _for_reading(reader: OptionReader) -> tuple[int, int]:
-    target_rows = reader.integer(_TARGET_ROWS, most=INT64_MAX)
-    max_buckets = reader.integer(_MAX_BUCKETS, most=INT32_MAX, special=UNBOUNDED)
+    target_rows = reader.integer("dynamic-bucket.target-row-num", most=INT64_MAX)
+    max_buckets = reader.integer("dynamic-bucket.max-buckets", most=INT32_MAX, special=UNBOUNDED)
     return (
         DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
         UNBOUNDED if max_buckets is None else max_buckets,

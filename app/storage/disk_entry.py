@@ -26,7 +26,7 @@ _HEADER = struct.Struct(">4s16sIQ")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a file that never changes; all of it where ``length`` is None."""
+    """Bytes of a file that never changes, all where ``length`` is None, in a warehouse by its identity."""
 
     warehouse: str
     path: str

@@ -95,7 +95,7 @@ _MEMORY_PER_DECODED_BYTE = 12
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column; the expected fields are there, but for nullable ones."""
     allowance = ExpansionLimit(len(data))
-    file = _open(data, expected, allowance)
+    file = open_encoded(data, expected, allowance)
     return _decode(file.blocks, file.schema, allowance)
 
 
@@ -107,12 +107,8 @@ class EncodedFile(NamedTuple):
     blocks: Iterator[Block]
 
 
-def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
-    """A file whose records are not decoded; arguments and errors as of :func:`read_columns`."""
-    return _open(data, expected, ExpansionLimit(len(data)))
-
-
-def _open(data: Buffer, expected: RecordOf, allowance: ExpansionLimit) -> EncodedFile:
+def open_encoded(data: Buffer, expected: RecordOf, allowance: ExpansionLimit | None = None) -> EncodedFile:
+    """A file whose records are not decoded; errors are those of :func:`read_columns`."""
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
@@ -120,7 +116,9 @@ def _open(data: Buffer, expected: RecordOf, allowance: ExpansionLimit) -> Encode
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema_text = header.get("avro.schema", b"")
     schema = reading_schema(schema_text, expected)
-    return EncodedFile(schema_text, schema, _read_blocks(cursor, codec, sync, allowance))
+    return EncodedFile(
+        schema_text, schema, _read_blocks(cursor, codec, sync, allowance or ExpansionLimit(len(data)))
+    )
 
 
 def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: ExpansionLimit) -> RecordColumns:
