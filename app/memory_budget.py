@@ -26,7 +26,7 @@ from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
 from app.storage.ledger import LEDGER
-from app.storage.memory_limit import MemoryLimit
+from app.storage.memory import MemoryLimit
 
 _MIB: Final = 1 << 20
 

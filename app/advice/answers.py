@@ -120,12 +120,7 @@ class TableAdvice:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What reading costs, in any currency.
-
-    Attributes:
-        terabyte: read.
-        thousand_calls: to the store.
-    """
+    """What reading a terabyte and a thousand calls to the store cost, in any currency."""
 
     terabyte: float | None = None
     thousand_calls: float | None = None

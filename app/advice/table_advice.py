@@ -20,6 +20,7 @@ column-without-index      plans test a column that has no index
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -36,7 +37,6 @@ from app.advice.answers import (
     ShapeUse,
     TableAdvice,
 )
-from app.advice.remedies import rebuild, statements
 from app.advice.survey import NO_INDEX, Advance, SampledIndexes, Survey
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, payload_bytes
@@ -125,8 +125,6 @@ def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Adviser:
-    """Looks for what there is to do."""
-
     survey: Survey
     usage: TableUsage
     dropped: set[tuple[str, str]] = field(default_factory=set)
@@ -213,7 +211,6 @@ class _Adviser:
         adds: str | None = None,
         parameters: Mapping[str, str] | None = None,
     ) -> Advice:
-        """Advice about the indexes of one kind on one column."""
         column, kind = index
         if drops:
             self.dropped.add(index)
@@ -307,7 +304,6 @@ class _Adviser:
         )
 
     def _places(self) -> Iterator[Advice]:
-        """Whether indexes lie in manifests or beside the data."""
         survey = self.survey
         sizes, embedded = survey.index_sizes, survey.embedded
         beside, within = sizes[(sizes >= 0) & ~embedded], sizes[(sizes >= 0) & embedded]
@@ -352,3 +348,27 @@ class _Adviser:
                     len(survey.files),
                     None,
                 )
+
+
+def statements(version: Version, options: Mapping[str, str | None]) -> list[str]:
+    """Spark's SQL that sets options of the table, and removes those that are None."""
+    table = ".".join(f"`{part.replace('`', '``')}`" for part in (version.table.database, version.table.name))
+    values = ", ".join(
+        f"{_text(name)} = {_text(value)}" for name, value in options.items() if value is not None
+    )
+    removed = ", ".join(_text(name) for name, value in options.items() if value is None)
+    written = (("SET", values), ("UNSET", removed))
+    return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({what})" for verb, what in written if what]
+
+
+def rebuild(version: Version) -> str:
+    """What writes the indexes of the table's files; jobs find tables by their names alone."""
+    name, url = f"{version.table.database}.{version.table.name}", version.source.warehouse.public_url
+    if not version.table.is_at_its_name:
+        return f"CALL sys.rewrite_file_index(table => {_text(name)})"
+    return shlex.join(["paimon-index", "job", "build-index", name, "--warehouse", url.rstrip("/")])
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -46,6 +46,7 @@ from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 from app.storage import check_deadline, remaining_seconds
 from app.table.columnar.decoder import DECODER
+from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
 
@@ -66,11 +67,7 @@ _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)
 
 @dataclass(frozen=True, slots=True)
 class WhatIfRequest:
-    """What to try.
-
-    Attributes:
-        bytes: of data files that are read at most, but for the first.
-    """
+    """What to try; ``bytes`` of data files are read at most, but for the first."""
 
     indexes: Sequence[DeclaredIndex]
     filters: Sequence[str | Mapping[str, Json]]
@@ -132,10 +129,7 @@ class WhatIf:
 
 
 def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: SessionZone | None) -> WhatIf:
-    """Tries indexes on some files of a version.
-
-    Args:
-        zone: the time zone of the caller's session; None if it is not known.
+    """Tries indexes on some files of a version; ``zone`` is None if it is not known.
 
     Raises:
         RequestError: an index cannot be on its column, or an option is wrong.
@@ -260,9 +254,8 @@ class _Trial:
             yield {name: table[name] for name in table.column_names}
 
     def _names_in_file(self, file: int, names: set[str]) -> list[str]:
-        version = self.version
-        written = version.file_schema(int(version.files().columns.schema_ids[file]))
-        ids = {version.schema.by_name[split_map_key(name)[0]].id for name in names}
+        written, by_name = self._file_schema(file), self.version.schema.by_name
+        ids = {by_name[split_map_key(name)[0]].id for name in names}
         return [each.name for each in written.fields if each.id in ids]
 
     def _build(
@@ -286,12 +279,13 @@ class _Trial:
             values = pa.chunked_array([values_under(values.combine_chunks(), key, column=name, first_row=0)])
         return KeyColumn.of(values, written.type, written.name)
 
+    def _file_schema(self, file: int) -> TableSchema:
+        return self.version.file_schema(int(self.version.files().columns.schema_ids[file]))
+
     def _field_in_file(self, file: int, column: str) -> DataField | None:
-        version = self.version
         name, key = split_map_key(column)
-        current = version.schema.by_name[name]
-        file_schema = version.file_schema(int(version.files().columns.schema_ids[file]))
-        written = file_schema.by_id.get(current.id)
+        current = self.version.schema.by_name[name]
+        written = self._file_schema(file).by_id.get(current.id)
         if written is None or not written.type.same_kind(current.type):
             return None
         if key is None:
@@ -304,8 +298,7 @@ class _Trial:
         if predicate == ALWAYS_TRUE:
             return False
         version = self.version
-        file_schema = version.file_schema(int(version.files().columns.schema_ids[file]))
-        rebound = in_file_schema(predicate, version.schema, file_schema)
+        rebound = in_file_schema(predicate, version.schema, self._file_schema(file))
         payloads = dict(self._existing(file, rebound))
         for number in range(len(self.definitions)) if numbers is None else numbers:
             payload, definition = self.payloads[file][number], self.definitions[number]

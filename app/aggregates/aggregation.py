@@ -19,7 +19,7 @@ answer.
 
 Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
 digits share keys: these are open where that matters, but in partition columns, whose values are told as Spark
-reads them (:mod:`app.aggregates.read_values`).
+reads them (:mod:`app.aggregates.values`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ from app.types.session_zone import SessionZone
 def aggregate(
     version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None
 ) -> AggregateAnswer:
-    """The aggregates of a version, whatever the request's selector says.
-
-    Args:
-        zone: the time zone of the caller's session; None if it is not known.
+    """The aggregates of a version, whatever the request's selector says; ``zone`` is None if it is not known.
 
     Raises:
         FilterError: the filter cannot be read, a column is not there, or more is asked of groups than counts.

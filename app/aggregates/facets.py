@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.aggregates.answers import AggregateGroup, AggregateValue
-from app.aggregates.file_values import NotKnownError, open_files
 from app.aggregates.question import Question
-from app.aggregates.read_values import partition_counts
+from app.aggregates.values import NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version

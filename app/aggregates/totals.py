@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.aggregates.answers import Aggregate, AggregateGroup, AggregateValue, Function
-from app.aggregates.file_values import FileValues, NotKnownError, open_files
 from app.aggregates.question import Question, type_of
-from app.aggregates.read_values import Ends, partition_counts
+from app.aggregates.values import Ends, FileValues, NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
@@ -25,32 +24,6 @@ from app.types.values import sql_key
 
 Counts: TypeAlias = Sequence[tuple[Value, int]]
 """Values of a column in some rows, and how many rows have each; of COUNT any value stands for all."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    function: Function
-    key: Callable[[Value], Any]
-    count: int = 0
-    end: Value | None = None
-    total: int = 0
-
-    def add(self, counts: Counts) -> None:
-        self.count += sum(count for _, count in counts)
-        if self.function is Function.SUM:
-            self.total += sum(int(value) * count for value, count in counts)
-        elif counts and self.function is not Function.COUNT:
-            values = [value for value, _ in counts] + ([] if self.end is None else [self.end])
-            self.end = (min if self.function is Function.MIN else max)(values, key=self.key)
-
-    @property
-    def value(self) -> Value | None:
-        """None is SQL's NULL."""
-        if self.function is Function.COUNT:
-            return self.count
-        if self.function is Function.SUM:
-            return self.total if self.count else None
-        return self.end
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +46,36 @@ class _Statistics:
         return ((int(bounds.low[having].min() if is_min else bounds.high[having].max()), count),)
 
 
+@dataclass(slots=True)
+class _Part:
+    """One aggregate of a question: what settled files give, and statistics of the files at hand."""
+
+    asked: Aggregate
+    column: DataField | None
+    key: Callable[[Value], Any]
+    statistics: _Statistics | None = None
+    count: int = 0
+    end: Value | None = None
+    total: int = 0
+
+    def add(self, counts: Counts) -> None:
+        self.count += sum(count for _, count in counts)
+        if self.asked.function is Function.SUM:
+            self.total += sum(int(value) * count for value, count in counts)
+        elif counts and self.asked.function is not Function.COUNT:
+            values = [value for value, _ in counts] + ([] if self.end is None else [self.end])
+            self.end = (min if self.asked.function is Function.MIN else max)(values, key=self.key)
+
+    @property
+    def value(self) -> Value | None:
+        """None is SQL's NULL."""
+        if self.asked.function is Function.COUNT:
+            return self.count
+        if self.asked.function is Function.SUM:
+            return self.total if self.count else None
+        return self.end
+
+
 @dataclass(slots=True, eq=False)
 class Totals:
     """The aggregates of a question without a group."""
@@ -82,11 +85,11 @@ class Totals:
     state: PlanState
     rows: int = 0
     warnings: list[str] = field(default_factory=list)
-    _tallies: list[_Tally] = field(init=False)
+    _parts: list[_Part] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tallies = [
-            _Tally(each.function, int if column is None else sql_key(column.type))
+        self._parts = [
+            _Part(each, column, int if column is None else sql_key(column.type))
             for each, column in self.question.aggregates
         ]
 
@@ -97,42 +100,32 @@ class Totals:
         """
         row_counts = self.state.files.columns.row_counts
         whole = files[self.state.rows_left[files] == row_counts[files]]
-        statistics = [self._statistics(*each, whole) for each in self.question.aggregates]
         is_known = np.ones(len(whole), np.bool_)
-        for (_, column), each in zip(self.question.aggregates, statistics, strict=True):
-            if not self._is_plain(column):
-                is_known &= False if each is None else each.is_known
+        for part in self._parts:
+            part.statistics = self._statistics(part, whole)
+            if not self._is_plain(part.column):
+                is_known &= False if part.statistics is None else part.statistics.is_known
         if self.question.needs_values:
             at_once, at = whole[is_known], np.flatnonzero(is_known)
         else:
             at_once, at = files, np.arange(0)
-        self._add(
-            at_once,
-            [
-                self._counts_at_once(each, column, of_each, at_once, at)
-                for (each, column), of_each in zip(self.question.aggregates, statistics, strict=True)
-            ],
-        )
+        self._add(at_once, [self._counts_at_once(part, at_once, at) for part in self._parts])
         places = {file: place for place, file in enumerate(whole.tolist())}
         left = dict.fromkeys(files[~np.isin(files, at_once)].tolist())
         columns = {
-            column.id
-            for _, column in self.question.aggregates
-            if column is not None and not self._is_plain(column)
+            part.column.id
+            for part in self._parts
+            if part.column is not None and not self._is_plain(part.column)
         }
         single = np.array(list(left), np.int64)
         for values in open_files(self.version, self.state, single, columns, self.warnings):
-            if self._take_file(values, statistics, places.get(values.file)):
+            if self._take_file(values, places.get(values.file)):
                 del left[values.file]
         return list(left)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
         """The one group, with what open files may add. RequestError: a sum is beyond its type."""
-        values = [
-            self._value(each, column, tally, opened)
-            for (each, column), tally in zip(self.question.aggregates, self._tallies, strict=True)
-        ]
-        return [AggregateGroup({}, self.rows, values)], 1
+        return [AggregateGroup({}, self.rows, [self._value(part, opened) for part in self._parts])], 1
 
     def _is_plain(self, column: DataField | None) -> bool:
         """Whether the number of matching rows is enough: COUNT of rows, or a partition column."""
@@ -140,27 +133,25 @@ class Totals:
 
     def _add(self, files: NDArray[np.int64], counts: Sequence[Counts]) -> None:
         self.rows += int(self.state.rows_left[files].sum())
-        for tally, of_tally in zip(self._tallies, counts, strict=True):
-            tally.add(of_tally)
+        for part, of_part in zip(self._parts, counts, strict=True):
+            part.add(of_part)
 
-    def _statistics(
-        self, asked: Aggregate, column: DataField | None, files: NDArray[np.int64]
-    ) -> _Statistics | None:
-        """None where they tell nothing."""
+    def _statistics(self, part: _Part, files: NDArray[np.int64]) -> _Statistics | None:
+        column, function = part.column, part.asked.function
         if column is None or self._is_plain(column):
             return None
         bounds = FileBounds(self.version).values(column, files) if len(files) else None
         if bounds is None:
             return None
         is_known = self._are_written_alike(files, column) & (bounds.null_count >= 0)
-        if asked.function is not Function.COUNT:
+        if function is not Function.COUNT:
             is_empty = bounds.null_count == bounds.row_count
-            if asked.function is Function.SUM:
+            if function is Function.SUM:
                 return _Statistics(bounds, is_known & is_empty)
             are_values = np.zeros(len(files), np.bool_)
-            for number, part, rows in self.state.files.by_manifest(files):
+            for number, some, rows in self.state.files.by_manifest(files):
                 names = self.state.files.manifests[number].file_names.take(rows)
-                are_values[part] = bounds_are_values(column.type, names)
+                are_values[some] = bounds_are_values(column.type, names)
             bounds = replace(
                 bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values
             )
@@ -177,31 +168,20 @@ class Totals:
                 alike |= schema_ids == number
         return alike
 
-    def _counts_at_once(
-        self,
-        asked: Aggregate,
-        column: DataField | None,
-        statistics: _Statistics | None,
-        files: NDArray[np.int64],
-        at: NDArray[np.int64],
-    ) -> Counts:
-        if column is None:
+    def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
+        if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
-        place = self.question.places.get(column.id)
+        place = self.question.places.get(part.column.id)
         if place is None:
-            return () if statistics is None or not len(at) else statistics.counts(at, asked.function)
+            statistics = part.statistics
+            return () if statistics is None or not len(at) else statistics.counts(at, part.asked.function)
         counts = partition_counts(self.version, self.state, place, files)
         return [(value, count) for value, count in counts if value is not None]
 
-    def _take_file(
-        self, values: FileValues, statistics: Sequence[_Statistics | None], place: int | None
-    ) -> bool:
+    def _take_file(self, values: FileValues, place: int | None) -> bool:
         try:
             rows, _ = values.matching()
-            counts = [
-                self._counts(values, each, column, of_each, place, rows)
-                for (each, column), of_each in zip(self.question.aggregates, statistics, strict=True)
-            ]
+            counts = [self._counts(values, part, place, rows) for part in self._parts]
         except NotKnownError:
             return False
         except CorruptIndexError as error:
@@ -211,24 +191,17 @@ class Totals:
         self._add(np.array([values.file]), counts)
         return True
 
-    def _counts(
-        self,
-        values: FileValues,
-        asked: Aggregate,
-        column: DataField | None,
-        statistics: _Statistics | None,
-        place: int | None,
-        rows: BitMap | None,
-    ) -> Counts:
+    def _counts(self, values: FileValues, part: _Part, place: int | None, rows: BitMap | None) -> Counts:
         """What one file gives; ``place`` is where its statistics stand, None where not all rows match."""
+        column, statistics = part.column, part.statistics
         is_by_statistics = statistics is not None and place is not None and statistics.is_known[place]
         if column is None or self._is_plain(column) or is_by_statistics:
             at = np.array([] if place is None else [place], np.int64)
-            return self._counts_at_once(asked, column, statistics, np.array([values.file]), at)
+            return self._counts_at_once(part, np.array([values.file]), at)
         if not values.has_column(column):
             # It came later: every row of the file reads as null.
             return ()
-        if asked.function is Function.COUNT:
+        if part.asked.function is Function.COUNT:
             index, _ = values.row_index(column, counts_only=True)
             valued = index.value_rows()
             size = len(valued) if rows is None else valued.intersection_cardinality(rows)
@@ -236,10 +209,8 @@ class Totals:
         index, space = values.row_index(column)
         return [(space.value(key), size) for key, size in index.key_counts(rows)]
 
-    def _value(
-        self, asked: Aggregate, column: DataField | None, tally: _Tally, opened: NDArray[np.int64]
-    ) -> AggregateValue:
-        settled, data_type = tally.value, type_of(asked, column)
+    def _value(self, part: _Part, opened: NDArray[np.int64]) -> AggregateValue:
+        asked, settled, data_type = part.asked, part.value, type_of(part.asked, part.column)
         if not _holds(data_type, settled):
             raise RequestError(
                 f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: filter more"
@@ -248,11 +219,11 @@ class Totals:
         if len(opened):
             value = None
             if asked.function is Function.COUNT:
-                high = tally.count + int(self.state.rows_left[opened].sum())
+                high = part.count + int(self.state.rows_left[opened].sum())
             elif asked.function is Function.SUM:
                 low = high = None
             else:
-                low, high = self._ends(column, opened).around(asked.function, settled)
+                low, high = self._ends(part.column, opened).around(asked.function, settled)
         written = [to_json(each, data_type) for each in (value, low, high, settled)]
         return AggregateValue(asked.function, asked.column, not len(opened), *written)
 

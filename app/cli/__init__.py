@@ -34,31 +34,31 @@ _COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
 _COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
 _COMMANDS: Final = {
     "serve": _Command("serve", "Serve HTTP."),
-    "demo": _Command("demo", "Serve sample tables and nothing else, to try the explorer and the API."),
+    "demo": _Command("serve", "Serve sample tables and nothing else, to try the explorer and the API."),
     "doctor": _Command(
         "doctor", "Check settings, memory, clock, disk cache and warehouses, and say what to do."
     ),
     "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
     "deletions": _Command("tables", "Tell which rows of which files are deleted."),
     "count": _Command(
-        "aggregates", "Count rows, or compute other aggregates, from indexes and statistics alone."
+        "tables", "Count rows, or compute other aggregates, from indexes and statistics alone."
     ),
     "lookup": _Command("tables", "Tell which buckets keys live in."),
-    "describe": _Command("discovery", "Describe a table: its schema, keys, options and indexes."),
+    "describe": _Command("tables", "Describe a table: its schema, keys, options and indexes."),
     "schemas": _Command(
-        "discovery", "List the schemas of a table, or show one, with the full types of its columns."
+        "tables", "List the schemas of a table, or show one, with the full types of its columns."
     ),
     "inspect": _Command("index_files", "Show what is in an index file."),
     "evaluate": _Command(
         "index_files", "Ask a filter of index files: which data files can be skipped, which rows can match?"
     ),
     "build": _Command("build", "Build the index file of one data file."),
-    "verify": _Command("verify", "Prove an index file against its data: no row that matches is left out."),
+    "verify": _Command("build", "Prove an index file against its data: no row that matches is left out."),
     "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
-    "what-if": _Command("what_if", "Try indexes on some data files: how many files would they leave out?"),
+    "what-if": _Command("advise", "Try indexes on some data files: how many files would they leave out?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "token": _Command("token", "Make tokens for callers: token new."),
-    "openapi": _Command("openapi", "Print the OpenAPI document."),
+    "openapi": _Command("serve", "Print the OpenAPI document."),
 }
 _REMOVED: Final = {
     "orphans": "the engine removes files that nothing refers to: in Spark CALL "

@@ -1,4 +1,4 @@
-"""``advise``: which indexes a table needs or can do without, or which a data file is worth."""
+"""``advise`` and ``what-if``: which indexes a table or a data file is worth, and what new ones would skip."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 
 from app.advice.answers import TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
+from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, try_indexes
+from app.api.advice_bodies import WhatIfBody
 from app.api.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
-from app.cli.options import VersionOptions, grouped
-from app.cli.output import print_json, print_line, print_table, print_warnings
+from app.cli.options import JsonOption, TableArgument, TimeZoneOption, VersionOptions, grouped, parse_filter
+from app.cli.output import print_answer, print_json, print_line, print_table, print_warnings
 from app.errors import RequestError
 from app.planning.usage import TableUsage
 
@@ -48,10 +50,7 @@ def advise(
         answer = opened.service.ask(
             resolved, lambda version: advise_table(version, TableUsage(), most_files=files, advance=advance)
         )
-    if as_json:
-        print_json(answer)
-    else:
-        _print_table_advice(answer)
+    print_answer(answer, _print_table_advice, as_json=as_json)
 
 
 def _print_table_advice(found: TableAdvice) -> None:
@@ -103,7 +102,7 @@ def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, 
     if as_json:
         print_json(_document(file, advice, options))
     else:
-        _print(file, advice, options)
+        _print_file_advice(file, advice, options)
 
 
 def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping
     }
 
 
-def _print(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> None:
+def _print_file_advice(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> None:
     print_table(
         ("column", "type", "values", "nulls", "index", "bytes", "why"),
         (
@@ -151,9 +150,7 @@ def _print(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[st
         f"indexes: {size_bytes:,} bytes beside the {file.size_bytes:,} bytes of the file "
         f"({size_bytes / file.size_bytes:.1%})"
     )
-    for warning in (size_warning(file, advice), *(each.warning for each in advice)):
-        if warning:
-            print_line(f"warning: {warning}")
+    print_warnings(filter(None, (size_warning(file, advice), *(each.warning for each in advice))))
     if options:
         print_line("table options:")
     for name, value in options.items():
@@ -162,3 +159,80 @@ def _print(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[st
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+@grouped
+def what_if(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    index: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN=KIND[,option=value...]",
+            help="An index to try, such as user_id=bloom-filter,items=10000; repeatable.",
+        ),
+    ],
+    filters: Annotated[
+        list[str],
+        typer.Option("--filter", help="Spark SQL as after WHERE; repeatable."),
+    ],
+    files: Annotated[int, typer.Option(help="Data files tried for each filter.")] = DEFAULT_FILES,
+    most_bytes: Annotated[
+        int, typer.Option("--bytes", help="Of data files that are read at most, but for the first.")
+    ] = DEFAULT_BYTES,
+    seed: Annotated[int, typer.Option(help="Chooses files.")] = 0,
+    version: VersionOptions,
+    time_zone: TimeZoneOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try indexes on some data files: how many files would they leave out?"""
+    opened = version.open()
+    body = WhatIfBody.read(
+        {
+            "indexes": [_index(text) for text in index],
+            "filters": [parse_filter(text) for text in filters],
+            "files": files,
+            "bytes": most_bytes,
+            "seed": seed,
+            **version.members,
+            "time_zone": opened.time_zone(time_zone),
+        }
+    )
+    service, settings = opened.service, opened.settings
+    resolved = service.resolve(opened.table(table), body.selector())
+    trial, zone = body.to_request(), service.zone(body.time_zone)
+    answer = service.ask(resolved, lambda version: try_indexes(version, trial, settings.limits, zone))
+    print_answer(answer, _print_trial, as_json=as_json)
+
+
+def _index(text: str) -> dict[str, object]:
+    named, *options = text.split(",")
+    column, _, kind = named.rpartition("=")
+    pairs = [each.partition("=") for each in options]
+    if not column or not kind or not all(sign for _, sign, _ in pairs):
+        raise RequestError(
+            f"--index takes COLUMN=KIND, such as user_id=bloom-filter,items=10000, not {text!r}"
+        )
+    return {"column": column, "index": kind, "options": {name: value for name, _, value in pairs}}
+
+
+def _print_trial(found: WhatIf) -> None:
+    print_line(f"snapshot {found.snapshot_id}: {found.files_read} files read, {found.bytes_read:,} bytes")
+    for index in found.indexes:
+        print_line(f"{index.index} of {index.column!r}: {index.index_bytes:,} bytes for all files")
+    print_table(
+        ("filter", "kept today", "tried", "index", "left out", "bytes"),
+        (
+            (
+                each.filter,
+                each.files_kept,
+                each.files_tried,
+                "all" if effect.column is None else f"{effect.index} of {effect.column}",
+                effect.files,
+                f"{effect.bytes:,}",
+            )
+            for each in found.filters
+            for effect in each.effects
+        ),
+    )
+    print_warnings(found.warnings)

@@ -11,7 +11,6 @@ import typer
 from app.api.encoding import encode_evaluation
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.selections import SelectionEncoding
-from app.cli.explanation import ExplainedFile, print_explanation
 from app.cli.options import (
     AliasOption,
     ColumnsOption,
@@ -25,7 +24,15 @@ from app.cli.options import (
     parse_columns,
     parse_filter,
 )
-from app.cli.output import plain, print_json, print_records, print_table, print_warnings
+from app.cli.output import (
+    ExplainedFile,
+    plain,
+    print_explanation,
+    print_json,
+    print_records,
+    print_table,
+    print_warnings,
+)
 from app.planning.request.requests import SelectionForm
 
 _INSTANCE = "command-line"

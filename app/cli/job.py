@@ -92,11 +92,7 @@ class JobOptions(WarehouseOptions):
 
     @contextmanager
     def spark(self, time_zone: str | None = None) -> Iterator[SparkSession]:
-        """A session, ended with the block.
-
-        Raises:
-            SettingsError: Spark is not there, or does not start.
-        """
+        """A session, ended with the block. SettingsError: Spark is not there, or does not start."""
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -22,10 +21,6 @@ from app.planning.service import IndexService
 from app.settings import Settings
 from app.suggestions import listed
 
-DURATION_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-"""Seconds of the units that durations are given in."""
-
-_DURATION = re.compile(r"(\d{1,6})([dhms])")
 _NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)")
 _UNNAMED = "warehouse"
 _LOCAL = "local"
@@ -194,14 +189,6 @@ def parse_filter(text: str | None) -> Any:
 def parse_partition(text: str) -> dict[str, Any]:
     """The partition of ``--partition``."""
     return parse_object("--partition", text, '{"dt": "2025-08-01"}')
-
-
-def parse_duration(option: str, text: str) -> dt.timedelta:
-    """What ``90m`` means."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise RequestError(f"{option} takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
-    return dt.timedelta(seconds=int(found[1]) * DURATION_UNITS[found[2]])
 
 
 def parse_object(option: str, text: str, example: str) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Answers on the terminal: the service's JSON, or a table for people."""
+"""Answers on the terminal: the service's JSON, a table for people, or why each file is kept or skipped."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +13,8 @@ from rich.text import Text
 
 from app.api.strict_json import read_json, write_json
 from app.storage.locations import without_credentials
+
+Answer = TypeVar("Answer")
 
 # Wide enough that nothing is cut where the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400
@@ -23,6 +25,14 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 def print_json(answer: object) -> None:
     """The answer as the service writes it, on one line."""
     sys.stdout.write(write_json(answer).decode() + "\n")
+
+
+def print_answer(answer: Answer, print_words: Callable[[Answer], None], *, as_json: bool) -> None:
+    """The answer as JSON, or in words."""
+    if as_json:
+        print_json(answer)
+    else:
+        print_words(answer)
 
 
 def plain(answer: object) -> Any:
@@ -80,3 +90,66 @@ def _text(cell: object) -> str:
             return write_json(cell).decode()
         case _:
             return str(cell)
+
+
+_Step: TypeAlias = Mapping[str, Any]
+"""A step of an explanation, as the service's JSON has it."""
+
+_OUTCOMES: Final = {"skip": "no row", "keep": "may match", "rows": "some rows", "unknown": "cannot tell"}
+_STEP_COLUMNS: Final = ("step", "condition", "outcome", "what the files have")
+_NAMED_FILES: Final = 3
+_SHOWN_FINDINGS: Final = 3
+
+
+class ExplainedFile(NamedTuple):
+    """A file, what was decided of it, and what was tried."""
+
+    name: str
+    decision: str
+    steps: Sequence[_Step]
+
+
+def print_explanation(files: Iterable[ExplainedFile]) -> None:
+    """The steps of every file, once for all files that took the same ones."""
+    groups: dict[object, list[ExplainedFile]] = {}
+    for file in files:
+        groups.setdefault((file.decision, *map(_question, file.steps)), []).append(file)
+    for members in groups.values():
+        print_line("")
+        print_line(_header(members))
+        steps = zip(*(file.steps for file in members), strict=True)
+        rows = [(*_question(alike[0]), "\n".join(_findings(alike))) for alike in steps]
+        if rows:
+            print_table(_STEP_COLUMNS, rows)
+
+
+def _question(step: _Step) -> tuple[str, str | None, str]:
+    source = step["index"] if step["index"] not in (None, "min_max") else step["step"]
+    return source, step["predicate"], _OUTCOMES[step["outcome"]]
+
+
+def _header(members: Sequence[ExplainedFile]) -> str:
+    names = [file.name for file in members[:_NAMED_FILES]]
+    if len(members) > _NAMED_FILES:
+        names.append(f"and {len(members) - _NAMED_FILES:,} more")
+    files = "file is" if len(members) == 1 else "files are"
+    return f"{len(members):,} {files} {members[0].decision}: {', '.join(names)}"
+
+
+def _findings(steps: Sequence[_Step]) -> Iterator[str]:
+    findings = list(dict.fromkeys(filter(None, map(_finding, steps))))
+    if len(findings) <= _SHOWN_FINDINGS + 1:
+        yield from findings
+        return
+    yield from findings[:_SHOWN_FINDINGS]
+    yield f"and {len(findings) - _SHOWN_FINDINGS:,} others"
+
+
+def _finding(step: _Step) -> str:
+    parts = [
+        step["evidence"],
+        f"{step['rows']:,} rows" if step["outcome"] == "rows" else None,
+        None if step["fpp"] is None else f"fpp {step['fpp']}",
+        None if step["index_bytes"] is None else f"index of {step['index_bytes']:,} bytes",
+    ]
+    return ", ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""``serve``: the HTTP service."""
+"""``serve``, ``demo`` and ``openapi``: the HTTP service, the same with sample tables, and its contract."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ import json
 import os
 import socket
 import ssl
+import sys
+import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 import uvicorn
+import yaml
 
 from app.access import is_loopback
-from app.cli.banner import show_banner
 from app.cli.options import AllowExternal, parse_warehouse
-from app.errors import SettingsError
+from app.cli.output import print_line
+from app.errors import PaimonIndexError, SettingsError
 from app.main import create_app
 from app.opening import create_service
+from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.server.connections import OPEN_CONNECTIONS, PunctualProtocol, raise_descriptor_limit
 from app.server.processes import VARIABLE as WORKERS_DIRECTORY
 from app.server.processes import shared_directory
 from app.server.stopping import run_server
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.storage import time_limit
+from app.suggestions import listed
 from app.telemetry.logs import logging_config
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
 
 # A worker that is silent for long is replaced; one that starts on a busy machine is not.
 _WORKER_SECONDS = 60
@@ -80,11 +88,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
 
 
 def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
-    """Listens until the process is told to stop; ``greet`` is called before that.
-
-    Raises:
-        SettingsError: the service cannot listen, or be made, by these settings.
-    """
+    """Listens until the process is told to stop, and calls ``greet`` before. SettingsError: it cannot."""
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)
@@ -171,3 +175,82 @@ def _environment(settings: Settings) -> Mapping[str, str]:
         ENVIRONMENT_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value)
         for name, value in given.items()
     }
+
+
+# In a clone a link to demo/warehouse, whose files a wheel has in its place.
+_SAMPLES: Final = Path(__file__).with_name("samples")
+
+_FIRST_QUESTIONS: Final = (
+    ("sessions/plan", '{"filter": "fee = 58.43", "selection": "positions"}'),
+    ("sessions/aggregate", '{"filter": "fee = 58.43", "aggregates": [{"function": "count"}]}'),
+    ("users/buckets/lookup", '{"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 999999967}]}'),
+)
+"""What to ask first: a table's endpoint and a body."""
+
+
+def demo(
+    *,
+    port: Annotated[int | None, typer.Option(min=1, help="Port to listen on; 8080 unless given.")] = None,
+) -> None:
+    """Serve sample tables and nothing else, to try the explorer and the API."""
+    settings = Settings.load(warehouses={"main": str(_SAMPLES.resolve())}, port=port)
+    if settings.tokens_file is None and not is_loopback(settings.host):
+        # A container listens to all addresses; everybody may read what is part of the package.
+        settings = settings.model_copy(update={"auth": "off"})
+    run_service(settings, _greet)
+
+
+def _greet(settings: Settings, _: IndexService) -> None:
+    url = address_of(settings)
+    print_line(f"Explorer: {explorer_place(settings)} (Ctrl-C ends the service)")
+    print_line("Sample tables: main.demo.sessions, main.demo.users, main.demo.visits. From another terminal:")
+    for endpoint, body in _FIRST_QUESTIONS:
+        print_line(f"  curl -s {url}/v1/main/databases/demo/tables/{endpoint} -d '{body}'")
+
+
+_LISTING_SECONDS: Final = 10.0
+"""For the list of a warehouse's databases."""
+
+
+def show_banner(settings: Settings, service: IndexService) -> None:
+    """Prints on a terminal the address of the explorer and, as they are found, each warehouse's databases."""
+    if sys.stdout.isatty():
+        # Terminal and storage may be slow or gone, and the service answers meanwhile.
+        threading.Thread(target=_print_banner, args=(settings, service), name="banner", daemon=True).start()
+
+
+def explorer_place(settings: Settings) -> str:
+    """Where somebody on this machine finds the explorer."""
+    if not settings.port:
+        return "/ui at the address that the line below names"
+    return f"{address_of(settings)}/ui"
+
+
+def address_of(settings: Settings) -> str:
+    """The service's URL, as this machine reaches it."""
+    scheme = "http" if settings.tls_certificate is None else "https"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - compared
+        host = "localhost"
+    return f"{scheme}://{host}:{settings.port}"
+
+
+def _print_banner(settings: Settings, service: IndexService) -> None:
+    with suppress(OSError):
+        print_line(f"Explorer: {explorer_place(settings)} (Ctrl-C ends the service)")
+        for name, warehouse in service.warehouses.items():
+            try:
+                with time_limit(_LISTING_SECONDS):
+                    databases = service.databases(name)
+                text = f"databases {listed(databases)}" if databases else "no database yet"
+            except PaimonIndexError as error:
+                text = str(error)
+            print_line(f"Warehouse {name} at {warehouse.public_url}: {text}")
+
+
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    settings = Settings.load(warehouses={})
+    service = IndexService({}, cache_bytes=CacheBytes(), limits=settings.limits)
+    document = create_app(settings, service).openapi()
+    yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=110)

@@ -1,34 +1,52 @@
-"""``plan``, ``deletions`` and ``lookup``: questions about a table, answered without a server."""
+"""Questions about a table, answered without a server; ``count`` also without data."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
+from app.aggregates.aggregation import aggregate
+from app.aggregates.answers import AggregateAnswer, AggregateValue
+from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import DeletionsBody, LookupBody
-from app.api.encoding import encode_deletions, encode_lookup, encode_plan
+from app.api.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
 from app.api.paging import Window
 from app.api.plan_bodies import PlanBody
+from app.api.queries import SchemasQuery, VersionQuery
 from app.api.selections import SelectionEncoding
-from app.cli.explanation import ExplainedFile, print_explanation
 from app.cli.options import (
     AliasOption,
+    BranchOption,
     FilesOption,
     FilterOption,
     JsonOption,
+    Opened,
     PartitionOption,
     TableArgument,
     TimeZoneOption,
     VersionOptions,
+    WarehouseOption,
     grouped,
     parse_filter,
     parse_object,
     parse_partition,
 )
-from app.cli.output import plain, print_json, print_line, print_records, print_table, print_warnings
+from app.cli.output import (
+    ExplainedFile,
+    plain,
+    print_answer,
+    print_explanation,
+    print_json,
+    print_line,
+    print_records,
+    print_table,
+    print_warnings,
+)
 from app.errors import RequestError
+from app.iceberg.refusals import reason_against
 from app.planning.request.requests import SelectionForm
 
 _KEY = '{"id": 5}'
@@ -89,10 +107,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     answer = opened.service.plan(opened.table(table), request)
     form = SelectionEncoding(request.selection)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
-    if as_json:
-        print_json(encoded)
-    else:
-        _print_plan(plain(encoded), uris=uris)
+    print_answer(encoded, lambda plan: _print_plan(plain(plan), uris=uris), as_json=as_json)
 
 
 @grouped
@@ -216,3 +231,140 @@ def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
 def _print_unknown(answer: dict[str, Any]) -> None:
     for name in answer["unknown_files"]:
         print_line(f"not in the snapshot: {name}")
+
+
+@grouped
+def count(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    filter_text: FilterOption = None,
+    alias: AliasOption = None,
+    of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FUNCTION:COLUMN",
+            help="count; or count, min, max or sum of a column, as sum:amount; repeatable. "
+            "Default: the number of rows.",
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Count by a partition column, or one with an index."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Most groups: those of the most rows.")] = 20,
+    version: VersionOptions,
+    time_zone: TimeZoneOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count rows, or compute other aggregates, from indexes and statistics alone."""
+    opened = version.open()
+    body = AggregateBody.read(
+        {
+            "filter": parse_filter(filter_text),
+            "alias": alias,
+            "aggregates": [_aggregate(text) for text in of] if of else None,
+            "group_by": by or [],
+            "top": top,
+            **version.members,
+            "time_zone": opened.time_zone(time_zone),
+        }
+    )
+    service, settings, request = opened.service, opened.settings, body.to_request()
+    resolved, zone = service.resolve(opened.table(table), request.selector), service.zone(request.time_zone)
+    answer = service.ask(resolved, lambda version: aggregate(version, request, settings.limits, zone))
+    print_answer(answer, _print_aggregates, as_json=as_json)
+
+
+def _aggregate(text: str) -> dict[str, object]:
+    function, colon, column = text.partition(":")
+    if bool(colon) != bool(column):
+        raise RequestError(f"--of takes FUNCTION:COLUMN, such as sum:amount, or count, not {text!r}")
+    return {"function": function, "column": column or None}
+
+
+def _print_aggregates(found: AggregateAnswer) -> None:
+    keys = list(found.groups[0].key) if found.groups else []
+    values = found.groups[0].values if found.groups else ()
+    names = [each.function if each.column is None else f"{each.function} of {each.column}" for each in values]
+    print_table(
+        (*keys, *names),
+        ([*group.key.values(), *map(_shown, group.values)] for group in found.groups),
+    )
+    if found.groups_total > len(found.groups):
+        print_line(f"and {found.groups_total - len(found.groups)} more groups")
+    if not found.exact:
+        print_line(
+            f"{len(found.open_files)} of {found.files_total} files leave the answer open, "
+            f"{found.open_bytes:,} bytes: read these to have it exact"
+        )
+    print_warnings(found.warnings)
+
+
+def _shown(value: AggregateValue) -> object:
+    if value.exact:
+        return plain(value.value)
+    low, high = ("?" if each is None else plain(each) for each in (value.lower, value.upper))
+    return f"{low} to {high}"
+
+
+@grouped
+def describe(
+    table: TableArgument,
+    *,
+    version: VersionOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Describe a table: its schema, keys, options and indexes."""
+    opened = version.open()
+    selector = VersionQuery.read(version.members).selector()
+    answer = opened.service.describe(opened.table(table), selector, reason_against)
+    if as_json:
+        print_json(answer)
+        return
+    description = plain(answer)
+    snapshot = description["snapshot"]
+    described = "no snapshot" if snapshot is None else f"snapshot {snapshot['id']}"
+    print_line(
+        f"{description['database']}.{description['table']}, {described}, schema {description['schema_id']}"
+    )
+    _print_columns(description)
+    keys = {"partition keys": description["partition_keys"], "primary keys": description["primary_keys"]}
+    for name, columns in keys.items():
+        if columns:
+            print_line(f"{name}: {', '.join(columns)}")
+    print_line(f"bucket mode: {description['bucket_mode']}")
+    for index in description["indexes"]:
+        print_line(f"index: {index['type']} on {index['column']}")
+    print_line(f"Iceberg: {description['iceberg_refusal'] or 'its clients can read the table'}")
+
+
+def schemas(
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    schema_id: Annotated[
+        int | None, typer.Option("--schema-id", min=0, help="Show only the schema of this number.")
+    ] = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the schemas of a table, or show one, with the full types of its columns."""
+    opened = Opened.warehouse_of(warehouse)
+    ref = opened.table(table)
+    if schema_id is not None:
+        one = opened.service.schema(ref, schema_id, branch)
+        print_answer(one, lambda schema: _print_schemas([plain(schema)]), as_json=as_json)
+        return
+    version = opened.service.resolve(ref, SchemasQuery.read({"branch": branch}).selector())
+    answer = encode_schemas(opened.service.schemas(version), _EVERYTHING, _last_page)
+    print_answer(answer, lambda page: _print_schemas(plain(page)["schemas"]), as_json=as_json)
+
+
+def _print_schemas(schemas: Sequence[dict[str, Any]]) -> None:
+    for schema in schemas:
+        print_line(f"schema {schema['id']}")
+        _print_columns(schema)
+
+
+def _print_columns(schema: dict[str, Any]) -> None:
+    print_records({name: name for name in ("id", "name", "type", "description")}, schema["fields"])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
 import typer
 
 from app.access import Role, TokenBook, new_secret, stored_digest
 from app.cli.command import Command
-from app.cli.options import parse_duration
+from app.errors import RequestError
+
+_DURATION: Final = re.compile(r"(\d{1,6})([dhms])")
+_UNIT_SECONDS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 program = typer.Typer(
     help="Make tokens for callers: token new.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -50,7 +54,7 @@ def new(
     if database:
         entry["databases"] = database
     if expires_in is not None:
-        until = dt.datetime.now(dt.UTC) + parse_duration("--expires-in", expires_in)
+        until = dt.datetime.now(dt.UTC) + _duration(expires_in)
         entry["expires"] = until.replace(microsecond=0).isoformat()
     # Refuses here what the service would refuse when it starts.
     TokenBook.read(json.dumps({"tokens": [entry]}).encode())
@@ -61,3 +65,10 @@ def new(
     typer.echo(f"  {secret}\n")
     typer.echo("The line for the tokens file, below 'tokens:':\n")
     typer.echo(f"- {json.dumps(entry)}")
+
+
+def _duration(text: str) -> dt.timedelta:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise RequestError(f"--expires-in takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
+    return dt.timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])

@@ -18,7 +18,7 @@ from app.deletion_vectors.file import (
     read_vectors,
 )
 from app.deletion_vectors.positions import Positions, Rows
-from app.options.deletion_vectors import VectorOptions
+from app.options.written_files import VectorOptions
 
 __all__ = [
     "RECORD_MARGIN_BYTES",

@@ -171,7 +171,6 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 
 
 def _index_options(version: Version, given: Mapping[str, str], *, only: bool) -> dict[str, str]:
-    """Options of the table with those that are given; ``only`` these, as far as they say which indexes."""
     stored = version.schema.options.values
     if only:
         stored = {name: text for name, text in stored.items() if not _defines_index(name)}
@@ -179,7 +178,6 @@ def _index_options(version: Version, given: Mapping[str, str], *, only: bool) ->
 
 
 def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[str]:
-    """All files of the directories of some files."""
     for directory in {path.rpartition("/")[0] for path in paths}:
         for name in place.open().list_names(directory):
             yield f"{directory}/{name}"
@@ -230,7 +228,6 @@ def chosen_entries(
 
 
 def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]) -> dict[str, str]:
-    """Options for the indexes that the largest file of the newest schema suggests."""
     of_schema = [entry for entry in entries if entry.file.schema_id == version.schema_id] or entries
     if not of_schema:
         raise RequestError(f"table {table.name} has no data files to take advice from")
@@ -277,11 +274,7 @@ def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
-    """Replaces entries that are still there.
-
-    Returns:
-        The new snapshot, if there is one, and the entries that were not there any more.
-    """
+    """Replaces entries that are still there; gives the new snapshot, if there is one, and the others."""
     left = [(old, new) for old, new in pairs if old != new]
     overtaken: list[ManifestEntry] = []
     for _ in range(_COMMITS):

@@ -10,7 +10,6 @@ Where another commit changed one of these files or vectors meanwhile, all of it 
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from app.deletion_vectors import (
 from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
-from app.jobs.run import WrittenFiles
+from app.jobs.run import RETRYING, WrittenFiles
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind
@@ -43,19 +42,10 @@ from app.types.index_files import DELETION_VECTORS, index_file_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger("paimon_index.jobs")
-
-_ATTEMPTS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a job did.
-
-    Attributes:
-        rows_matched: rows that meet the condition, those that were deleted before included.
-        rows_deleted: rows that were there before.
-    """
+    """What a job did; of the rows that match, those are deleted that were not deleted before."""
 
     snapshot_id: int | None
     files_total: int
@@ -69,28 +59,20 @@ class DeleteReport:
 def delete(
     spark: SparkSession, table: JobTable, where: str, *, advance: Advance = ignore_progress
 ) -> DeleteReport:
-    """Deletes the rows that meet a condition.
-
-    Args:
-        spark: the session; its time zone and settings decide what the condition means.
-    """
+    """Deletes the rows that meet a condition, under the time zone and settings of the session."""
     committer = table.committer()
-    for attempt in range(1, _ATTEMPTS + 1):
+
+    def attempt() -> DeleteReport:
         version = table.latest()
         check_deletable(table.name, version)
-        found = _Deletion.find(spark, table, version, where, advance)
-        try:
-            with WrittenFiles(table.writing, found.written) as written:
-                changes = found.changes(table)
-                written.is_committing = True
-                snapshot_id = committer.commit(changes) if changes.index_files else None
-        except CommitConflictError as error:
-            if attempt == _ATTEMPTS:
-                raise
-            _log.info("delete from %s: once more, since %s", table.name, error)
-            continue
-        return found.report(snapshot_id)
-    raise AssertionError("the last attempt raises")
+        deletion = _Deletion.find(spark, table, version, where, advance)
+        with WrittenFiles(table.writing, deletion.written) as written:
+            changes = deletion.changes(table)
+            written.is_committing = True
+            snapshot_id = committer.commit(changes) if changes.index_files else None
+        return deletion.report(snapshot_id)
+
+    return RETRYING(attempt)
 
 
 def check_deletable(name: str, version: Version) -> None:
@@ -137,14 +119,11 @@ class _Deletion:
         plan = table.service.plan(version, request)
         kept = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
+        entries = version.files().entries(version.files().all())
         files = {
             number: entry
-            for number in range(len(version.files()))
-            if (
-                (entry := version.files().entry(number)).file.file_name,
-                paths.data_file(entry),
-            )
-            in kept
+            for number, entry in enumerate(entries)
+            if (entry.file.file_name, paths.data_file(entry)) in kept
         }
         rows = matching_rows(spark, table, version, files, where, advance)
         return cls(version, len(files), rows, [])

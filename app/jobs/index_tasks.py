@@ -60,11 +60,7 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """What came of it.
-
-    Attributes:
-        is_new: whether an index was built; it had one of that kind otherwise.
-    """
+    """What came of it; an index is not new where the file had the wanted ones."""
 
     number: int
     before: frozenset[tuple[str, str]]
@@ -110,11 +106,7 @@ def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> frozenset[tuple[s
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """An index to be proved.
-
-    Attributes:
-        sample: most values to look up in each index; None for all.
-    """
+    """An index to be proved, by at most ``sample`` of its values."""
 
     place: Place
     file: IndexedFile
@@ -123,11 +115,7 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """What came of it.
-
-    Attributes:
-        found: of each index; None where the container cannot be read.
-    """
+    """What came of it; nothing is found where the container cannot be read."""
 
     number: int
     found: Verification | None

@@ -22,10 +22,11 @@ from app.building.columns import Advance
 from app.building.data_files import DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place, local_file
+from app.jobs.rows.incoming import padded, quoted
 from app.jobs.tasks import Lean, Progress, spark_failed
 from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.types import DataField
+from app.types import DataField, TypeRoot
 from app.types.json_answers import type_json
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def matching_rows(
 ) -> dict[int, BitMap64]:
     """Positions of the rows that meet a condition, by number of the file; no file without any.
 
-    Raises:
-        UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would
-            read otherwise than the engine.
+    UnsupportedFormatError: Spark has not the type of a needed column, or would read an older type otherwise.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
 
@@ -125,7 +124,7 @@ def _frame(
 def _column(column: DataField, old: DataField | None) -> Column:
     from pyspark.sql import functions  # noqa: PLC0415 - as above
 
-    from paimon_index.spark.column_types import char_length, is_readable_as  # noqa: PLC0415 - as above
+    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - as above
 
     wanted = _spark_type(column)
     if old is None:
@@ -135,14 +134,11 @@ def _column(column: DataField, old: DataField | None) -> Column:
             f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might "
             f"not read as the engine does: delete with the engine"
         )
-    value = functions.col(_quoted(old.name)).cast(wanted)
-    length = char_length(_written(column))
-    if length is None:
+    value = padded(functions.col(quoted(old.name)).cast(wanted), column.type)
+    if column.type.root is not TypeRoot.CHAR:
         return value.alias(column.name)
-    padded = functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(
-        value
-    )
-    return padded.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
+    char = f"char({column.type.precision})"
+    return value.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": char})
 
 
 def _spark_type(column: DataField) -> Any:
@@ -160,7 +156,6 @@ def _written(column: DataField) -> Any:
 
 
 def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file with their places; a column that it lacks is null."""
     with local_file(place.open(), task.path) as local:
         file = DataFile.open(local)
         names = [name for name in schema.names if name in file.schema.names]
@@ -203,7 +198,6 @@ def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The positions of a task's rows as one bitmap for each file."""
     found: dict[int, BitMap64] = {}
     for batch in batches:
         files, positions = (np.asarray(batch.column(at)) for at in range(2))
@@ -213,7 +207,3 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_arrays(
         [pa.array(list(found), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -50,11 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A manifest to be planned.
-
-    Attributes:
-        removing: the manifests that remove files, this one perhaps included.
-    """
+    """A manifest to be planned, with those that remove files, this one perhaps included."""
 
     place: Place
     table: str
@@ -123,11 +119,7 @@ def plan(
     *,
     advance: Advance = ignore_progress,
 ) -> PlanReport:
-    """Plans a filter over the latest version of an append table.
-
-    Args:
-        spark: the session; its time zone is that of the filter.
-    """
+    """Plans a filter, in the time zone of the session, over the latest version of an append table."""
     from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
 
     version = table.latest()

@@ -11,37 +11,38 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+
+import tenacity
+
+from app.errors import CommitConflictError, PaimonIndexError, StorageError, UncertainCommitError
+from app.storage.writing import Writing
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.status import SparkJobInfo, SparkStageInfo, StatusTracker
-
-
-from collections.abc import Callable, Collection, Iterable
-from typing import Self
-
-from app.errors import PaimonIndexError, StorageError, UncertainCommitError
-from app.storage.writing import Writing
 
 _log = logging.getLogger("paimon_index.jobs")
 
 _POLL_SECONDS: Final = 0.1
 _MOST_SECONDS: Final = 60.0
 """Spark kills a Python worker some four seconds after it has given its task up."""
+RETRYING: Final = tenacity.Retrying(
+    stop=tenacity.stop_after_attempt(5),
+    retry=tenacity.retry_if_exception_type(CommitConflictError),
+    before_sleep=tenacity.before_sleep_log(_log, logging.INFO),
+    reraise=True,
+)
+"""Has a job begin anew where another commit came in between."""
 _RUNNING: Final = ("RUNNING", "UNKNOWN")
 _SUCCEEDED: Final = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job.
-
-    Attributes:
-        token: in the names of all files that the run's tasks write; the group of its jobs in Spark.
-    """
+    """One run of a job; its token is in the names of files that tasks write, and groups its jobs in Spark."""
 
     context: SparkContext
     token: str
@@ -49,8 +50,7 @@ class JobRun:
     def settle(self) -> bool:
         """Stops what is still running, and waits until Spark says that it has ended.
 
-        Returns:
-            Whether each task ended well at its first attempt, and so has told what it did.
+        True if each task ended well at its first attempt, and so has told what it did.
         """
         try:
             self.context.cancelJobGroup(self.token)

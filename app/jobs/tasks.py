@@ -73,11 +73,7 @@ def run_tasks(
     *,
     group: str | None = None,
 ) -> list[Result]:
-    """Does work in tasks, one for each item unless there are many.
-
-    Args:
-        items: what it is called with; those that take longest come first.
-    """
+    """Does work in tasks, one for each item unless there are many; items that take longest come first."""
     if not items:
         return []
     context = spark.sparkContext

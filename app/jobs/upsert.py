@@ -11,28 +11,22 @@ all of it is done again on top of that.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from app.building.columns import Advance, ignore_progress
-from app.errors import CommitConflictError
 from app.jobs.job_table import JobTable
 from app.jobs.rows.attempt import WriteAttempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
-from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
+from app.jobs.run import RETRYING, FilesOfRun, JobRun, WrittenFiles, remove
 from app.table.schema.schema import BucketMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_log = logging.getLogger("paimon_index.jobs")
-
-_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +74,27 @@ def upsert(
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
     committer = table.committer()
-    for attempt in range(1, _ATTEMPTS + 1):
+
+    def attempt() -> UpsertReport:
         version = table.latest()
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
         made = WriteAttempt(target, version, parallelism or _parallelism(spark))
         run = JobRun(spark.sparkContext, target.run)
         files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
-        try:
-            with WrittenFiles(table.writing, files) as cleaned:
-                written = made.write(spark, fitted(rows, target, row_kind_column), advance)
-                paths = [path for each in written for path in each.paths]
-                is_complete = run.settle()
-                if is_complete:
-                    cleaned.paths = paths
-                changes = made.changes(written)
-                cleaned.is_committing = True
-                snapshot_id = committer.commit(changes) if changes.files else None
-        except CommitConflictError as error:
-            if attempt == _ATTEMPTS:
-                raise
-            _log.info("upsert into %s: once more, since %s", table.name, error)
-            continue
+        with WrittenFiles(table.writing, files) as cleaned:
+            written = made.write(spark, fitted(rows, target, row_kind_column), advance)
+            paths = [path for each in written for path in each.paths]
+            is_complete = run.settle()
+            if is_complete:
+                cleaned.paths = paths
+            changes = made.changes(written)
+            cleaned.is_committing = True
+            snapshot_id = committer.commit(changes) if changes.files else None
         if not is_complete:
             remove(table.writing, replace(files, named={path.rpartition("/")[2] for path in paths}))
         return _report(made, snapshot_id, written)
-    raise AssertionError("the last attempt raises")
+
+    return RETRYING(attempt)
 
 
 def rows_from_files(

@@ -24,22 +24,13 @@ UNBOUNDED: Final = -1
 
 DEFAULT_TARGET_ROWS: Final = 2_000_000
 
-_TARGET_ROWS: Final = "dynamic-bucket.target-row-num"
-_MAX_BUCKETS: Final = "dynamic-bucket.max-buckets"
-_INITIAL_BUCKETS: Final = "dynamic-bucket.initial-buckets"
-_ASSIGNER_PARALLELISM: Final = "dynamic-bucket.assigner-parallelism"
 MAX_BUCKET: Final = 32766
 """The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignerOptions:
-    """What an assigner is told when it starts.
-
-    Attributes:
-        target_rows: ``dynamic-bucket.target-row-num``.
-        max_buckets: ``dynamic-bucket.max-buckets``, or :data:`UNBOUNDED`.
-    """
+    """What an assigner is told when it starts."""
 
     channels: int = 1
     assigners: int = 1
@@ -70,11 +61,7 @@ class AssignerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DynamicBucketOptions:
-    """What a table's options say about dynamic buckets.
-
-    Attributes:
-        target_rows: keys in a bucket before it counts as full; at least 1 if the options were given.
-    """
+    """What a table's options say about dynamic buckets; ``target_rows`` is at least 1 if they were given."""
 
     target_rows: int = DEFAULT_TARGET_ROWS
     max_buckets: int = UNBOUNDED
@@ -87,8 +74,8 @@ class DynamicBucketOptions:
         reader = OptionReader(options, given=True)
         return cls(
             *_for_reading(reader),
-            initial_buckets=reader.integer(_INITIAL_BUCKETS, most=INT32_MAX),
-            assigner_parallelism=reader.integer(_ASSIGNER_PARALLELISM, most=INT32_MAX),
+            initial_buckets=reader.integer("dynamic-bucket.initial-buckets", most=INT32_MAX),
+            assigner_parallelism=reader.integer("dynamic-bucket.assigner-parallelism", most=INT32_MAX),
         )
 
     @classmethod
@@ -97,13 +84,10 @@ class DynamicBucketOptions:
         return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
-        """All assigners of a writer, one for each channel.
+        """All assigners of a writer, one for each channel: as many as the table says, else ``parallelism``.
 
         A partition uses as many of them as it has initial buckets; rows find theirs through
         :mod:`app.bucket_index.partition_buckets`.
-
-        Args:
-            parallelism: of the writer, at least 1; counts where the table does not say.
         """
         channels = parallelism if self.assigner_parallelism is None else self.assigner_parallelism
         assigners = channels if self.initial_buckets is None else min(self.initial_buckets, channels)
@@ -114,8 +98,8 @@ class DynamicBucketOptions:
 
 
 def _for_reading(reader: OptionReader) -> tuple[int, int]:
-    target_rows = reader.integer(_TARGET_ROWS, most=INT64_MAX)
-    max_buckets = reader.integer(_MAX_BUCKETS, most=INT32_MAX, special=UNBOUNDED)
+    target_rows = reader.integer("dynamic-bucket.target-row-num", most=INT64_MAX)
+    max_buckets = reader.integer("dynamic-bucket.max-buckets", most=INT32_MAX, special=UNBOUNDED)
     return (
         DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
         UNBOUNDED if max_buckets is None else max_buckets,

@@ -33,19 +33,12 @@ DEFAULT_THRESHOLD_BYTES: Final = 500
 
 PREFIX: Final = "file-index."
 _COLUMNS: Final = ".columns"
-_THRESHOLD: Final = "file-index.in-manifest-threshold"
 _NAME_PARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """One index of one column.
-
-    Attributes:
-        column: a column's name, or ``column[key]``.
-        kind: ``bloom-filter``, ``bitmap``, ``range-bitmap``, ``bsi`` or another.
-        parameters: its own options, by their last name (``fpp``, ``items``, ``version`` ...).
-    """
+    """One index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
 
     column: str
     kind: str
@@ -91,7 +84,7 @@ def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
     """Bytes of the largest container that goes into the manifest."""
-    return OptionReader(options, given=True).size(_THRESHOLD, DEFAULT_THRESHOLD_BYTES)
+    return OptionReader(options, given=True).size("file-index.in-manifest-threshold", DEFAULT_THRESHOLD_BYTES)
 
 
 def _lists(options: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:

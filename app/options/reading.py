@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.errors import CorruptMetadataError, PaimonIndexError, RequestError
-from app.options.memory_size import memory_size
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
@@ -21,11 +20,7 @@ _WHOLE: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 class OptionReader:
-    """Options of a table by name.
-
-    Args:
-        given: whether they are given for writing; otherwise they are a table's stored ones.
-    """
+    """Options of a table by name, given for writing or stored."""
 
     __slots__ = ("_given", "_values")
 
@@ -46,9 +41,7 @@ class OptionReader:
     def integer(self, name: str, *, most: int, special: int | None = None) -> int | None:
         """A whole number; None if the option is not set.
 
-        Args:
-            special: a negative number that a given option may be too. Otherwise it is at least 1; a stored
-                one may be every number of its type.
+        A given one is at least 1, or ``special``; a stored one may be every number of its type.
         """
         written = self._values.get(name)
         if written is None:
@@ -85,3 +78,27 @@ def fraction(name: str, text: str) -> float:
         return float(text)
     except ValueError as error:
         raise RequestError(f"{name} must be a number, found {text!r:.100}") from error
+
+
+_SIZE = re.compile(r"(\d{1,18})\s*([a-z]*)", re.ASCII)
+_UNITS = {
+    unit: 1 << 10 * power
+    for power, units in enumerate(
+        (
+            ("", "b", "bytes"),
+            ("k", "kb", "kibibytes"),
+            ("m", "mb", "mebibytes"),
+            ("g", "gb", "gibibytes"),
+            ("t", "tb", "tebibytes"),
+        )
+    )
+    for unit in units
+}
+
+
+def memory_size(name: str, text: str) -> int:
+    """Bytes of a size; without a unit it counts bytes."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None or found[2] not in _UNITS:
+        raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")
+    return int(found[1]) * _UNITS[found[2]]

@@ -52,22 +52,14 @@ class DamagedArraysError(Exception):
 
 
 class Block(NamedTuple):
-    """Arrays that are used together.
-
-    Attributes:
-        arrays: by name, of shape (n,); of a file, arrays that nobody can write to.
-    """
+    """Arrays that are used together, by name, of shape (n,); those of a file nobody can write to."""
 
     arrays: Mapping[str, NDArray[Any]]
     facts: Any
 
 
 class ArrayFile:
-    """A file of arrays, mapped.
-
-    Args:
-        mapped: the whole file, which stays mapped as long as an array of it is held.
-    """
+    """A file of arrays, which stays mapped as long as one of them is held."""
 
     def __init__(self, mapped: MappedBytes, start: int, header: Mapping[str, Any], file: MappedFile) -> None:
         self.file = file
@@ -77,10 +69,7 @@ class ArrayFile:
 
     @classmethod
     def map(cls, path: str, key: bytes) -> tuple[Self, os.stat_result]:
-        """Maps a file.
-
-        Returns:
-            The file, and what the system says of it.
+        """Maps a file; gives also what the system says of it.
 
         Raises:
             OSError: there is none of this user, or it cannot be mapped.
@@ -135,9 +124,7 @@ def opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
 def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:
     """The bytes of a file of arrays, piece by piece.
 
-    Args:
-        key: what tells the file from others, in ASCII.
-        blocks: by name; their arrays are of booleans, bytes, or numbers of a width that the format has.
+    Its key is ASCII; arrays are of booleans, bytes, or numbers of a width that the format has.
     """
     parts: list[bytes | memoryview] = []
     listed: dict[str, tuple[int, int, int, str]] = {}
@@ -168,5 +155,4 @@ def _padded(size: int) -> int:
 
 @lru_cache(1 << 10)
 def _contents(written: str) -> Any:
-    """What stands in a block; blocks of manifests with the same number of files are alike."""
     return json.loads(written)

@@ -114,10 +114,9 @@ class ByteCache(Generic[Item]):
         expected_bytes: int = 0,
         account: Account | None = None,
     ) -> Item:
-        """The object of ``key``, from the cache or from ``load``.
+        """The object of ``key``, from the cache or from ``load``, which is called once for all who ask.
 
         Args:
-            load: called once for all that ask meanwhile.
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
                 for it.
             account: where that is claimed; that of the warehouse which ``load`` reads from.
@@ -137,9 +136,8 @@ class ByteCache(Generic[Item]):
     ) -> dict[Key, Item]:
         """The objects of all ``keys``; those that are missing are loaded together.
 
-        Args:
-            load_missing: gives the objects of the keys that it is given, in their order. It is called again
-                for further keys where not all fit into the account at once.
+        ``load_missing`` gives the objects of its keys in their order. It is called again for further keys
+        where not all fit into the account at once.
         """
         found: dict[Key, Item] = {}
         most = 0 if account is None else account.limit

@@ -26,12 +26,7 @@ _HEADER = struct.Struct(">4s16sIQ")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a file that never changes.
-
-    Attributes:
-        warehouse: what tells the warehouse from all others.
-        length: in bytes, or None for the whole file.
-    """
+    """Bytes of a file that never changes, all where ``length`` is None, in a warehouse by its identity."""
 
     warehouse: str
     path: str

@@ -1,4 +1,4 @@
-"""A directory that keeps pieces of immutable files, and what was decoded of them, for all processes.
+"""A directory that keeps pieces of immutable files, and arrays decoded of them, for all processes.
 
 Entries appear under their names only when they are whole, and are verified when they are read, so any number
 of processes may share a directory, and each may end at any time. An entry was last used at its file's
@@ -7,21 +7,24 @@ modification time. Everything that goes wrong with the directory is a miss, neve
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
 
 from app.described import DESCRIBED
-from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
+from app.storage.array_file import MODE, ArrayFile, Block, DamagedArraysError, array_file_parts, opened
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
 from app.storage.mapped_files import Look, MappedFiles
 
@@ -57,12 +60,10 @@ class DiskCacheState:
 
 
 class DiskTier:
-    """Keeps pieces of immutable files across restarts.
+    """Keeps pieces of immutable files across restarts, in a directory that is made if it is not there.
 
-    Args:
-        directory: made if it is not there. Only one subdirectory is written to, which nobody else may enter.
-        capacity_bytes: of all entries together; each further process that shares the directory may pass it by
-            a sixteenth.
+    Only one subdirectory is written to, which nobody else may enter. Entries take ``capacity_bytes``
+    together; each further process that shares the directory may pass that by a sixteenth.
     """
 
     def __init__(self, directory: str | os.PathLike[str], capacity_bytes: int) -> None:
@@ -106,11 +107,7 @@ class DiskTier:
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
     def map(self, key: bytes, group: str) -> ArrayFile | None:
-        """The file of arrays that was put under a key, if it is there.
-
-        Args:
-            group: names what is used together, and verified again then.
-        """
+        """The file of arrays that was put under a key, if there; it is verified again with its group."""
         found = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
@@ -121,11 +118,7 @@ class DiskTier:
         return found
 
     def put_parts(self, key: bytes, parts: Sequence[bytes | memoryview]) -> None:
-        """Keeps an entry, if the directory can take it.
-
-        Args:
-            key: what tells it from all others, which stands in it.
-        """
+        """Keeps an entry, in which its key stands, if the directory can take it."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
@@ -214,7 +207,6 @@ class DiskTier:
         return found
 
     def _drop(self, path: str) -> None:
-        """Removes an entry that is not what was written."""
         size = Path(path).stat().st_size
         Path(path).unlink()
         self._count(-1, -_occupied(size))
@@ -344,10 +336,46 @@ def _remove_abandoned(file: os.DirEntry[str]) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    """Makes a directory that nobody else may enter."""
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
     found = directory.lstat()
     if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise PermissionError(f"{directory} is no directory of this user")
     directory.chmod(0o700)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptArrays:
+    """A place for one thing that is made of one file."""
+
+    tier: DiskTier
+    piece: Piece
+    form: str
+    group: str
+
+    @property
+    def key(self) -> bytes:
+        """What tells it from all others, and from what other versions of the program make."""
+        return self.piece.key + json.dumps([self.form, _version()]).encode("ascii")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether something was put there."""
+        return self.tier.has(self.key)
+
+    def get(self) -> ArrayFile | None:
+        """The arrays, mapped, if they are there."""
+        return self.tier.map(self.key, self.group)
+
+    def put(self, blocks: Mapping[str, Block]) -> None:
+        """Keeps arrays, those of one block used together, if the tier can take them."""
+        self.tier.put_parts(self.key, array_file_parts(self.key, blocks))
+
+    def drop(self) -> None:
+        """Forgets them, since they are damaged."""
+        self.tier.drop(self.key)
+
+
+@cache
+def _version() -> str:
+    return version("paimon-index")

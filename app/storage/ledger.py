@@ -86,11 +86,7 @@ class Shrinkable(Protocol):
 
 
 class Ledger:
-    """The memory of one process.
-
-    Attributes:
-        limit: bytes; 0 for none.
-    """
+    """The memory of one process; its limit is in bytes, 0 for none."""
 
     def __init__(self, resident: Callable[[], int] = resident_bytes) -> None:
         self.limit = 0

@@ -95,12 +95,10 @@ STALL_SECONDS: Final = 3.0
 def open_filesystem(
     location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem | ObjectStore:
-    """The library's filesystem of a URL: of S3 obstore's, of others fsspec's.
+    """The library's filesystem of a URL in its normal form: of S3 obstore's, of others fsspec's.
 
-    Args:
-        location: a URL in its normal form, whose scheme is one that fsspec knows. Libraries are given what
-            they take of the rest, such as host and user.
-        options: of the library, before those that are set here and those of the URL.
+    Libraries are given what they take of the URL, such as host and user, in place of what is set here, and
+    ``options`` in place of both.
 
     Raises:
         ValueError: there is no library for the protocol, or it does not take the options.
@@ -162,13 +160,10 @@ def read_hadoop(filesystem: AbstractFileSystem, path: str, start: int, end: int)
 
 
 def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **options: object) -> Any:
-    """What a filesystem's method answers, unless the request ends before.
+    """What a filesystem's method (its blocking form: ``cat_file``) answers unless the request ends before.
 
     A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.
     Others cannot be ended: they keep the thread that asks.
-
-    Args:
-        method: the name of its blocking form: ``cat_file``.
     """
     coroutine = getattr(filesystem, f"_{method}", None)
     if not filesystem.async_impl or not iscoroutinefunction(coroutine):

@@ -40,8 +40,7 @@ def check_listable(warehouse: Warehouse) -> None:
 class Listings:
     """Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
 
-    Attributes:
-        listable: by name, whether the last listing went well; those that were not listed yet are missing.
+    ``listable`` tells by name whether the last listing went well; those not listed yet are missing.
     """
 
     def __init__(self, warehouses: Mapping[str, Warehouse]) -> None:

@@ -37,9 +37,8 @@ _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 class Root:
     """A directory that may be read, with everything below it.
 
-    Attributes:
-        uri: the normal form of the URI that paths below it start with, ending in a slash.
-        directory: its path inside of ``filesystem``, without a slash at the end.
+    Paths below it start with ``uri``, in its normal form and ending in a slash; inside of ``filesystem`` it
+    is ``directory``, without a slash at the end.
     """
 
     uri: str
@@ -89,8 +88,7 @@ class Root:
     def resolve(self, relative: str) -> str:
         """The filesystem's own path of ``relative``, which :func:`check_segments` has passed.
 
-        Raises:
-            PathNotAllowedError: a symbolic link on the way leads out of the root, or to itself.
+        PathNotAllowedError: a symbolic link on the way leads out of the root, or to itself.
         """
         path = f"{self.directory}/{relative}" if relative else self.directory or "/"
         if self.is_too_long(path):
@@ -299,9 +297,7 @@ def normal_uri(location: str) -> str:
 def check_segments(path: str) -> str:
     """``path`` itself, if it can only name something below where it starts.
 
-    Raises:
-        PathNotAllowedError: it is empty or absolute, or has ``..``, ``.`` or empty segments, or control
-            characters.
+    PathNotAllowedError: it is empty or absolute, or has ``..``, ``.``, empty segments or control characters.
     """
     if _CONTROL.search(path):
         raise PathNotAllowedError("control characters are not allowed in paths", path=path)

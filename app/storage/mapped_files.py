@@ -47,12 +47,7 @@ class Look(Enum):
 
 
 class VerifiedBlock(NamedTuple):
-    """A block that was verified when it was first asked for.
-
-    Attributes:
-        start: offset of its first byte in the file.
-        checksum: xxh3_64.
-    """
+    """A block that was verified when it was first asked for: offset in the file, bytes, xxh3_64."""
 
     start: int
     size: int

@@ -96,12 +96,9 @@ class ObjectStore:
     def read_many(
         self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
     ) -> list[Attempt[bytes]]:
-        """What became of reading many ranges side by side, each once.
+        """What became of reading many ranges side by side, each once; ``calls`` bounds those under way.
 
         A thread that waits for each of them would cost more than the calls do.
-
-        Args:
-            calls: bounds those under way; awaited in the event loop only.
         """
 
         async def attempt(path: str, start: int, end: int) -> Attempt[bytes]:
@@ -228,7 +225,6 @@ def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
 
 
 async def _asked(answer: Awaitable[Result]) -> Result:
-    """What a store answers."""
     from obstore import exceptions  # noqa: PLC0415 - it comes with the extra `s3`
 
     try:

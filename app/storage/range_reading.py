@@ -56,11 +56,7 @@ class FileRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergedRange:
-    """One range that is read for several that were asked for.
-
-    Attributes:
-        parts: the ranges that were asked for, by their offsets.
-    """
+    """One range that is read for several that were asked for; its parts are by their offsets."""
 
     whole: FileRange
     parts: Sequence[FileRange]
@@ -74,9 +70,8 @@ _Found = list[bytes | PaimonIndexError]
 class RangeReader:
     """Reads ranges of a warehouse's files.
 
-    Attributes:
-        disk: keeps ranges of files that never change, if there is one.
-        identity: what tells the warehouse from all others that share the disk.
+    The disk, if there is one, keeps ranges of files that never change, apart from those of other warehouses
+    by ``identity``.
     """
 
     locate: Callable[[str], tuple[Root, str]]
@@ -90,11 +85,7 @@ class RangeReader:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, ranges: Sequence[FileRange], *, immutable: bool) -> list[bytes | PaimonIndexError]:
-        """In the order of ``ranges`` their bytes, or why there are none.
-
-        Args:
-            immutable: whether these files never change, so that the disk may keep the ranges.
-        """
+        """In the order of ``ranges`` their bytes, or why there are none; the disk may keep immutable ones."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         missing = set()
         for one in ranges:
@@ -170,7 +161,6 @@ class RangeReader:
             yield from found
 
     def _begin(self, portion: _Portion) -> Future[_Found]:
-        """Has a thread read a portion, unless one does."""
         with self._lock:
             reading = self._under_way.get(portion)
             if reading is None:
@@ -219,7 +209,6 @@ class RangeReader:
     def _recall(
         self, disk: DiskTier, neighbours: Neighbours, ranges: Iterable[FileRange]
     ) -> dict[FileRange, bytes]:
-        """Those of some ranges that the disk keeps."""
         found: dict[FileRange, bytes] = {}
         for one in ranges:
             # What may not be read may not come from the disk tier either.
@@ -292,11 +281,7 @@ def batches(ranges: Iterable[MergedRange], *, is_local: bool) -> Iterator[list[M
 
 
 def portions(ranges: Iterable[MergedRange], most_bytes: int) -> Iterator[list[MergedRange]]:
-    """What is asked of an object store in one go, all side by side.
-
-    Args:
-        most_bytes: that may be under way; a longer range is a portion of its own.
-    """
+    """What is asked of an object store in one go, side by side: ``most_bytes``, or one longer range."""
     portion: list[MergedRange] = []
     size, most_bytes = 0, min(most_bytes, _BYTES_TOGETHER)
     for each in ranges:

@@ -15,8 +15,7 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
-from app.storage.disk_tier import DiskTier
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import DiskTier, KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
 from app.storage.mapped_files import Look
@@ -105,13 +104,9 @@ class Warehouse:
         return all(root.uri_is_local for root in (self._root, *self._external))
 
     def read(self, path: str, size: int | None = None) -> bytes:
-        """The whole file.
+        """The whole file; if it is longer than ``size``, one byte more.
 
-        Args:
-            size: its bytes, if metadata tells; of a longer file one byte more is read.
-
-        Raises:
-            LimitExceededError: the file is larger than ``max_file_bytes``.
+        LimitExceededError: it is larger than ``max_file_bytes``.
         """
         # One byte more than allowed tells a file that is too large without another question.
         most = self._max_file_bytes if size is None else max(0, min(size, self._max_file_bytes))
@@ -129,10 +124,8 @@ class Warehouse:
     def read_immutable(self, path: str, size: int) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
 
-        Only for files under names that no other file ever has, before or after.
-
-        Args:
-            size: its bytes, as metadata says; what is not as long is answered, but not kept.
+        Only for files under names that no other file ever has, before or after. What is not as long as
+        ``size`` is answered, but not kept.
         """
         if self._disk is None:
             return self.read(path, size)
@@ -149,10 +142,7 @@ class Warehouse:
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes | memoryview]:
         """As :meth:`read_immutable`, for content that nobody looks at after the block.
 
-        Large local files share buffers.
-
-        Args:
-            is_kept: whether the disk tier keeps the file; it need not, where it keeps what is made of it.
+        Large local files share buffers. The disk tier need not keep a file where it keeps what is made of it.
         """
         root, place = self.locate(path)
         disk = self._disk if is_kept else None
@@ -194,8 +184,7 @@ class Warehouse:
     def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
         """Where the disk tier keeps what is made of a file that never changes; None without a tier.
 
-        Args:
-            directory: what is made of its files is used together, see :meth:`lost_arrays`.
+        What is made of the files of ``directory`` is used together, see :meth:`lost_arrays`.
         """
         if self._disk is None:
             return None
@@ -220,12 +209,9 @@ class Warehouse:
     ) -> list[bytes | PaimonIndexError]:
         """Many ranges at once, read side by side; those of one file that lie close together in one go.
 
-        Args:
-            immutable: as of :meth:`read_immutable`, so that the disk tier may keep the ranges.
-
-        Returns:
-            In the order of ``ranges`` the bytes, fewer where a file ends before; or why there are none:
-            as :meth:`read`, or the range is none, or longer than ``max_file_bytes``.
+        In the order of ``ranges`` the bytes, fewer where a file ends before; or why there are none: as
+        :meth:`read`, or the range is none, or longer than ``max_file_bytes``. The disk tier may keep those
+        of immutable files.
         """
         return self._ranges.read([FileRange(*one) for one in ranges], immutable=immutable)
 
@@ -275,10 +261,7 @@ class Warehouse:
         return int(information.get("size") or 0)
 
     def path_of(self, location: str) -> str:
-        """The path inside of the warehouse of a directory that callers name by its URL.
-
-        Args:
-            location: a URL or an absolute path, as this service or those who use ``public_url`` write it.
+        """The path inside of the warehouse of a directory that callers name by its URL or absolute path.
 
         Raises:
             NotFoundError: it does not lie below the warehouse's root.

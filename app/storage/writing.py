@@ -37,13 +37,10 @@ class Writing:
         self.warehouse = warehouse
 
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a file under a name that no file has.
+        """Writes a file under a name that no file has. False: another file has its name.
 
         A call whose answer got lost may have written: a file that is there and has just this content is taken
         for that of this call. Who needs to know who wrote it puts something random into the content.
-
-        Returns:
-            Whether the file is there with this content; if not, another file has its name.
 
         Raises:
             SettingsError: the library of this store cannot create a file only if there is none.

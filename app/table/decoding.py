@@ -74,11 +74,7 @@ HINT_BYTES: Final = 64
 
 
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
-    """The whole of a snapshot, tag, changelog or schema.
-
-    Raises:
-        CorruptMetadataError: it is larger than ``most_bytes``, of which no more is read.
-    """
+    """The whole of a snapshot, tag or schema. CorruptMetadataError: it has more than ``most_bytes``."""
     content = storage.read_start(path, most_bytes + 1)
     if len(content) > most_bytes:
         report_undecodable(path)

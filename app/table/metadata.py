@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.storage import ByteCache
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.storage.memory import give_memory_back
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
@@ -39,8 +39,6 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 
 @dataclass(frozen=True, slots=True)
 class _DiskForm(Generic[Parsed]):
-    """How files of one kind lie decoded on a disk."""
-
     name: str
     store: Callable[[KeptArrays, Parsed], None]
     open: Callable[[KeptArrays, Callable[[], Parsed]], Parsed | None]
@@ -48,8 +46,6 @@ class _DiskForm(Generic[Parsed]):
 
 @dataclass(frozen=True, slots=True)
 class _Decoding(Generic[Parsed]):
-    """What is made of the bytes of a file."""
-
     parse: Callable[[Buffer], Parsed]
     part: str = ""
     disk_form: _DiskForm[Parsed] | None = None
@@ -58,7 +54,9 @@ class _Decoding(Generic[Parsed]):
 _DISK_FORM: Final = _DiskForm("manifest 1", store_manifest, open_manifest)
 _LIST: Final = _Decoding(ManifestList.read)
 _WHOLE: Final = _Decoding(Manifest.read, "", _DISK_FORM)
-_WITHOUT_EMBEDDED: Final = _Decoding(Manifest.read_without_embedded, "without embedded indexes", _DISK_FORM)
+_WITHOUT_EMBEDDED: Final = _Decoding(
+    lambda data: Manifest.read(data).without_embedded(), "without embedded indexes", _DISK_FORM
+)
 _EMBEDDED: Final = _Decoding(EmbeddedIndexes.read, "embedded indexes")
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
@@ -145,11 +143,7 @@ class TableMetadata:
         self._reader.manifests.put(self._key(file, decoding), manifest)
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes of a manifest alone, from the disk if it was made before.
-
-        Args:
-            what: tells it from all else that is made of the manifest.
-        """
+        """What ``make`` makes of a manifest alone, from the disk if it was made before as ``what``."""
         return cached_on_disk(self.place_of_manifest(file, what), make)
 
     def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:

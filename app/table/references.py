@@ -124,12 +124,7 @@ class References:
         return ids
 
     def newest_schema_id(self, seen: int, snapshot: Snapshot | None) -> int:
-        """Number of the newest schema, found without a listing.
-
-        Args:
-            seen: the newest one when somebody looked before. Numbers go up by one.
-            snapshot: the newest one, whose schema was there before it.
-        """
+        """Number of the newest schema, found without a listing: ``seen`` before, and numbers go up by one."""
         newest = seen
         while self._is_there(self.schema_path(newest + 1), SCHEMA_BYTES) or (
             snapshot and newest < snapshot.schema_id
@@ -198,11 +193,7 @@ class References:
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
-        """The newest snapshot that was committed at ``millis`` or before; tags do not count.
-
-        Raises:
-            NotFoundError: every snapshot is younger, or there is none.
-        """
+        """The newest snapshot of ``millis`` or before; tags do not count. NotFoundError: there is none."""
         ids = self.snapshot_ids()
         found: Snapshot | None = None
         low, high = 0, len(ids)
@@ -287,7 +278,6 @@ class References:
         return None if written is None else int(written.group(1))
 
     def _latest_hint(self) -> int | None:
-        """The number in LATEST, unless a later snapshot shows it to be stale."""
         hinted = self.hint()
         if hinted is None or self._is_there(snapshot_path(self._directory, hinted + 1), SNAPSHOT_BYTES):
             return None
@@ -315,7 +305,6 @@ class References:
             return None
 
     def _since(self, oldest: Snapshot | None, millis: int) -> str:
-        """From when on there are snapshots, for somebody who asked for one of ``millis`` or before."""
         if oldest is None:
             return self._range()
         days, clock = divmod(oldest.time_millis * NANOS_PER_MILLI, NANOS_PER_DAY)

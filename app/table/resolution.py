@@ -14,23 +14,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+from typing_extensions import override
+
 from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import Readers, wait_for
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode
 from app.table.references import References, hint_path, schema_path, snapshot_path, tag_path
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot
-from app.table.storage import Storage, TableReader
+from app.table.storage import SmallFiles, Storage, TableReader
 from app.types.digest import content_digest
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found last where the same version was asked for.
-
-    Attributes:
-        snapshot_id: number of the snapshot; None where there was none.
-    """
+    """What was found last where the same version was asked for; without a snapshot where there was none."""
 
     snapshot_id: int | None
     schema_id: int
@@ -61,13 +59,11 @@ def expected_files(
             yield schema_path(directory, seen.schema_id + 1), SCHEMA_BYTES
 
 
-class ReadAhead:
+class ReadAhead(SmallFiles):
     """Storage that answers once for each file that was read ahead, and asks for all the rest.
 
-    Once, since a file that is asked for again may have come or gone in between.
-
-    Args:
-        found: contents by path; None where there is no file, or why it could not be read.
+    Once, since a file that is asked for again may have come or gone in between. ``found`` has contents by
+    path; None where there is no file, or why it could not be read.
     """
 
     def __init__(self, storage: Storage, found: dict[str, bytes | PaimonIndexError | None]) -> None:
@@ -76,11 +72,7 @@ class ReadAhead:
 
     @classmethod
     def of(cls, storage: Storage, readers: Readers, files: Iterable[tuple[str, int]]) -> Self:
-        """Storage that has read these files.
-
-        Args:
-            files: path of each, and the most bytes that it may have; one more is read.
-        """
+        """Storage that has read these files, by path at most so many bytes and one more."""
         wanted = dict(files)
 
         def read(path: str) -> bytes | PaimonIndexError | None:
@@ -95,8 +87,8 @@ class ReadAhead:
         read_all = map if storage.is_local else readers.map
         return cls(storage, dict(zip(wanted, read_all(read, wanted), strict=True)))
 
+    @override
     def read_start(self, path: str, count: int) -> bytes:
-        """As :meth:`app.table.storage.SmallFiles.read_start`."""
         if path not in self._found:
             return self._storage.read_start(path, count)
         found = self._found.pop(path)
@@ -108,8 +100,8 @@ class ReadAhead:
             raise found
         return found[:count]
 
+    @override
     def list_names(self, directory: str) -> list[str]:
-        """As :meth:`app.table.storage.SmallFiles.list_names`."""
         return self._storage.list_names(directory)
 
 

@@ -42,12 +42,8 @@ POSTPONED_BUCKET = -2
 class TablePaths:
     """Paths relative to the warehouse, or URIs of external files.
 
-    Every method that takes an entry raises :class:`CorruptMetadataError` if its partition row does not fit
-    the schema.
-
-    Attributes:
-        directory: the table's, without a slash at the end.
-        schema: whose partition columns and options name directories: the one the plan is made with.
+    Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit the schema, whose
+    partition columns and options name directories: the one the plan is made with.
     """
 
     directory: str
@@ -144,19 +140,17 @@ class Table:
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
         """Numbers of the schemas, ascending."""
-        _, references = self._references(branch)
-        return references.schema_ids()
+        return self._references(branch).schema_ids()
 
     def schema_of(self, schema_id: int, branch: str | None = None) -> TableSchema:
         """The schema of this number."""
-        _, references = self._references(branch)
-        return read_schema(self._reader, references, schema_id)
+        return read_schema(self._reader, self._references(branch), schema_id)
 
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
         """The schema that a file of a snapshot was written with."""
         if schema_id == resolved.schema.id:
             return resolved.schema
-        _, references = self._references(resolved.branch)
+        references = self._references(resolved.branch)
         # After a rollback a schema number may come again, but not for the files of a snapshot that is still
         # there.
         key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
@@ -178,7 +172,7 @@ class Table:
         """Whether a file is missing although the snapshot or tag of a version is still what it was."""
         if resolved.snapshot is None or self._storage.exists(path):
             return False
-        _, references = self._references(resolved.branch)
+        references = self._references(resolved.branch)
         try:
             found = (
                 references.snapshot(resolved.snapshot.id)
@@ -202,14 +196,13 @@ class Table:
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
         """The references of a table, of which the end of the block knows that it is there."""
-        _, references = self._references(branch)
+        references = self._references(branch)
         schema_ids = self._reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
 
-    def _references(self, branch: str | None) -> tuple[str, References]:
-        directory, what = self._place(branch)
-        return directory, References(self._storage, directory, what)
+    def _references(self, branch: str | None) -> References:
+        return References(self._storage, *self._place(branch))
 
     def _versions(self, branch: str | None) -> Versions:
         directory, what = self._place(branch)
@@ -294,11 +287,7 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """A table, which need not exist: nothing is read before something is asked of it.
 
-        Args:
-            directory: where it lies, if not where its name puts it.
-
-        Raises:
-            NotFoundError: no table can have such a name, or lie there.
+        It lies at ``directory``, or where its name puts it. NotFoundError: no table can lie or be named so.
         """
         named = self._directory(database)
         if not is_name(name):

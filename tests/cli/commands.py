@@ -17,9 +17,7 @@ _OF_SEARCHES: Final = {name: os.environ[name] for name in ("PATH", "PYTHONPATH")
 _PATIENCE_SECONDS: Final = 60
 # Commands are forks of a process that has loaded what most of them need.
 _FORKS: Final = get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    ["app.main", "app.cli.tables", "app.cli.build", "app.cli.verify", "app.cli.advise"]
-)
+_FORKS.set_forkserver_preload(["app.main", "app.cli.tables", "app.cli.build", "app.cli.advise"])
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.banner import explorer_place, show_banner
+from app.cli.serve import explorer_place, show_banner
 from app.opening import create_service
 from app.settings import Settings
 

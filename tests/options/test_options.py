@@ -11,13 +11,12 @@ import pytest
 
 from app.deletion_vectors import VectorOptions
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
-from app.options.data_files import ALL, DataFileOptions, StatisticsMode, statistics_mode
 from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucketOptions
 from app.options.file_indexes import with_added
-from app.options.manifests import ManifestOptions
 from app.options.map_keys import split_map_key
-from app.options.memory_size import memory_size
+from app.options.reading import memory_size
 from app.options.table_options import REFUSED, check_options
+from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, statistics_mode
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.maven import ENGINE, maven_jar

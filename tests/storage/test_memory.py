@@ -10,8 +10,7 @@ from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
 from app.storage.cache import ByteCache
 from app.storage.ledger import LEDGER
-from app.storage.memory import Scratch
-from app.storage.memory_limit import MemoryLimit
+from app.storage.memory import MemoryLimit, Scratch
 from app.storage.slots import Slots, waiting
 
 LARGE = 5 << 20

@@ -30,8 +30,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
 from app.file_index.payloads.cursor import Cursor
-from app.options.memory_size import memory_size
-from app.options.reading import INT32_MAX, whole_number
+from app.options.reading import INT32_MAX, memory_size, whole_number
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS

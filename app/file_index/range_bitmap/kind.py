@@ -24,8 +24,7 @@ from app.file_index.payloads.cursor import Cursor
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap, RangeBitmapHead
 from app.file_index.range_bitmap.stack import RangeBitmapStack
-from app.options.memory_size import memory_size
-from app.options.reading import INT32_MAX
+from app.options.reading import INT32_MAX, memory_size
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS

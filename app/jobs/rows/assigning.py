@@ -100,8 +100,7 @@ def assigned_schema(target: Target) -> StructType:
 def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ...]:
     """The assigners of a table, by channel.
 
-    Args:
-        parallelism: how many channels there are, unless the table says; never more than it may have buckets.
+    There are as many as the table says, else ``parallelism``, but never more than it may have buckets.
     """
     options = DynamicBucketOptions.parse(target.schema.options.values)
     channels = options.assigner_parallelism or parallelism

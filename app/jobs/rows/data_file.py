@@ -31,8 +31,8 @@ from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
 from app.jobs.rows.target import Target
-from app.options.data_files import DataFileOptions
 from app.options.map_keys import split_map_key
+from app.options.written_files import DataFileOptions
 from app.storage.writing import Writing
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource
 from app.table.manifests.row_statistics import RowStatistics
@@ -66,11 +66,7 @@ def file_schema(schema: TableSchema) -> pa.Schema:
 
 
 def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataType:
-    """The Arrow type of a column or of a part of it.
-
-    Args:
-        depth: of what stands right inside of it.
-    """
+    """The Arrow type of a column or of a part of it; ``depth`` is that of what stands right inside of it."""
     root = data_type.root
     nested_id = field_id * _DEPTHS + depth
     match root:
@@ -120,11 +116,7 @@ _NO_STATISTICS: Final = RowStatistics(b"", b"", ())
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all new files of a table have in common.
-
-    Attributes:
-        keys: the trimmed primary key; nothing in append tables.
-    """
+    """What all new files of a table have in common; append tables have no keys."""
 
     target: Target
     schema: pa.Schema

@@ -115,13 +115,13 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
                 f"column {column.name!r} is {column.type}, and {found.simpleString()} does not fit it: cast "
                 f"the rows to {wanted.dataType.simpleString()}"
             )
-        value = functions.col(_quoted(column.name)).cast(wanted.dataType)
-        columns.append(_padded(value, column.type).alias(f"c{at}"))
+        value = functions.col(quoted(column.name)).cast(wanted.dataType)
+        columns.append(padded(value, column.type).alias(f"c{at}"))
     columns.append(functions.monotonically_increasing_id().alias(ORDER))
     if kind_column is not None:
         if not isinstance(given[kind_column], StringType):
             raise RequestError(f"column {kind_column!r} is to tell +I, -U, +U or -D, as strings")
-        columns.append(functions.col(_quoted(kind_column)).alias(KIND))
+        columns.append(functions.col(quoted(kind_column)).alias(KIND))
     return rows.select(*columns)
 
 
@@ -146,7 +146,8 @@ def _decimal(text: str) -> tuple[int, int]:
     return int(digits), int(scale)
 
 
-def _padded(value: Column, data_type: DataType) -> Column:
+def padded(value: Column, data_type: DataType) -> Column:
+    """A column with the values of CHAR padded with blanks, as Spark and Flink pad what they write."""
     from pyspark.sql import functions  # noqa: PLC0415 - as above
 
     if data_type.root is not TypeRoot.CHAR:
@@ -157,5 +158,6 @@ def _padded(value: Column, data_type: DataType) -> Column:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.options.data_files import ALL, DataFileOptions, StatisticsMode
+from app.options.written_files import ALL, DataFileOptions, StatisticsMode
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, Value
 from app.types.arrow_fields import field_values
@@ -28,11 +28,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 @dataclass(slots=True)
 class ColumnStatistics:
-    """Statistics of one column.
-
-    Attributes:
-        bounds: one-element arrays whose smallest and largest values are those of the column.
-    """
+    """Statistics of one column; bounds are one-element arrays, the smallest and largest values its own."""
 
     column: DataField
     mode: StatisticsMode

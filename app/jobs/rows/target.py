@@ -16,10 +16,10 @@ from app.bucket_index import BucketFunction
 from app.errors import UnsupportedFormatError
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.job_table import JobTable, Place
-from app.options.data_files import DataFileOptions
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
 from app.options.table_options import MergeEngine
+from app.options.written_files import DataFileOptions
 from app.planning.version.version import Version
 from app.table.decoding import SCHEMA_BYTES, read_small
 from app.table.schema.schema import BucketMode, TableSchema
@@ -198,7 +198,6 @@ def _check_columns(target: Target) -> None:
 
 
 def _check_type(target: Target, name: str, data_type: DataType) -> None:
-    """Checks that Spark has the values of a type, and that they can be written."""
     root = data_type.root
     is_fine = root not in (TypeRoot.TIME, TypeRoot.MULTISET, TypeRoot.OTHER)
     if root in TIMESTAMP_ROOTS and data_type.precision > _MICROSECOND_DIGITS:

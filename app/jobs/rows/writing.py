@@ -42,11 +42,7 @@ _RESULTS: Final = pa.schema([("result", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """What new rows of a bucket go on from.
-
-    Attributes:
-        sequence: the highest number of its rows, -1 if it has none.
-    """
+    """What new rows of a bucket go on from; the sequence number is -1 where it has no rows."""
 
     sequence: int = -1
     hash_file: HashFile | None = None
@@ -165,7 +161,6 @@ class _Bucket:
         return self.written
 
     def _repeats(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Whether each row but the last has the key of the next one."""
         found = np.ones(rows.num_rows - 1, np.bool_)
         for column in self._key_columns(rows):
             found &= np.asarray(pc.equal(column[:-1], column[1:]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from app.planning.version.files import FileColumns
 from app.planning.version.manifests import Manifests
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
 from app.table.manifests.manifest_list import ManifestFile

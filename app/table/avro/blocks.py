@@ -15,7 +15,8 @@ An Avro array is a count, that many items, and a count of 0, so a block becomes 
 the records of a block fill it exactly, the end and the mark are found behind them; if they do not, no
 writer of the block can have known what would be read as the mark.
 
-Where the native module cannot be loaded, :mod:`app.table.avro.plain_blocks` takes its place.
+Where the native module cannot be loaded, fastavro takes its place: the same records with the same types, in
+about thirty times the time.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import fastavro
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
-from app.table.avro.plain_blocks import decode_plainly
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
@@ -162,3 +164,46 @@ def _load() -> type[AvroSource] | None:
 
 
 NATIVE: Final = _load()
+
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+
+def decode_plainly(blocks: Sequence[tuple[int, Buffer]], schema: bytes) -> pa.StructArray:
+    """The records of some blocks, in order."""
+    written = orjson.loads(schema)
+    parsed = fastavro.parse_schema(written)
+    records: list[Any] = []
+    for count, content in blocks:
+        stream = io.BytesIO(content)
+        try:
+            records += [fastavro.schemaless_reader(stream, parsed, None) for _ in range(count)]
+        except Exception as error:
+            raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
+        if stream.tell() != len(content):
+            raise CorruptMetadataError("as many records as are claimed do not fill their block")
+    return pa.array(records, _arrow_type(written))
+
+
+def _arrow_type(written: Any) -> pa.DataType:
+    match written:
+        case str():
+            return _PRIMITIVES[written]
+        case {"type": "array", "items": items}:
+            return pa.list_(_field("item", items))
+        case {"fields": fields}:
+            return pa.struct([_field(field["name"], field["type"]) for field in fields])
+    return _arrow_type(next(each for each in written if each != "null"))
+
+
+def _field(name: str, written: Any) -> pa.Field:
+    return pa.field(name, _arrow_type(written), nullable=isinstance(written, list))

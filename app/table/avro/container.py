@@ -14,7 +14,7 @@ marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a ser
 that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
 ``long`` length of its pairs.
 
-Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and decoded together
+Blocks are expanded here, with a bound (:mod:`app.table.records.expansion`), and decoded together
 (:mod:`app.table.avro.blocks`), by the schema that the file names, once that is found harmless
 (:mod:`app.table.avro.schema`).
 """
@@ -29,10 +29,8 @@ import numpy as np
 from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
-from app.table.records.codecs import expand
-from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes
-from app.table.records.expected import RecordOf
+from app.table.records.columns import RecordColumns, RecordOf, memory_of
+from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes, expand
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
@@ -95,34 +93,22 @@ _MEMORY_PER_DECODED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column.
-
-    Args:
-        expected: the fields that every record must have; nullable ones may be absent.
-    """
+    """All records of a file, column by column; the expected fields are there, but for nullable ones."""
     allowance = ExpansionLimit(len(data))
-    file = _open(data, expected, allowance)
+    file = open_encoded(data, expected, allowance)
     return _decode(file.blocks, file.schema, allowance)
 
 
 class EncodedFile(NamedTuple):
-    """A file whose records are encoded still.
-
-    Attributes:
-        blocks: the expanded blocks; what is damaged in them is found as they are read.
-    """
+    """A file whose records are encoded still; what is damaged in blocks is found as they are read."""
 
     schema_text: bytes
     schema: ReadingSchema
     blocks: Iterator[Block]
 
 
-def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
-    """A file whose records are not decoded; arguments and errors as of :func:`read_columns`."""
-    return _open(data, expected, ExpansionLimit(len(data)))
-
-
-def _open(data: Buffer, expected: RecordOf, allowance: ExpansionLimit) -> EncodedFile:
+def open_encoded(data: Buffer, expected: RecordOf, allowance: ExpansionLimit | None = None) -> EncodedFile:
+    """A file whose records are not decoded; errors are those of :func:`read_columns`."""
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
@@ -130,7 +116,9 @@ def _open(data: Buffer, expected: RecordOf, allowance: ExpansionLimit) -> Encode
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema_text = header.get("avro.schema", b"")
     schema = reading_schema(schema_text, expected)
-    return EncodedFile(schema_text, schema, _read_blocks(cursor, codec, sync, allowance))
+    return EncodedFile(
+        schema_text, schema, _read_blocks(cursor, codec, sync, allowance or ExpansionLimit(len(data)))
+    )
 
 
 def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: ExpansionLimit) -> RecordColumns:

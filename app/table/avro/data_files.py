@@ -21,21 +21,14 @@ from app.regular_files import opened
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
-from app.table.records.codecs import expand
+from app.table.records.expansion import expand
 
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class _PackedBlock:
-    """Where a block of records lies in the file.
-
-    Attributes:
-        offset: of its count.
-        count: number of records.
-        start: of the records.
-        length: their bytes, compressed.
-    """
+    """Where a block lies: offset of its count, the count, where records start, and their compressed bytes."""
 
     offset: int
     count: int

@@ -22,7 +22,7 @@ from typing import Any, Final
 import orjson
 
 from app.errors import CorruptMetadataError
-from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Expected, Nullable, RecordOf
 
 BRANCH: Final = "_BRANCH"
 """The field that is put in front of a record that is written as a union with null."""

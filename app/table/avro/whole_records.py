@@ -20,18 +20,14 @@ import orjson
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.blocks import Block
 from app.table.avro.container import open_encoded
-from app.table.records.expected import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 
 Record: TypeAlias = dict[str, Any]
 
 
 class WholeRecords(NamedTuple):
-    """The records of a file.
-
-    Attributes:
-        fields: those that are expected, then those that only the writer knows.
-    """
+    """The records of a file; fields are those that are expected, then those that only the writer knows."""
 
     fields: RecordOf
     records: list[Record]

@@ -28,8 +28,8 @@ from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatErro
 from app.table.avro.blocks import Block, encode_long
 from app.table.avro.container import MAGIC, SYNC_BYTES, open_encoded
 from app.table.avro.whole_records import decode_block, parsed
-from app.table.records.codecs import WrittenCodec, compress
-from app.table.records.expected import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
+from app.table.records.expansion import WrittenCodec, compress
 from app.types.roaring import Buffer
 
 _NAME: Final = "record"
@@ -51,10 +51,8 @@ _LOGICAL: Final = {"timestamp-millis": "long"}
 def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
     """A whole file.
 
-    Args:
-        records: each with a value for every field that cannot be null.
-        compression: as the option ``manifest.compression`` names it: ``zstd``, ``deflate``, ``snappy`` or
-            ``null``.
+    Every record has a value for each field that cannot be null; ``compression`` is a value of the option
+    ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
     """
     file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
     try:
@@ -185,11 +183,7 @@ def _sized(part: bytes) -> bytes:
 
 
 class CopiedFrom(NamedTuple):
-    """A file and what is copied of it.
-
-    Attributes:
-        rows: int64, ascending: which of its records.
-    """
+    """A file and which of its records are copied: int64, ascending."""
 
     data: Buffer
     rows: NDArray[np.int64]
@@ -199,12 +193,9 @@ class CopiedFrom(NamedTuple):
 def copy_records(
     files: Iterable[CopiedFrom], expected: RecordOf, compression: str, target_bytes: int
 ) -> Iterator[bytes]:
-    """Records of some files one behind the other in new ones.
+    """Records of some files one behind the other in new ones; all have the expected fields but nullable ones.
 
     A new file is begun once one has grown to a size, and where the schema of the records changes.
-
-    Args:
-        expected: the fields that every record must have; nullable ones may be absent.
     """
     grown: GrowingFile | None = None
     for file in files:

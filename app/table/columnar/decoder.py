@@ -69,12 +69,11 @@ class Decoder:
         return process.popen.pid if process is not None and process.is_alive else None
 
     def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
-        """Some columns of a file.
+        """Some columns of a file; decoding takes at most ``memory_bytes``.
 
         Args:
             kind: ``ORC`` or ``Parquet``.
             columns: names, with dots before those inside of others.
-            memory_bytes: the most that decoding may take.
 
         Raises:
             MemoryShortError: there is no process, and none can be started.

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.columnar.decoder import DECODER
-from app.table.records.columns import RecordColumns, memory_of
+from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns, RecordOf, memory_of
 from app.table.records.expansion import ExpansionLimit, allowed_bytes
-from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}

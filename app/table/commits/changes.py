@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CommitConflictError
-from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.index_manifest import IndexEntry, takes_place
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
@@ -47,11 +47,7 @@ Bucket: TypeAlias = "tuple[bytes, int]"
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What must still be so.
-
-    Attributes:
-        sequences: the highest sequence number of each bucket that gets rows; -1 where there were none.
-    """
+    """What must still be so; the highest sequence number is -1 of buckets that were empty."""
 
     sequences: Mapping[Bucket, int] = field(default_factory=dict)
     hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
@@ -116,12 +112,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a commit adds and removes.
-
-    Attributes:
-        files: data files; a file whose metadata changes is removed and added.
-        expected: what else the changes were worked out from.
-    """
+    """What a commit adds and removes; a data file whose metadata changes is removed and added."""
 
     kind: CommitKind
     files: tuple[ManifestEntry, ...] = ()
@@ -230,7 +221,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
-            if entry.kind is FileKind.ADD and _takes_place(entry, mode) and _slot(entry) in slots:
+            if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(
                     f"bucket {entry.bucket} has index file {other!r} now, which another commit has written"
@@ -278,17 +269,11 @@ def live_places(
 def _named(
     manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
 ) -> Iterator[tuple[int, int, ManifestEntry]]:
-    """The entries among some rows of each manifest that have one of some names, and where they stand."""
     wanted = pa.array([name.encode() for name in names], pa.large_binary())
     for number, (manifest, chosen) in enumerate(zip(manifests, rows, strict=True)):
         of_manifest = manifest.file_names.take(chosen).to_arrow()
         for row in chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist():
             yield number, row, manifest.entry(row)
-
-
-def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
-    index_type = entry.file.index_type
-    return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
 
 
 def _slot(entry: IndexEntry) -> tuple[bytes, int, str]:

@@ -36,19 +36,19 @@ from app.errors import (
     StorageError,
     UncertainCommitError,
 )
-from app.options.manifests import ManifestOptions
+from app.options.written_files import ManifestOptions
 from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.commits.changes import Changes
 from app.table.commits.manifest_writing import (
     ListedManifests,
     Outline,
+    RewrittenEntries,
     listed,
     manifest_options,
     manifests_of,
 )
 from app.table.commits.merging import merge_manifests
-from app.table.commits.rewritten_entries import RewrittenEntries
 from app.table.decoding import SNAPSHOT_BYTES, read_small
 from app.table.manifests.index_manifest import write_combined
 from app.table.manifests.manifest import Manifest
@@ -137,8 +137,6 @@ class Committer:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt to make a snapshot."""
-
     committer: Committer
     changes: Changes
     overwritten: list[int]
@@ -275,7 +273,6 @@ class _Attempt:
         }
 
     def _previous(self, resolved: ResolvedSnapshot) -> Mapping[str, Any]:
-        """The document of the latest snapshot; nothing if there is none."""
         if resolved.snapshot is None:
             return {"nextRowId": 0}
         path = self._snapshot_path(resolved.snapshot.id)

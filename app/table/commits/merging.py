@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.options.manifests import ManifestOptions
+from app.options.written_files import ManifestOptions
 from app.table.avro.container import MAGIC
 from app.table.avro.writing import CopiedFrom, copy_records
 from app.table.manifests.live_files import live_rows, removes_files, rows_left
@@ -42,12 +42,7 @@ class MergedManifest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge:
-    """What is merged.
-
-    Attributes:
-        numbers: which manifests, ascending.
-        rows: which entries of each are left, ascending.
-    """
+    """Which manifests are merged, and which entries of each are left; both ascending."""
 
     numbers: list[int]
     rows: list[NDArray[np.int64]]
@@ -59,11 +54,7 @@ def merge_manifests(
     options: ManifestOptions,
     read: Callable[[Sequence[int]], Sequence[bytes]],
 ) -> list[int | MergedManifest]:
-    """The manifests of a table, those that should be merged in the place of those that they are made of.
-
-    Returns:
-        Manifests in order: the number of one that stays, or a new one.
-    """
+    """The manifests of a table in order: numbers of those that stay, new ones for those merged."""
     untouched: list[int | MergedManifest] = [*range(len(manifests))]
     made: dict[int, list[MergedManifest]] = {}
     gone: set[int] = set()
@@ -126,7 +117,6 @@ def planned_merges(
 def _full_merge(
     sizes: Sequence[int], manifests: Sequence[Manifest], options: ManifestOptions
 ) -> Merge | None:
-    """Everything that has entries of removed files or is small, if that is much."""
     is_unsettled = [
         size < options.target_bytes or removes_files(manifest)
         for size, manifest in zip(sizes, manifests, strict=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.predicates.column_bounds import ColumnBounds
 from app.storage.array_file import ArrayFile, Block, DamagedArraysError
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.table.manifests.manifest import Derived, Manifest
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
@@ -149,11 +149,7 @@ def store_manifest(place: KeptArrays, manifest: Manifest) -> None:
 
 
 def open_manifest(place: KeptArrays, read: Callable[[], Manifest]) -> Manifest | None:
-    """A manifest that was kept, if it is there.
-
-    Args:
-        read: reads and decodes the original; called where a column is damaged.
-    """
+    """A manifest that was kept, if it is there; ``read`` decodes the original, where a column is damaged."""
     found = place.get()
     return None if found is None else _MappedManifest.of(found, place, read)
 

@@ -50,8 +50,7 @@ from app.table.avro.whole_records import united
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import check_version, read_columns, read_whole
-from app.table.records.columns import RecordColumns
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordColumns, RecordOf
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from app.types.roaring import Buffer
@@ -225,13 +224,7 @@ Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 
 
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
-    """The index manifest after a commit.
-
-    Args:
-        previous: that of the latest snapshot; one without entries if it has none.
-
-    Returns:
-        What is left of the previous entries, in their order, then the additions in theirs.
+    """The index manifest after a commit: what is left of the previous entries in order, then the additions.
 
     Raises:
         CommitConflictError: the changes were made for other entries than the previous ones: a table without
@@ -263,11 +256,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
 def write_combined(
     previous: Buffer | None, changes: Sequence[IndexEntry], mode: BucketMode, compression: str
 ) -> bytes:
-    """The file of :func:`combine`. Of entries that are left it has all that their writers wrote.
-
-    Args:
-        previous: the file of the latest snapshot; None if it has none.
-    """
+    """The file of :func:`combine`, in which entries that are left have all that their writers wrote."""
     if previous is None:
         return combine(IndexManifest(()), changes, mode).write(compression)
     before, whole = IndexManifest.read(previous), read_whole(previous, _FIELDS)
@@ -280,11 +269,16 @@ def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
     return entry.file.index_type == DELETION_VECTORS and mode is BucketMode.BUCKET_UNAWARE
 
 
-def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+def takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
+    """Whether a new entry replaces the one of its type, partition and bucket."""
     index_type = entry.file.index_type
-    if index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE):
-        return index_type, entry.partition, entry.bucket
-    return index_type, entry.file.file_name
+    return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
+
+
+def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+    if takes_place(entry, mode):
+        return entry.file.index_type, entry.partition, entry.bucket
+    return entry.file.index_type, entry.file.file_name
 
 
 def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode) -> None:

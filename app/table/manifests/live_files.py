@@ -52,12 +52,9 @@ def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
 
 
 def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.int64]], list[int]]:
-    """The entries of files that are there, and which manifests remove files.
+    """Per manifest the rows, ascending, of files that are there; and numbers of manifests with a DELETE.
 
     Manifests are gone over once, and once more if files were removed; none is held any longer than that.
-
-    Returns:
-        Per manifest the rows of these entries, ascending; and numbers of the manifests that have a DELETE.
     """
     compared = _compare(manifests)
     return compared.live, [*compared.removals]
@@ -66,8 +63,7 @@ def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.in
 def rows_left(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
     """What is left of entries once every DELETE and what it removes have cancelled each other.
 
-    Returns:
-        Per manifest rows, ascending: of the ADDs that count, and of the DELETEs that remove nothing here.
+    Per manifest rows, ascending: of the ADDs that count, and of the DELETEs that remove nothing here.
     """
     compared = _compare(manifests)
     if not compared.removals:
@@ -81,8 +77,6 @@ def rows_left(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
 
 
 class _Compared(NamedTuple):
-    """ADDs held against DELETEs."""
-
     live: list[NDArray[np.int64]]
     removals: dict[int, NDArray[np.int64]]
     suspected: pa.FixedSizeBinaryArray

@@ -85,16 +85,11 @@ class Manifest:
     Attributes:
         kinds: int8, values of :class:`FileKind`.
         partition_codes: int32: which of them.
-        buckets: int32.
-        total_buckets: int32.
+        buckets, total_buckets, levels: int32.
         file_names: UTF-8.
-        file_sizes: int64, bytes.
-        row_counts: int64.
+        file_sizes, row_counts, schema_ids: int64.
         value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
-        min_sequence_numbers: int64.
-        max_sequence_numbers: int64.
-        schema_ids: int64.
-        levels: int32.
+        min_sequence_numbers, max_sequence_numbers: int64.
         extra_file_starts: int64, shape (n + 1,): where the names of each file begin in ``extra_files``.
         extra_files: UTF-8, names of all files one behind the other.
         creation_times: milliseconds.
@@ -177,13 +172,8 @@ class Manifest:
             write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
         )
 
-    @classmethod
-    def read_without_embedded(cls, data: Buffer) -> Self:
-        """Reads a manifest, and keeps of its embedded indexes only what tells them apart."""
-        return cls.read(data).without_embedded()
-
     def without_embedded(self) -> Self:
-        """The same without the bytes of embedded indexes, whose entries then have none."""
+        """The same with digests in place of embedded indexes, whose entries then have none."""
         whole = self.embedded_indexes
         views = (whole.view(row) for row in range(len(whole)))
         digests = BytesColumn.of(None if view is None else xxh3_128_digest(view) for view in views)
@@ -204,11 +194,7 @@ class Manifest:
         return _MEMORY_PER_MANIFEST + self.decoded_bytes + _own_bytes(self) + self.derived.nbytes
 
     def side_indexes(self) -> BytesColumn:
-        """The extra file that is the file index of each file, null where there is none.
-
-        Raises:
-            CorruptMetadataError: more than one extra file claims to be it.
-        """
+        """The extra file that is each file's index, null where none is. CorruptMetadataError: several are."""
         found = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         if not len(found):
             return BytesColumn.nulls(len(self))

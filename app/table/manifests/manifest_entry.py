@@ -34,7 +34,7 @@ from enum import IntEnum
 from typing import Final
 
 from app.table.manifests.row_statistics import STATISTICS, RowStatistics
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordOf
 
 FILE_INDEX_SUFFIX: Final = ".index"
 """How the name of the extra file ends that holds the file index."""

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError
 from app.table.manifests.record_files import check_version, read_columns
 from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
-from app.table.records.columns import RecordColumns
-from app.table.records.expected import Nullable, RecordOf
+from app.table.records.columns import Nullable, RecordColumns, RecordOf
 from app.types.roaring import Buffer
 
 _VERSION = 2
@@ -61,8 +60,7 @@ class ManifestList:
     """The manifests of one list, in order.
 
     Attributes:
-        added: int64, shape (n,): entries that add a file.
-        deleted: int64, shape (n,): entries that remove a file.
+        added, deleted: int64, shape (n,): entries that add or remove a file.
         partition_bounds: of the partition columns, over entries of both kinds.
     """
 

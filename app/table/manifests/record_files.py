@@ -24,8 +24,7 @@ from app.table.avro import container as avro
 from app.table.avro import whole_records
 from app.table.avro.whole_records import WholeRecords
 from app.table.columnar.records import KINDS, read_columnar
-from app.table.records.columns import RecordColumns
-from app.table.records.expected import RecordOf
+from app.table.records.columns import RecordColumns, RecordOf
 from app.types.roaring import Buffer
 
 _MAGIC_BYTES: Final = 4

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.table.records.columns import OptionalIntegers, RecordColumns
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, OptionalIntegers, RecordColumns, RecordOf
 from app.types.bytes_column import BytesColumn
 
 STATISTICS = RecordOf(
@@ -31,12 +30,9 @@ _MEMORY_PER_COUNT = 16
 
 @dataclass(frozen=True, slots=True)
 class RowStatistics:
-    """Statistics of one file or manifest, as stored.
+    """Statistics of one file or manifest, as stored: serialized rows of bounds.
 
-    Attributes:
-        min_values: serialized row of lower bounds.
-        max_values: serialized row of upper bounds.
-        null_counts: nulls of each column, None where not counted; empty if nothing was.
+    Nulls of a column are None where they were not counted; of all columns empty if nothing was.
     """
 
     min_values: bytes
@@ -55,8 +51,7 @@ class StatisticsColumns:
     """The statistics of many files.
 
     Attributes:
-        min_values: serialized rows of lower bounds, shape (n,); null where nothing is said.
-        max_values: serialized rows of upper bounds, shape (n,); null where nothing is said.
+        min_values, max_values: serialized rows of bounds, shape (n,); null where nothing is said.
         null_counts: int64: nulls of each column of the first file, then of the second, ...; -1 where not
             counted.
         null_count_starts: int64, shape (n + 1,): where those of each file begin and the file's before it

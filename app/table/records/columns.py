@@ -1,14 +1,15 @@
-"""Decoded records as columns of numbers and of byte strings.
+"""Decoded records: what a reader expects of them, whichever format they are in, and their columns.
 
-Columns share the memory of records that were decoded in one piece wherever their form allows: one of them
-keeps all of that memory alive. Of records in several pieces they are copies.
+Types have Avro's names. Columns are of numbers and of byte strings. They share the memory of records that
+were decoded in one piece wherever their form allows: one of them keeps all of that memory alive. Of records
+in several pieces they are copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +24,7 @@ _MEMORY_PER_ITEM: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalIntegers:
-    """Integers, some of which are not known.
-
-    Attributes:
-        values: int64, shape (n,): 0 where not known.
-        known: bool, shape (n,).
-    """
+    """Integers, int64, shape (n,), and which of them are known, bool, shape (n,); the others are 0."""
 
     values: NDArray[np.int64]
     known: NDArray[np.bool_]
@@ -58,11 +54,7 @@ class OptionalIntegers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameLists:
-    """Lists of names, of which few differ.
-
-    Attributes:
-        codes: int32, shape (n,): which of ``lists``, -1 for none.
-    """
+    """Lists of names, of which few differ; codes are int32, shape (n,): which of ``lists``, -1 for none."""
 
     codes: NDArray[np.int32]
     lists: tuple[tuple[str, ...], ...]
@@ -85,8 +77,7 @@ class NameLists:
 class RecordColumns:
     """Records of one type, column by column; a column may be absent if it is nullable.
 
-    Attributes:
-        pieces: the records as Arrow has them, one piece or more; none of the records is null.
+    There is one piece of them or more, as Arrow has them; none of the records is null.
     """
 
     pieces: Sequence[pa.StructArray]
@@ -179,8 +170,7 @@ def _list_items(array: pa.Array) -> int:
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Numbers lists of strings so that equal lists have one number; null counts as empty.
 
-    Returns:
-        The number of each list, shape (n,), and for each number the first row that has it.
+    The number of each list, shape (n,), and for each number the first row that has it.
     """
     names = array.values.dictionary_encode().indices.cast(pa.int32())
     # The numbers of a list's names, one behind the other, are the bytes of one string.
@@ -191,3 +181,34 @@ def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64
     )
     _, examples = np.unique(codes, return_index=True)
     return codes, examples
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A union with null."""
+
+    inner: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array."""
+
+    items: Expected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordOf:
+    """A record with at least these fields, save nullable ones."""
+
+    fields: Mapping[str, Expected]
+
+
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    """A simple type of which nothing is expected: that of a field which only the writer of a file knows."""
+
+    schema: bytes
+
+
+Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf | AsWritten"

@@ -57,8 +57,7 @@ def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
 def partition_path(partition: bytes, schema: TableSchema) -> str:
     """The directory of a partition, ``a=1/b=x``; empty for tables without partitions.
 
-    Raises:
-        UnsupportedFormatError: a column's type has no text that could be told from its value.
+    UnsupportedFormatError: a column's type has no text that could be told from its value.
     """
     columns = zip(schema.partition_fields, partition_values(partition, schema), strict=True)
     return "/".join(

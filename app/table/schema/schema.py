@@ -60,13 +60,7 @@ class BucketMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One schema of a table.
-
-    Attributes:
-        primary_keys: names of the primary key columns; empty for append tables.
-        options: with the defaults of the schema's version filled in.
-        time_millis: when it was committed; 0 if that is not recorded.
-    """
+    """One schema of a table, with the defaults of its version; ``time_millis`` is 0 if it is not recorded."""
 
     id: int
     fields: tuple[DataField, ...]

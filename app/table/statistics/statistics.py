@@ -48,11 +48,9 @@ _BOUNDS_ARE_VALUES: Final = frozenset({TypeRoot.DECIMAL, *WHOLE_ROOTS, *TIMESTAM
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
-    """What may be concluded from the statistics of a column.
+    """What may be concluded from a column's statistics, stated in the type of the plan; shape (n,).
 
-    Args:
-        stated: the statistics, in the type of the plan, shape (n,).
-        file_names: names of the data files, whose endings tell their formats, shape (n,).
+    The endings of file names tell formats.
     """
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         may_be_cut = stated.has_high & file_names.ends_with(_MAY_CUT_TIMES)
@@ -72,8 +70,7 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
 def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[np.bool_]:
     """Of which files the bounds of a column are values, and not cut, rounded or widened, shape (n,).
 
-    Args:
-        data_type: of the column, in the files as now.
+    Its type is the same in the files as now.
     """
     is_timestamp = data_type.root in TIMESTAMP_ROOTS
     if data_type.root not in _BOUNDS_ARE_VALUES or (is_timestamp and data_type.precision > _MICRO_DIGITS):
@@ -144,15 +141,9 @@ def value_bounds(
     schema_of: SchemaOf,
     stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
-    """What statistics say of a column in some of a manifest's files.
+    """What statistics say of a column in files at ``rows`` of a manifest, in its type; both of shape (n,).
 
     A column that came into the table after a file was written is known to be all null in it.
-
-    Args:
-        rows: which of its files, shape (n,).
-
-    Returns:
-        Bounds in the type of ``column``, shape (n,).
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
     near = stored_rows or StatisticsRows()
@@ -190,11 +181,7 @@ def key_bounds(
 def partition_bounds(
     manifests: ManifestList, rows: NDArray[np.int64], data_type: DataType, slot: int, columns: int
 ) -> ColumnBounds:
-    """What a manifest list says of a partition column in some of its manifests, each entry being a row.
-
-    Args:
-        rows: which of its manifests, shape (n,).
-    """
+    """What a manifest list says of a partition column in its manifests at ``rows``, each being a row."""
     stored, entries = manifests.partition_bounds, (manifests.added + manifests.deleted)[rows]
 
     def name_of(at: int) -> str:

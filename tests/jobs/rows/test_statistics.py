@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.jobs.rows.statistics import collectors, row_statistics
-from app.options.data_files import DataFileOptions
+from app.options.written_files import DataFileOptions
 from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import read_row
 from tests.examples import examples

@@ -12,7 +12,7 @@ import pytest
 from app.planning.side_files.segments import BodySegment, HeadSegment, KeptSegments
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.types.bytes_column import BytesColumn
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import names_of

@@ -13,7 +13,7 @@ from app.planning.version.manifests import Manifests
 from app.planning.version.version_files import VersionFiles, open_version_files, store_version_files
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
-from app.storage.kept_arrays import KeptArrays
+from app.storage.disk_tier import KeptArrays
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.table.avro import blocks
-from app.table.avro.blocks import Block, decode_blocks
+from app.table.avro.blocks import Block, decode_blocks, decode_plainly
 from app.table.avro.container import MAGIC, open_encoded
-from app.table.avro.plain_blocks import decode_plainly
-from app.table.records.expected import RecordOf
+from app.table.records.columns import RecordOf
 from tests.examples import examples
 from tests.golden_tables import GoldenWarehouse
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.avro.container import MAGIC, read_columns
-from app.table.records.codecs import expand
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordOf
+from app.table.records.expansion import expand
 from tests.examples import examples
 
 CODECS = ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"]

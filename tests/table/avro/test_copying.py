@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.writing import CopiedFrom, copy_records
-from app.table.records.expected import Nullable, RecordOf
+from app.table.records.columns import Nullable, RecordOf
 
 EXPECTED = RecordOf({"name": "string", "size": "long", "tag": Nullable("bytes")})
 FIELDS = [

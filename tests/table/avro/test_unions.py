@@ -16,7 +16,7 @@ from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.manifest_list import ManifestList
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from tests.examples import examples
 from tests.table.entries import avro, entry, record

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.errors import RequestError
 from app.table.avro.writing import write_avro
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.columns import ArrayOf, Nullable, RecordOf
 
 INTS, LONGS = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

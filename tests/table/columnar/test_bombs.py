@@ -19,8 +19,8 @@ from pyarrow import parquet as pq
 from app.errors import CorruptMetadataError, MemoryShortError
 from app.table.columnar.records import read_columnar
 from app.table.manifests.manifest import Manifest
+from app.table.records.columns import ArrayOf, Nullable, RecordOf
 from app.table.records.expansion import asking
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.table.entries import entry, record

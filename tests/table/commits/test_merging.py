@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.options.manifests import ManifestOptions
+from app.options.written_files import ManifestOptions
 from app.table.commits.changes import identity
 from app.table.commits.manifest_writing import write_manifest
 from app.table.commits.merging import MergedManifest, merge_manifests

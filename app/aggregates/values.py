@@ -1,15 +1,22 @@
-"""The values of files' columns, as far as their indexes tell them."""
+"""Columns' values, as far as indexes of files, statistics and partitions tell them.
+
+Groups and ends are of values as Spark reads them: it pads CHAR(n) to n characters and cuts timestamps to
+microseconds. Writers pad or not, and keep up to nine digits, so that values which differ where they are
+stored may be one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from app.aggregates.answers import Function
 from app.errors import CorruptIndexError
 from app.file_index.answers.row_index import RowIndex
 from app.file_index.container import FileIndex, blame
@@ -18,8 +25,12 @@ from app.file_index.keys.keys import KeySpace, key_space
 from app.planning.plan.state import PlanState
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
-from app.types import DataField, TypeRoot, Value
-from app.types.value_arrays import group_rows
+from app.predicates.column_bounds import ColumnBounds
+from app.types import DataField, DataType, TypeRoot, Value
+from app.types.data_types import TIMESTAMP_ROOTS
+from app.types.time_units import NANOS_PER_MICRO
+from app.types.value_arrays import Values, group_rows
+from app.types.values import sql_key
 
 _COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
 """Kinds of index that know the rows of each value, the one that answers fastest first."""
@@ -35,11 +46,7 @@ class FileValues:
     index: FileIndex | None
 
     def matching(self) -> tuple[BitMap | None, int]:
-        """The rows that match (None: all of the file), and how many they are.
-
-        Raises:
-            NotKnownError: only their number is known.
-        """
+        """The rows that match (None: all of the file), and how many. NotKnownError: only how many."""
         count = int(self.state.rows_left[self.file])
         rows = self.state.positions.get(self.file)
         if isinstance(rows, BitMap):
@@ -56,10 +63,7 @@ class FileValues:
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """An index that knows the rows of each value of a column.
-
-        Args:
-            counts_only: it matters only which rows have a value.
+        """An index that knows the rows of each value of a column, or just which rows have one.
 
         Raises:
             NotKnownError: there is none, or values that differ in SQL may be one in it.
@@ -117,11 +121,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Files with their indexes of columns, without one where it is missing or cannot be read.
-
-    Args:
-        warnings: takes why indexes cannot be read.
-    """
+    """Files with their indexes of columns; without one where there is none or, with a warning, it is bad."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:
@@ -142,3 +142,91 @@ def open_files(
 
 class NotKnownError(Exception):
     """Nothing tells the values of a file that matter."""
+
+
+_BLANK: Final = b" "
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+"""Bytes that go on with a character of UTF-8."""
+
+
+def partition_counts(
+    version: Version, state: PlanState, place: int, files: NDArray[np.int64]
+) -> list[tuple[Value | None, int]]:
+    """Values of the partition column at ``place``, and how many rows are left of files of each."""
+    column, codes = version.schema.partition_fields[place], state.files.columns.partition_codes[files]
+    counts = []
+    for members in group_rows(codes):
+        partition = state.files.columns.partitions[int(codes[members[0]])]
+        stored = version.partitions.values(partition)[place]
+        value = None if stored is None else _as_read(stored, column.type)
+        counts.append((value, int(state.rows_left[files[members]].sum())))
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Between what the values of open files lie; None where that is not known."""
+
+    low: Value | None = None
+    high: Value | None = None
+    key: Callable[[Value], Any] = int
+
+    @classmethod
+    def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> Ends:
+        """The ends of the values of files of which so many rows may count, int64, shape (n,)."""
+        if bounds is None:
+            return cls()
+        # A file whose values are all NULL has no bounds, and none are needed.
+        matter = (rows > 0) & (bounds.null_count != bounds.row_count)
+        has_low, has_high = bool(bounds.has_low[matter].all()), bool(bounds.has_high[matter].all())
+        lows = _taken(bounds.low, matter) if has_low else []
+        highs = _taken(bounds.high, matter) if has_high and not bounds.may_hold_nan[matter].any() else []
+        read_highs = [high for each in highs if (high := _high_end(each, data_type)) is not None]
+        key = sql_key(data_type)
+        return cls(
+            min((_low_end(each, data_type) for each in lows), key=key, default=None),
+            max(read_highs, key=key) if highs and len(read_highs) == len(highs) else None,
+            key,
+        )
+
+    def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
+        """Between what MIN or MAX lies that is ``settled`` without open files."""
+        if settled is None:
+            return self.low, self.high
+        if function is Function.MIN:
+            return None if self.low is None else min(self.low, settled, key=self.key), settled
+        return settled, None if self.high is None else max(self.high, settled, key=self.key)
+
+
+def _as_read(value: Value, data_type: DataType) -> Value:
+    """A stored value as Spark reads it; of all but CHAR and long timestamps the value itself."""
+    if isinstance(value, bytes) and data_type.root is TypeRoot.CHAR:
+        characters = len(value.translate(None, _CONTINUATION))
+        return value + _BLANK * (data_type.precision - characters)
+    if isinstance(value, int) and data_type.root in TIMESTAMP_ROOTS:
+        return value - value % NANOS_PER_MICRO
+    return value
+
+
+def _low_end(stored: Value, data_type: DataType) -> Value:
+    """What no value is below, stored or read, of those that are stored from here on."""
+    return min(stored, _as_read(stored, data_type))
+
+
+def _high_end(stored: Value, data_type: DataType) -> Value | None:
+    """What no value is above, stored or read, of those that are stored up to here; None if nothing tells.
+
+    A beginning of it that goes on below a blank is above it when padded.
+    """
+    if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
+        return None if any(byte < _BLANK[0] for byte in stored) else _as_read(stored, data_type)
+    return max(stored, _as_read(stored, data_type))
+
+
+def _taken(values: Values, matter: NDArray[np.bool_]) -> list[Value]:
+    taken: list[Value]
+    if isinstance(values, np.ndarray):
+        taken = values[matter].tolist()
+    else:
+        taken = values.filter(pa.array(matter)).to_pylist()
+    return taken

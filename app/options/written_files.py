@@ -1,0 +1,193 @@
+"""Table options that say how new data files, manifests and deletion vectors are written.
+
+============================================  ==================  ========================================
+option                                        default             meaning
+============================================  ==================  ========================================
+file.format                                   parquet             of data files
+file.compression                              zstd                of Parquet pages
+file.compression.zstd-level                   1                   level of zstd
+target-file-size                              128 mb with a       a file that has grown so large is closed
+                                              primary key,
+                                              else 256 mb
+data-file.prefix                              data-               beginning of file names
+metadata.stats-mode                           truncate(16)        ``none``, ``counts``, ``truncate(n)``,
+                                                                  ``full``
+fields.<column>.stats-mode                    the above           the same for one column
+metadata.stats-keep-first-n-columns           -1                  columns that get statistics; -1 for all
+metadata.stats-dense-store                    true                statistics leave out columns without any
+sequence.field                                none                columns that order the versions of a key
+sequence.field.sort-order                     ascending           or ``descending``
+manifest.format                               avro                no other one is written
+manifest.compression                          zstd                of blocks: ``zstd``, ``deflate``,
+                                                                  ``snappy``, ``null``
+manifest.target-file-size                     8 mb                a manifest that has grown so large is
+                                                                  closed
+manifest.merge-min-count                      30                  so many small manifests at the end are
+                                                                  merged
+manifest.full-compaction-threshold-size       16 mb               once manifests that are small, or remove
+                                                                  files, take so much together, all entries
+                                                                  of removed files go away
+deletion-vectors.bitmap64                     false               whether new vectors are 64-bit ones; one
+                                                                  that is stays one
+deletion-vector.index-file.target-size        2 mb                a file of vectors is closed once it is
+                                                                  larger; files of buckets never are
+============================================  ==================  ========================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from app.errors import UnsupportedFormatError
+from app.options.reading import INT32_MAX, OptionReader
+
+ALL: Final = -1
+"""Of a length: nothing is cut."""
+
+_TARGET_WITH_KEY: Final = 128 << 20
+_TARGET_WITHOUT_KEY: Final = 256 << 20
+_TRUNCATE: Final = re.compile(r"truncate\((\d{1,9})\)", re.ASCII)
+_COMPRESSIONS: Final = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "brotli": "brotli",
+    "none": "none",
+    "uncompressed": "none",
+    "null": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsMode:
+    """Which statistics a column gets.
+
+    Bounds of strings have so many characters, :data:`ALL` for whole ones; None for no bounds.
+    """
+
+    nulls: bool = False
+    characters: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileOptions:
+    """How data files are written.
+
+    Attributes:
+        statistics: the mode of columns without one of their own.
+        counted_columns: how many columns get statistics; None for all.
+        descending: whether the lowest value of the sequence fields wins.
+    """
+
+    compression: str
+    compression_level: int
+    target_bytes: int
+    prefix: str
+    statistics: StatisticsMode
+    column_statistics: Mapping[str, StatisticsMode]
+    counted_columns: int | None
+    dense: bool
+    sequence_fields: tuple[str, ...]
+    descending: bool
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], *, has_key: bool) -> Self:
+        """Reads the options of a table."""
+        reader = OptionReader(options, given=True)
+        written = options.get("file.compression", "zstd").strip().lower()
+        if written not in _COMPRESSIONS:
+            raise UnsupportedFormatError(f"file.compression={written} is not written: use the engine")
+        counted = reader.integer("metadata.stats-keep-first-n-columns", most=INT32_MAX, special=ALL)
+        own = {
+            name.removeprefix("fields.").removesuffix(".stats-mode"): statistics_mode(name, value)
+            for name, value in options.items()
+            if name.startswith("fields.") and name.endswith(".stats-mode")
+        }
+        fields = (name.strip() for name in options.get("sequence.field", "").split(","))
+        order = options.get("sequence.field.sort-order", "ascending").strip().lower()
+        return cls(
+            _COMPRESSIONS[written],
+            reader.integer("file.compression.zstd-level", most=22) or 1,
+            reader.size("target-file-size", _TARGET_WITH_KEY if has_key else _TARGET_WITHOUT_KEY),
+            options.get("data-file.prefix", "data-"),
+            statistics_mode("metadata.stats-mode", options.get("metadata.stats-mode", "truncate(16)")),
+            own,
+            None if counted in (None, ALL) else counted,
+            reader.boolean("metadata.stats-dense-store", default=True),
+            tuple(name for name in fields if name),
+            order == "descending",
+        )
+
+    def mode(self, name: str, at: int) -> StatisticsMode:
+        """Which statistics a column gets, given its name and its place among the columns."""
+        if self.counted_columns is not None and at >= self.counted_columns:
+            return StatisticsMode()
+        return self.column_statistics.get(name, self.statistics)
+
+
+def statistics_mode(name: str, text: str) -> StatisticsMode:
+    """A mode as options write it."""
+    written = text.strip().lower()
+    if written in ("none", "counts", "full"):
+        return StatisticsMode(nulls=written != "none", characters=ALL if written == "full" else None)
+    found = _TRUNCATE.fullmatch(written)
+    if found is None:
+        raise UnsupportedFormatError(f"{name} must be none, counts, full or truncate(16), found {text!r:.50}")
+    return StatisticsMode(nulls=True, characters=int(found[1]))
+
+
+_MANIFEST_BYTES: Final = 8 << 20
+_MERGE_MIN_COUNT: Final = 30
+_FULL_MERGE_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestOptions:
+    """How manifests are written."""
+
+    compression: str = "zstd"
+    target_bytes: int = _MANIFEST_BYTES
+    merge_min_count: int = _MERGE_MIN_COUNT
+    full_merge_bytes: int = _FULL_MERGE_BYTES
+
+    @classmethod
+    def of(cls, table: str, options: Mapping[str, str]) -> Self:
+        """The options of a table."""
+        manifest_format = options.get("manifest.format", "avro").strip().lower()
+        if manifest_format != "avro":
+            raise UnsupportedFormatError(
+                f"table {table} has manifest.format={manifest_format}, and only Avro is written here: use "
+                f"the engine instead"
+            )
+        reader = OptionReader(options, given=False)
+        count = reader.integer("manifest.merge-min-count", most=INT32_MAX)
+        return cls(
+            compression=options.get("manifest.compression", "zstd").strip().lower(),
+            target_bytes=reader.size("manifest.target-file-size", _MANIFEST_BYTES),
+            merge_min_count=_MERGE_MIN_COUNT if count is None else count,
+            full_merge_bytes=reader.size("manifest.full-compaction-threshold-size", _FULL_MERGE_BYTES),
+        )
+
+
+_VECTORS_BYTES: Final = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How deletion vectors are written."""
+
+    bitmap64: bool = False
+    target_bytes: int = _VECTORS_BYTES
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Reads the options of a table."""
+        reader = OptionReader(options, given=True)
+        return cls(
+            reader.boolean("deletion-vectors.bitmap64", default=False),
+            reader.size("deletion-vector.index-file.target-size", _VECTORS_BYTES),
+        )
