@@ -134,11 +134,16 @@ def _plain(value: Any) -> Any:
 def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Timestamps and dates as texts, many times as fast as value by value.
 
-    Arrow's own texts are wrong beyond the year 32767, and take a database of time zones.
+    Arrow's own texts are wrong beyond the year 32767, and take a database of time zones. Raises ValueError: a
+    timestamp is the smallest of its unit, by which NumPy means that there is none.
     """
     is_date = pa.types.is_date(values.type)
     zone = "" if is_date or values.type.tz is None else "Z"
     times = values.to_numpy(zero_copy_only=False)
+    if np.count_nonzero(np.isnat(times)) != values.null_count:
+        raise ValueError(
+            f"a value of {values.type} is the smallest of its unit, which is not sent: send its text"
+        )
     texts = np.datetime_as_string(times.astype("datetime64[D]") if is_date else times).tolist()
     return [None if text == "NaT" else _with_whole_year(text) + zone for text in texts]
 

@@ -235,6 +235,11 @@ def test_times_in_arrow_are_sent_as_the_literals_that_mean_them(unit: str, zone:
     assert [parse_json(each, data_type) for each in body["values"]] == expected
 
 
+def test_the_smallest_timestamp_in_arrow_is_not_sent_as_null() -> None:
+    with pytest.raises(ValueError, match="send its text"):
+        post("", {"values": pa.array([-(1 << 63)]).cast(pa.timestamp("ns"))})
+
+
 def test_dates_in_arrow_are_sent_as_the_literals_that_mean_them() -> None:
     days = pa.array([0, -1, 20_000, None, 4_000_000, -719_529, -800_000, (1 << 31) - 1], pa.int32())
 
