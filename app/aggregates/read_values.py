@@ -19,8 +19,8 @@ from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.types import DataType, TypeRoot, Value
+from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO
 from app.types.value_arrays import Values, group_rows
 from app.types.values import sql_key
 

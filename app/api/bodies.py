@@ -102,8 +102,7 @@ class Body(BaseModel):
     def read(cls, members: object) -> Self:
         """The body that a JSON value stands for.
 
-        Raises:
-            RequestError: it does not; the message names the members at fault.
+        Raises RequestError: it does not; the message names the members at fault.
         """
         if not isinstance(members, dict):
             raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")

@@ -15,12 +15,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from app import errors
 from app.api.access import ACCESS, Access
-from app.api.advice_bodies import WhatIfBody
-from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.paths import TABLE
-from app.api.plan_bodies import ChangesBody, PlanBody, PrunedSnapshotBody
+from app.api.plan_bodies import AggregateBody, ChangesBody, PlanBody, PrunedSnapshotBody, WhatIfBody
 from app.api.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
 
 if TYPE_CHECKING:
@@ -120,9 +118,8 @@ def operation(
 ) -> dict[str, Any]:
     """What a route says about itself.
 
-    Args:
-        answer: shape of the answer in JSON; None where it has other forms alone.
-        streams: what else the answer can be, by media type.
+    ``answer``: shape of the answer in JSON; None where it has other forms alone. ``streams``: what else the
+    answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     content = {

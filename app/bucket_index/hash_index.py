@@ -79,8 +79,7 @@ def as_hashes(numbers: Integers) -> Hashes:
 class DynamicBucketIndexMaintainer:
     """The key hashes of one bucket.
 
-    Args:
-        hashes: those that the last file lists; None if the bucket has no hash index.
+    ``hashes``: those that the last file lists; None if the bucket has no hash index.
     """
 
     def __init__(self, hashes: Hashes | None = None) -> None:

@@ -46,8 +46,7 @@ _FEWEST_ROWS_PER_BYTE: Final = 16
 def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.int32]:
     """The hash of each row, as signed integers.
 
-    Args:
-        rows: contiguous, shape (n, length); the length is a multiple of 4.
+    ``rows``: contiguous, shape (n, length); the length is a multiple of 4.
     """
     count, length = rows.shape
     if count < _FEWEST_ROWS_PER_BYTE * length:
@@ -91,8 +90,7 @@ def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
 def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
     """The hashes of many trimmed primary keys, in order.
 
-    Args:
-        fields: the key columns, each of shape (count,).
+    ``fields``: the key columns, each of shape (count,).
     """
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):

@@ -49,8 +49,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 class Assignment:
     """Where one key goes.
 
-    Attributes:
-        permitted: the buckets that a writer could as well have chosen, ascending; only for RANDOM.
+    ``permitted``: the buckets that a writer could as well have chosen, ascending; only for RANDOM.
     """
 
     bucket: int
@@ -91,9 +90,8 @@ def routing_keys(
 ) -> NDArray[np.int64]:
     """What Spark repartitions rows by; modulo the channels it is the row's assigner.
 
-    Args:
-        partition_hashes: row hashes of the partitions, shape (rows,).
-        key_hashes: row hashes of the trimmed primary keys, shape (rows,).
+    ``partition_hashes``: row hashes of the partitions, shape (rows,). ``key_hashes``: row hashes of the
+    trimmed primary keys, shape (rows,).
     """
     return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
 
@@ -119,9 +117,8 @@ def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
 class PartitionBuckets:
     """The buckets of one partition.
 
-    Attributes:
-        room: buckets with the number of keys that each still takes, in the order in which they are tried.
-        next_free: no bucket of this assigner below this number is free.
+    ``room``: buckets with the number of keys that each still takes, in the order in which they are tried.
+    ``next_free``: no bucket of this assigner below this number is free.
     """
 
     options: AssignerOptions
@@ -133,9 +130,8 @@ class PartitionBuckets:
     def restore(cls, rows: Mapping[int, int], options: AssignerOptions) -> PartitionBuckets:
         """The buckets of an assigner that starts.
 
-        Args:
-            rows: rows of every bucket of the partition.
-            options: of the assigner; buckets of others are left out.
+        ``rows``: rows of every bucket of the partition. ``options``: of the assigner; buckets of others are
+        left out.
         """
         own = sorted(bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners))
         room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)

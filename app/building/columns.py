@@ -54,7 +54,6 @@ def read_columns(
 
     Args:
         names: columns that it has, or ``column[key]`` for the values that a map column has under one key.
-        advance: told of rows.
 
     Raises:
         IndexWriteError: a map has a key twice.
@@ -139,8 +138,7 @@ class ColumnTypes(Mapping[str, DataType]):
 
     Looking up a column whose type the file does not tell raises ``RequestError``.
 
-    Attributes:
-        declared: types that somebody knows, of the file's or other columns.
+    ``declared``: types that somebody knows, of the file's or other columns.
     """
 
     file: DataFile

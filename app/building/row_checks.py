@@ -102,9 +102,8 @@ _Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
 class Mismatch:
     """A row about which an index errs.
 
-    Attributes:
-        lost: whether the index leaves out a row that matches; else it names one that does not.
-        question: what the index was asked, as the end of an SQL condition.
+    ``lost``: whether the index leaves out a row that matches; else it names one that does not. ``question``:
+    what the index was asked, as the end of an SQL condition.
     """
 
     row: int
@@ -120,7 +119,6 @@ def find_mismatch(
     Args:
         index: of as many rows as the column has.
         checked: ranks of the keys to look up, ascending.
-        random: chooses the bounds of ranges.
 
     Raises:
         CorruptIndexError: the index cannot be decoded.
@@ -265,9 +263,7 @@ def find_refused(
 ) -> Mismatch | None:
     """The first row whose value the filter refuses; None if there is none.
 
-    Args:
-        checked: ranks of the keys to look up, ascending.
-        random: chooses keys to ask one by one, as plans do; the others are looked up together.
+    ``random``: chooses keys to ask one by one, as plans do; the others are looked up together.
     """
     refused = checked[~_admitted(bloom, actual.keys.take(checked))]
     asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False).tolist()

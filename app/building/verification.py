@@ -55,8 +55,6 @@ class CheckedEntry:
     """One index of a container.
 
     Attributes:
-        column: a column's name, or ``column[key]``.
-        size_bytes: of the payload; 0 for an empty entry.
         distinct: number of distinct values of the column; None if it could not be read.
         checked: how many of them were looked up.
         bloom: what a bloom filter is worth; None for other kinds, and where there is a problem.
@@ -75,8 +73,7 @@ class CheckedEntry:
 class Verification:
     """What became of a container.
 
-    Attributes:
-        unused_bytes: of it that belong neither to its head nor to any index.
+    ``unused_bytes``: of it that belong neither to its head nor to any index.
     """
 
     row_count: int
@@ -105,7 +102,6 @@ def verify(
             index, and raises ``RequestError`` where it can have none.
         sample: most distinct values to look up in each index; None for all of them. Which these are is the
             same for every call.
-        advance: told of indexes.
 
     Raises:
         CorruptIndexError: the container's head cannot be read.

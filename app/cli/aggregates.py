@@ -8,7 +8,7 @@ import typer
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateValue
-from app.api.aggregate_bodies import AggregateBody
+from app.api.plan_bodies import AggregateBody
 from app.cli.options import (
     AliasOption,
     FilterOption,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, try_indexes
-from app.api.advice_bodies import WhatIfBody
+from app.api.plan_bodies import WhatIfBody
 from app.cli.options import JsonOption, TableArgument, TimeZoneOption, VersionOptions, grouped, parse_filter
 from app.cli.output import print_json, print_line, print_table
 from app.errors import RequestError

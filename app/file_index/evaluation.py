@@ -44,7 +44,6 @@ def evaluate(
     """The rows of a file that can satisfy a predicate.
 
     Args:
-        predicate: bound to the schema that the file was written with.
         row_count: rows of the file, where they are known; every index must agree with it.
         trace: if given, a step for every question asked is added.
 

@@ -126,8 +126,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def stack(self, payloads: BytesColumn, space: KeySpace) -> FileStack | None:  # noqa: ARG002 - others do
         """The indexes of many files; None if the kind has no such form, and plans keep the files.
 
-        Args:
-            payloads: a column of m payloads, null where a file has no such index.
+        ``payloads``: a column of m payloads, null where a file has no such index.
         """
         return None
 

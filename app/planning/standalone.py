@@ -54,9 +54,8 @@ from app.types.session_zone import SessionZone
 class EvaluatedFile:
     """What the indexes of one file say.
 
-    Attributes:
-        selection: rows outside of which nothing matches; None when nothing is known at row level.
-        error: the file's indexes could not be used; the file is kept.
+    ``selection``: rows outside of which nothing matches; None when nothing is known at row level. ``error``:
+    the file's indexes could not be used; the file is kept.
     """
 
     name: str
@@ -217,7 +216,6 @@ def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, conte
 
 
 def _next(entries: slice, count: int) -> int | None:
-    """Where the next entries begin, if there are any."""
     return entries.stop if entries.stop is not None and entries.stop < count else None
 
 

@@ -46,9 +46,7 @@ _CLOCK_UNITS: Final[Mapping[_ClockUnit, int]] = {"s": 1_000_000_000, "ms": 1_000
 def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
     """What the bounds of a test's column are, and which of them proved that no row matches.
 
-    Args:
-        bounds: of its column in n files.
-        verdicts: what they prove of the test, shape (n,).
+    ``verdicts``: what they prove of the test, shape (n,).
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)

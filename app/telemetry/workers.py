@@ -61,8 +61,7 @@ def dump(families: Iterable[Metric], **members: object) -> bytes:
 def load(content: bytes) -> tuple[list[Metric], Mapping[str, Any]]:
     """What :func:`dump` wrote.
 
-    Raises:
-        ValueError: something else did.
+    Raises ValueError: something else did.
     """
     members = orjson.loads(content)
     families = []

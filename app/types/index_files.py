@@ -53,8 +53,6 @@ class IndexFileMeta:
 
     Attributes:
         index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
-        file_name: its name, without a directory.
-        file_size: bytes.
         row_count: hashes, deletion vectors, or indexed rows in it.
         ranges: the vectors of a deletion vector file, in file order; empty for other types.
         external_path: where it lies, if not with the table's other index files.

@@ -28,9 +28,9 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, DataType, TypeRoot, Value, sql_key
 from app.types.binary_row.row import serialize_row
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import HASH, IndexFileMeta
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 from benchmarks.synthetic import schema_json
 from tests.planning.made_tables import MadeTable, payload
 from tests.proof.tables import File, RandomTable

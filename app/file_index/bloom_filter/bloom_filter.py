@@ -106,8 +106,7 @@ _SIGN_BIT = 31
 class BloomFilter:
     """A set that forgets which keys it holds, but not that it lacks one.
 
-    Attributes:
-        hash_functions: bits that each key sets.
+    ``hash_functions``: bits that each key sets.
     """
 
     space: KeySpace

@@ -28,7 +28,7 @@ from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.types.bytes_column import BytesColumn
 
 _BITS_OF_BYTE = 8
@@ -114,8 +114,7 @@ class BloomStack:
     def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
 
-        Args:
-            files: positions of files whose filters are there and not broken.
+        ``files``: positions of files whose filters are there and not broken.
         """
         return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
 
@@ -252,7 +251,6 @@ class _Places:
 
 
 def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-    """The hashes that are looked for together."""
     portions, start, size = [], 0, _PORTION
     while start < len(hashes):
         portions.append(hashes[start : start + size])

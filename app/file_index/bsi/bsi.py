@@ -92,9 +92,8 @@ class Part:
 class BitSlicedIntegers:
     """Rows by value.
 
-    Attributes:
-        positive: rows with values >= 0, if there are any.
-        negative: rows with values < 0, if there are any.
+    ``positive``: rows with values >= 0, if there are any. ``negative``: rows with values < 0, if there are
+    any.
     """
 
     row_count: int

@@ -19,7 +19,7 @@ from app.file_index.answers.file_answers import Answer, Answers, either, everywh
 from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn

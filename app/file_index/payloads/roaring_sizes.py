@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
+from app.file_index.payloads.cursor import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
 from app.types.roaring import (
     BITS_BYTES,
     COOKIE_WITH_RUNS,
@@ -111,5 +111,4 @@ def _plain_bytes(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _summed(numbers: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The sum of the numbers of each owner, shape (count,)."""
     return np.bincount(owners, numbers, count).astype(np.int64)

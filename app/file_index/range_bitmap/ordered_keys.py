@@ -26,9 +26,8 @@ _MOST_SEARCHES: Final = 8
 class OrderedKeys:
     """The keys of m files, n in all.
 
-    Attributes:
-        values: integers of the width that their type has, shape (n,).
-        distinct: int64, shape (m,): how many keys each file has.
+    ``values``: integers of the width that their type has, shape (n,). ``distinct``: int64, shape (m,): how
+    many keys each file has.
     """
 
     values: NDArray[np.signedinteger]
@@ -139,8 +138,7 @@ class MergedKeys:
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
         """What answers the next question.
 
-        Args:
-            searches: how many keys it looks for; a long list is as many questions.
+        ``searches``: how many keys it looks for; a long list is as many questions.
         """
         keys = self._keys
         if isinstance(keys, OrderedKeys) and (self._was_asked or searches > _MOST_SEARCHES):

@@ -81,9 +81,7 @@ class RangeBitmapHead:
 class RangeBitmap:
     """Rows by the rank of their value.
 
-    Attributes:
-        bounds: smallest and largest key; None where no row has a value.
-        slices: rows by code.
+    ``bounds``: smallest and largest key; None where no row has a value. ``slices``: rows by code.
     """
 
     row_count: int
@@ -168,8 +166,7 @@ class RangeBitmap:
 def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """The index of a column.
 
-    Args:
-        chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
+    ``chunk_bytes``: size of the dictionary's chunks; None for what the engine takes by default.
     """
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES

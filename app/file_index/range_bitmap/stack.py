@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursors import Cursors, integers, runs_of
+from app.file_index.payloads.cursor import Cursors, integers, runs_of
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
@@ -78,8 +78,7 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
 
-    Args:
-        ends: int64, shape (2, m): where the smallest and the largest key are stored once more.
+    ``ends``: int64, shape (2, m): where the smallest and the largest key are stored once more.
     """
     owners, first = np.unique(stored.owners, return_index=True)
     same = np.ones(len(cursors.at), bool)

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import BitmapHeads
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
@@ -266,8 +266,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
     """The bitmaps of rows and their codes: first the rows that exist, then the slices.
 
-    Args:
-        rows: block by block, ascending; codes lie below ``2 ** slices``.
+    ``rows``: block by block, ascending; codes lie below ``2 ** slices``.
     """
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:

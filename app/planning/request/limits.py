@@ -13,7 +13,6 @@ class Limits:
 
     Attributes:
         filter_depth: nesting of AND, OR, NOT and parentheses.
-        filter_literals: literals in one filter.
         files_named: data files or index files that a request may name.
         staleness_ms: how old the latest version may be that answers a request which does not say.
     """

@@ -36,11 +36,7 @@ from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS
 
 @dataclass(slots=True)
 class BucketPruning:
-    """Decides for all files with one filter at once.
-
-    Attributes:
-        warnings: where hash indexes that could not be used are reported.
-    """
+    """Decides for all files with one filter at once."""
 
     version: Version
     warnings: list[str]

@@ -36,7 +36,7 @@ from app.planning.scan.merge_units import sections
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
-from app.predicates.binding.undecided_columns import ROW_ID
+from app.predicates.binding.names import ROW_ID
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.predicates.model import (
     BoundAnd,

@@ -31,8 +31,7 @@ _VECTORS_AT_ONCE: Final = 1024
 class LiveRows:
     """Fills ``live_rows`` and ``positions`` of files.
 
-    Attributes:
-        wants_positions: somebody needs the positions of files that only deletions narrow.
+    ``wants_positions``: somebody needs the positions of files that only deletions narrow.
     """
 
     version: Version

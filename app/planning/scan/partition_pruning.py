@@ -163,9 +163,8 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
 def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:
     """The filter with the leaves on partition columns decided.
 
-    Args:
-        decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
-            a filter more than once, and comparing long lists of literals costs more than deciding twice.
+    ``decided``: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in a
+    filter more than once, and comparing long lists of literals costs more than deciding twice.
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:

@@ -49,9 +49,7 @@ from app.types.session_zone import SessionZone
 class Decisions:
     """What is decided of the files of a version.
 
-    Attributes:
-        version: with those manifests alone that the filter needs, unless the request reads everything.
-        timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
+    ``version``: with those manifests alone that the filter needs, unless the request reads everything.
     """
 
     version: Version
@@ -82,10 +80,7 @@ def decide(
     Args:
         version: what is planned, whatever the request's selector says.
         request: its time zone is not looked at.
-        limits: how large the filter may be.
-        zone: the time zone of the caller's session; None if it is not known.
         named: the numbers of the files that are decided, ascending; None for those that the request names.
-        budget: when to stop reading index files.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
@@ -120,10 +115,8 @@ class Planner:
     """Plans one request.
 
     Attributes:
-        predicate: the request's filter, bound to the version's schema.
         warnings: what did not stop the plan but should be known, and may not hold for the next one.
         lasting_warnings: what holds for every plan of this request.
-        budget: when to stop reading index files, and asking them long lists.
         named: the files that are decided, ascending; None for those that the request names.
     """
 

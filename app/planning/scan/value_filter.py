@@ -54,10 +54,7 @@ class ValueFilter:
     ) -> None:
         """Skips files whose range of keys lies outside of what the filter allows.
 
-        Args:
-            state: a plan of a primary key table.
-            files: ascending.
-            key_part: the filter with everything but key columns unknown.
+        ``files``: ascending. ``key_part``: the filter with everything but key columns unknown.
         """
         for predicate, members in state.by_predicate(files):
             part = key_part(predicate)

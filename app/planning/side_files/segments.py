@@ -53,9 +53,7 @@ class HeadSegment:
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
         """The segment of some fronts.
 
-        Args:
-            buffers: the content of each, shape (n,).
-            sizes: bytes of the files, shape (n,).
+        ``buffers``: the content of each, shape (n,). ``sizes``: bytes of the files, shape (n,).
         """
         whole = buffers.lengths == sizes
         containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
@@ -94,9 +92,8 @@ class HeadSegment:
     def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
         """The segment with the fronts of further files.
 
-        Args:
-            places: of these files, shape (n,).
-            contents: small files as a whole, of others their heads; null where there is none. Shape (n,).
+        ``places``: of these files, shape (n,). ``contents``: small files as a whole, of others their heads;
+        null where there is none. Shape (n,).
         """
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
@@ -129,9 +126,8 @@ def files_of_bodies(largest_body: int) -> int:
 class BodySegment:
     """The indexes of up to n consecutive files of a manifest that a filter asks.
 
-    Attributes:
-        fetched: bool, shape (n,): files of which the asked indexes are here.
-        kept: of how many files the indexes lie on the disk.
+    ``fetched``: bool, shape (n,): files of which the asked indexes are here. ``kept``: of how many files the
+    indexes lie on the disk.
     """
 
     fetched: NDArray[np.bool_]
@@ -163,9 +159,8 @@ class BodySegment:
     ) -> Self:
         """The segment with the payloads of further files.
 
-        Args:
-            heads: of all files of the segment, as far as they are known.
-            payloads: by column and kind, those of the further files in this order.
+        ``heads``: of all files of the segment, as far as they are known. ``payloads``: by column and kind,
+        those of the further files in this order.
         """
         before = self.index.fetched or {}
         nothing = BytesColumn.of([None] * len(heads))
@@ -210,9 +205,8 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
 class KeptSegments:
     """Where segments of one manifest lie on the disk.
 
-    Attributes:
-        place_of: the place of what is called by some name among all that is made of the manifest; None where
-            nothing is kept.
+    ``place_of``: the place of what is called by some name among all that is made of the manifest; None where
+    nothing is kept.
     """
 
     place_of: Callable[[str], KeptArrays | None]
@@ -240,8 +234,7 @@ class KeptSegments:
     def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
         """The asked indexes of a segment, as far as they are kept.
 
-        Args:
-            size: how many rows segments have, but for the last one.
+        ``size``: how many rows segments have, but for the last one.
         """
         stored = self._open(_body_name(first, size, wanted))
         if stored is None:

@@ -163,10 +163,7 @@ class TableDescription:
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
         """What a version is.
 
-        Args:
-            version: what is described.
-            latest: the newest snapshot of its branch.
-            refusal: tells ``iceberg_refusal``.
+        ``latest``: the newest snapshot of its branch. ``refusal``: tells ``iceberg_refusal``.
         """
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(

@@ -230,9 +230,8 @@ def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 class FileDetails(NamedTuple):
     """What answers tell of files beside their columns; each of shape (k,).
 
-    Attributes:
-        external_paths: in UTF-8, where those lie that do not lie in their bucket.
-        first_row_ids: ids of first rows, -1 where rows have no ids.
+    ``external_paths``: in UTF-8, where those lie that do not lie in their bucket. ``first_row_ids``: ids of
+    first rows, -1 where rows have no ids.
     """
 
     names: pa.LargeBinaryArray

@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from app.predicates.unbound import Interval, Leaf, Literal, LiteralKind, Moment
-from app.types.civil_time import add_months
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
 from app.types.session_zone import Instants, SessionZone, clocks_of_instants
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_SECOND
 
 _MARGIN: Final = NANOS_PER_DAY
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY

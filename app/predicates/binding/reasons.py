@@ -33,8 +33,7 @@ _DATE_DIGITS: Final = 8
 def why_undecided(leaf: Leaf, field: DataField) -> str:
     """Why a leaf is not decided of a field.
 
-    Args:
-        leaf: one test, of which a literal has no place among the values of the field.
+    ``leaf``: one test, of which a literal has no place among the values of the field.
     """
     root = field.type.root
     if root in NESTED_ROOTS:
