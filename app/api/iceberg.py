@@ -16,14 +16,7 @@ from starlette.responses import Response
 
 from app.api.access import Asking, check_place
 from app.api.bodies import Body, JsonBody
-from app.api.paths import (
-    ICEBERG,
-    ICEBERG_ROUTES,
-    NAMESPACE,
-    NAMESPACE_TABLE,
-    NAMESPACE_TABLES,
-    NAMESPACES,
-)
+from app.api.paths import ICEBERG, ICEBERG_ROUTES, NAMESPACE, NAMESPACE_TABLE, NAMESPACE_TABLES, NAMESPACES
 from app.api.runtime import Runtime, Shared
 from app.api.strict_json import write_json
 from app.api.tables import NamedTable

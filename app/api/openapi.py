@@ -92,11 +92,7 @@ _EXAMPLES = {
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
         problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
         problem_of(
-            errors.FilterError(
-                "there is no column 'scor': did you mean 'score'?",
-                column="scor",
-                position=0,
-            )
+            errors.FilterError("there is no column 'scor': did you mean 'score'?", column="scor", position=0)
         ),
         problem_of(
             errors.CorruptIndexError("magic 1, expected 1581511376", offset=1, path="t/index/index-7-0")

@@ -60,10 +60,7 @@ _TYPES = {
     TypeRoot.DATE: pa.date32(),
     TypeRoot.TIME: pa.time32("ms"),
 }
-_TIMESTAMPS = {
-    TypeRoot.TIMESTAMP: pa.timestamp("us"),
-    TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
-}
+_TIMESTAMPS = {TypeRoot.TIMESTAMP: pa.timestamp("us"), TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC")}
 _MICROSECONDS = 6
 _EXACT = decimal.Context(prec=100)
 

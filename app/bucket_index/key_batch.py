@@ -113,12 +113,7 @@ class KeyBatch:
     hashes: Hashes
 
     @classmethod
-    def of(
-        cls,
-        partitions: Sequence[bytes],
-        codes: Integers,
-        hashes: Integers,
-    ) -> KeyBatch:
+    def of(cls, partitions: Sequence[bytes], codes: Integers, hashes: Integers) -> KeyBatch:
         """A batch of keys, given as the attributes; partitions may repeat here.
 
         Raises RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of

@@ -212,10 +212,7 @@ class FileIndex:
 
     @classmethod
     def of(
-        cls,
-        size: int,
-        entries: Mapping[str, tuple[Entry, ...]],
-        payloads: Mapping[Entry, memoryview],
+        cls, size: int, entries: Mapping[str, tuple[Entry, ...]], payloads: Mapping[Entry, memoryview]
     ) -> Self:
         """A container of which only some payloads are at hand; the other indexes are as if it had none.
 

@@ -99,10 +99,7 @@ def _named(
 
 
 def _inside(
-    version: Version,
-    files: Files,
-    some: NDArray[np.int64],
-    partition: NamedPartition | None,
+    version: Version, files: Files, some: NDArray[np.int64], partition: NamedPartition | None
 ) -> NDArray[np.int64]:
     if partition is None:
         return some

@@ -172,10 +172,7 @@ class IndexService:
         """
         started = time.perf_counter()
         table, staleness = self._table(ref), selector.max_staleness_ms
-        with (
-            during(Phase.RESOLVE),
-            self._telling_what_is_there(ref, selector.branch),
-        ):
+        with during(Phase.RESOLVE), self._telling_what_is_there(ref, selector.branch):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.like import like, literal_prefix
-from app.predicates.model import (
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    BoundPredicate,
-    Constant,
-    Operator,
-    Unknown,
-)
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
 from app.types import DataField, Value
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
@@ -246,10 +238,7 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
         case Operator.GREATER_OR_EQUAL:
             return ends.all_below(first), ends.all_from(first)
         case _:
-            return (
-                ends.hold_none_between(first, last),
-                ends.all_from(first) & ends.all_up_to(last),
-            )
+            return (ends.hold_none_between(first, last), ends.all_from(first) & ends.all_up_to(last))
 
 
 def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:

@@ -18,13 +18,7 @@ from typing_extensions import override
 
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
-from app.file_index.bitmap.bitmap import (
-    DEFAULT_BLOCK_BYTES,
-    VERSION_1,
-    VERSION_2,
-    BitmapHead,
-    BitmapIndex,
-)
+from app.file_index.bitmap.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2, BitmapHead, BitmapIndex
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace

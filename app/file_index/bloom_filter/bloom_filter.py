@@ -123,8 +123,7 @@ class BloomFilter:
         hash_functions = cursor.i32("number of hash functions")
         if not 1 <= hash_functions <= MAX_HASH_FUNCTIONS:
             raise CorruptIndexError(
-                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}",
-                offset=0,
+                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}", offset=0
             )
         if cursor.remaining == 0:
             raise CorruptIndexError("expected the bits of a bloom filter, found none", offset=cursor.position)

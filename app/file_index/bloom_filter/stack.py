@@ -17,13 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import (
-    SHORT_LIST,
-    Condition,
-    OutOfTime,
-    Points,
-    never_out_of_time,
-)
+from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, Points, never_out_of_time
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
@@ -93,10 +87,7 @@ class BloomStack:
         """None: a bloom filter does not know the row count."""
 
     def answers(
-        self,
-        condition: Condition,
-        files: NDArray[np.int64],
-        out_of_time: OutOfTime = never_out_of_time,
+        self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
         if not isinstance(condition, Points):

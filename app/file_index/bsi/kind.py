@@ -69,11 +69,7 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
 
     @staticmethod
     def _counts(index: BitSlicedIntegers) -> dict[str, Json]:
-        return {
-            "version": bsi.VERSION,
-            "row_count": index.row_count,
-            "null_count": len(index.null_rows()),
-        }
+        return {"version": bsi.VERSION, "row_count": index.row_count, "null_count": len(index.null_rows())}
 
 
 BSI: Final[Kind[Any, Any]] = BsiKind("bsi")

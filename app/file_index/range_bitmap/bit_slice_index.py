@@ -77,10 +77,6 @@ def write(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
         table.append(ENTRY.pack(offset, len(body)))
         offset += len(body)
     head = _HEAD.pack(
-        HEAD_LENGTH_WITHOUT_TABLE + slices * ENTRY.size,
-        VERSION,
-        slices,
-        len(existing),
-        slices * ENTRY.size,
+        HEAD_LENGTH_WITHOUT_TABLE + slices * ENTRY.size, VERSION, slices, len(existing), slices * ENTRY.size
     )
     return [head, *table, existing, *bodies]

@@ -96,11 +96,7 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
         head = RangeBitmapHead.read(Cursor(payload))
-        return {
-            "version": range_bitmap.VERSION,
-            "row_count": head.row_count,
-            "cardinality": head.cardinality,
-        }
+        return {"version": range_bitmap.VERSION, "row_count": head.row_count, "cardinality": head.cardinality}
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:

@@ -124,10 +124,7 @@ class BitSlices:
 
 
 def rows_in_spans(
-    existing: Callable[[], BitMap],
-    spans: Iterable[CodeSpan],
-    slices: int,
-    slice_at: Callable[[int], BitMap],
+    existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
     """The rows whose codes lie in one of some spans.
 

@@ -182,11 +182,7 @@ def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
 
 
 def _alike(
-    buffers: BytesColumn,
-    lengths: NDArray[np.int64],
-    files: NDArray[np.int64],
-    model: int,
-    layout: HeadLayout,
+    buffers: BytesColumn, lengths: NDArray[np.int64], files: NDArray[np.int64], model: int, layout: HeadLayout
 ) -> NDArray[np.bool_]:
     """Which of ``files`` have the head of ``model`` but for the places of payloads, shape (len(files),)."""
     compared = np.full(layout.length, 0xFF, np.uint8)

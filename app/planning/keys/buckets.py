@@ -277,10 +277,7 @@ def _doubt(version: Version) -> str | None:
 
 
 def _hashes(
-    version: Version,
-    request: LookupRequest,
-    partition: tuple[Value | None, ...],
-    zone: SessionZone | None,
+    version: Version, request: LookupRequest, partition: tuple[Value | None, ...], zone: SessionZone | None
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
@@ -332,10 +329,7 @@ def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | No
 
 
 def _fixed(
-    version: Version,
-    hashes: Hashes,
-    keys: tuple[FieldValues, ...] | None,
-    partition: NamedPartition,
+    version: Version, hashes: Hashes, keys: tuple[FieldValues, ...] | None, partition: NamedPartition
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options

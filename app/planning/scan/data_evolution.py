@@ -38,16 +38,7 @@ from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
 from app.predicates.binding.names import ROW_ID
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
-from app.predicates.model import (
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    BoundPredicate,
-    Constant,
-    Unknown,
-    fold,
-    leaves,
-)
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, fold, leaves
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
@@ -171,9 +162,7 @@ class _Question:
         return none
 
     def _pieces(
-        self,
-        children: Sequence[BoundPredicate],
-        join: Callable[[Sequence[BoundPredicate]], BoundPredicate],
+        self, children: Sequence[BoundPredicate], join: Callable[[Sequence[BoundPredicate]], BoundPredicate]
     ) -> Iterable[BoundPredicate]:
         by_part: dict[int | None, list[BoundPredicate]] = {}
         for child in children:

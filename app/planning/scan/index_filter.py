@@ -226,12 +226,7 @@ class IndexFilter:
             trace: list[Step] = []
             row_count = int(state.files.columns.row_counts[file])
             try:
-                evaluate(
-                    predicate,
-                    stacked.index.file_index(place),
-                    row_count=row_count,
-                    trace=trace,
-                )
+                evaluate(predicate, stacked.index.file_index(place), row_count=row_count, trace=trace)
             except _UNUSABLE:
                 # The decision meets it as well, and tells of it.
                 continue

@@ -47,10 +47,7 @@ class ValueFilter:
         return cls(FileBounds(version))
 
     def test_keys(
-        self,
-        state: PlanState,
-        files: NDArray[np.int64],
-        key_part: Callable[[BoundPredicate], BoundPredicate],
+        self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
         """Skips files whose range of keys lies outside of what the filter allows.
 

@@ -19,12 +19,7 @@ from app.predicates.binding.column_functions import in_column, result_of
 from app.predicates.binding.comparisons import compare, undecided, unproven
 from app.predicates.binding.moments import at_earliest, at_latest, moments, today
 from app.predicates.binding.names import NAMELESS, Names, Relation
-from app.predicates.binding.reasons import (
-    LIST_OF_MOMENTS,
-    PADDED_KEYS,
-    WITHOUT_OPPOSITE,
-    why_not_within,
-)
+from app.predicates.binding.reasons import LIST_OF_MOMENTS, PADDED_KEYS, WITHOUT_OPPOSITE, why_not_within
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

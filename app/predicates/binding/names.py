@@ -64,10 +64,7 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
     return frozenset(
         column
         for name in defaults
-        for column in (
-            name[len(_PREFIX) : -len(_SUFFIX)],
-            name.replace(_PREFIX, "").replace(_SUFFIX, ""),
-        )
+        for column in (name[len(_PREFIX) : -len(_SUFFIX)], name.replace(_PREFIX, "").replace(_SUFFIX, ""))
     )
 
 

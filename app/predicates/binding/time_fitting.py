@@ -269,8 +269,5 @@ def _is_certain(instants: Instants, zone: SessionZone) -> bool:
 
 def _open(low: int, high: int) -> Regions:
     return Regions(
-        (Stretch(None, high),),
-        (Stretch(low, high + 1),),
-        (Stretch(low + 1, None),),
-        Doubt.TIME_ZONE,
+        (Stretch(None, high),), (Stretch(low, high + 1),), (Stretch(low + 1, None),), Doubt.TIME_ZONE
     )

@@ -31,13 +31,7 @@ from fractions import Fraction
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.spark_text import (
-    cast_date,
-    cast_integer,
-    cast_number,
-    cast_timestamp,
-    to_double,
-)
+from app.predicates.spark_text import cast_date, cast_integer, cast_number, cast_timestamp, to_double
 from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Interval, ListedKind, Literal, LiteralKind, LiteralList, Moment
 from app.types import TypeRoot

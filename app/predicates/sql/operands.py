@@ -39,15 +39,7 @@ from app.predicates.sql.literals import (
 )
 from app.predicates.sql.token_reader import OPERATORS, TokenReader
 from app.predicates.sql.tokens import Token, TokenKind
-from app.predicates.unbound import (
-    Call,
-    Column,
-    ColumnFunction,
-    Interval,
-    Literal,
-    LiteralKind,
-    Moment,
-)
+from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
