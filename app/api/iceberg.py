@@ -30,15 +30,14 @@ from app.types.digest import digest
 Id = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
 class IcebergBody(Body):
     """A JSON object whose members are called ``like-this``."""
 
     model_config = ConfigDict(
-        strict=True, extra="ignore", frozen=True, alias_generator=AliasGenerator(validation_alias=_kebab)
+        strict=True,
+        extra="ignore",
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: name.replace("_", "-")),
     )
 
 

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
-from app.types import DataType, Value
-from app.types.binary_row.row import row_hash, write_row
+from app.types.binary_row.row import row_hash
 from app.types.binary_row.rows import FieldValues, write_rows
 
 SEED: Final = 42
@@ -80,11 +79,6 @@ def _finish(state: NDArray[np.uint32], length: np.uint32) -> None:
     state ^= state >> np.uint32(13)
     state *= np.uint32(0xC2B2AE35)
     state ^= state >> np.uint32(16)
-
-
-def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
-    """The signed 32-bit hash of one trimmed primary key."""
-    return row_hash(write_row(key, types))
 
 
 def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:

@@ -85,22 +85,16 @@ class Assignments:
         ]
 
 
-def routing_keys(
+def assigners_of(
     partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
 ) -> NDArray[np.int64]:
-    """What Spark repartitions rows by; modulo the channels it is the row's assigner.
+    """The assigner, numbered from 0, that decides about each row: Spark repartitions by the sum of the two.
 
     ``partition_hashes``: row hashes of the partitions, shape (rows,). ``key_hashes``: row hashes of the
     trimmed primary keys, shape (rows,).
     """
-    return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
-
-
-def assigners_of(
-    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
-) -> NDArray[np.int64]:
-    """The assigner, numbered from 0, that decides about each key; arguments as of :func:`routing_keys`."""
-    return routing_keys(partition_hashes, key_hashes, channels, assigners) % channels
+    of_partitions = _magnitudes(partition_hashes) % channels
+    return (of_partitions + _magnitudes(key_hashes) % assigners) % channels
 
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:

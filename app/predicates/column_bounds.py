@@ -50,27 +50,12 @@ class ColumnBounds:
 
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""
-        return type(self)(
-            self.low.take(files),
-            self.high.take(files),
-            self.has_low.take(files),
-            self.has_high.take(files),
-            self.null_count.take(files),
-            self.row_count.take(files),
-            self.may_hold_nan.take(files),
-        )
+        return type(self)(*(getattr(self, each.name).take(files) for each in fields(self)))
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
         """The bounds of one column over the files of all parts, of which there is at least one."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            value_arrays.concat([each.low for each in parts]),
-            value_arrays.concat([each.high for each in parts]),
-            np.concatenate([each.has_low for each in parts]),
-            np.concatenate([each.has_high for each in parts]),
-            np.concatenate([each.null_count for each in parts]),
-            np.concatenate([each.row_count for each in parts]),
-            np.concatenate([each.may_hold_nan for each in parts]),
-        )
+        names = [each.name for each in fields(cls)]
+        return cls(*(value_arrays.concat([getattr(part, name) for part in parts]) for name in names))

@@ -18,6 +18,7 @@ living processes count: mostly they add up as well; what all processes share, or
 from __future__ import annotations
 
 import fcntl
+import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -84,7 +85,7 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
                 values[family.name] = {}
             if not is_alive and family.type not in _GROWING:
                 continue
-            join = _SHARED_GAUGES.get(family.name, _add)
+            join = _SHARED_GAUGES.get(family.name, operator.add)
             numbers = values[family.name]
             for each in family.samples:
                 key = (each.name, tuple(each.labels.items()))
@@ -93,10 +94,6 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
         for (sample, labels), value in numbers.items():
             merged[name].add_sample(sample, dict(labels), value)
     return list(merged.values())
-
-
-def _add(left: float, right: float) -> float:
-    return left + right
 
 
 _QUESTION: Final = b"count"

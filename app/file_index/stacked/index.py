@@ -246,15 +246,6 @@ class StackedIndex:
         """The indexes in whole containers; null where a file has none."""
         return cls(Heads.read(containers))
 
-    @classmethod
-    def of(cls, heads: Heads, payloads: Mapping[tuple[str, str], BytesColumn]) -> Self:
-        """The indexes of which there are payloads; the others are as if the files had none.
-
-        ``heads``: of m containers. ``payloads``: by column and kind, each a column of m; null where nothing
-        was fetched.
-        """
-        return cls(heads, payloads)
-
     def __len__(self) -> int:
         return len(self.heads)
 

@@ -39,6 +39,7 @@ from app.planning.scan.merge_units import MergeUnits, units_of_version
 from app.planning.scan.partition_pruning import needed_manifests, only_on, prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
@@ -140,7 +141,7 @@ class Planner:
         )
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
-        values = ValueFilter.of(version)
+        values = ValueFilter(FileBounds(version))
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
-from app.planning.version.version import Version
 from app.predicates.bound_texts import bound_texts
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
@@ -40,11 +39,6 @@ class ValueFilter:
     """The statistics of one version's files."""
 
     bounds: FileBounds
-
-    @classmethod
-    def of(cls, version: Version) -> ValueFilter:
-        """The statistics of a version."""
-        return cls(FileBounds(version))
 
     def test_keys(
         self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]

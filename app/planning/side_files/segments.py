@@ -152,7 +152,7 @@ class BodySegment:
     @classmethod
     def none(cls, count: int) -> Self:
         """Nothing is fetched yet of ``count`` files."""
-        return cls(np.zeros(count, np.bool_), StackedIndex.of(Heads.read(BytesColumn.of([None] * count)), {}))
+        return cls(np.zeros(count, np.bool_), StackedIndex(Heads.read(BytesColumn.of([None] * count)), {}))
 
     def with_payloads(
         self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
@@ -168,7 +168,7 @@ class BodySegment:
         # Heads that were dropped from their cache meanwhile are not known any more, but may be read again.
         fetched = self.fetched & ~heads.buffers.is_null
         fetched[places] = True
-        return type(self)(fetched, StackedIndex.of(heads, joined), self.kept)
+        return type(self)(fetched, StackedIndex(heads, joined), self.kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +241,7 @@ class KeptSegments:
             return BodySegment.none(len(heads))
         payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
         fetched = stored["fetched"] & ~heads.buffers.is_null
-        segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
+        segment = BodySegment(fetched, StackedIndex(heads, payloads))
         return replace(segment, kept=segment.known)
 
     def keep_body(self, first: int, size: int, segment: BodySegment) -> BodySegment:

@@ -242,13 +242,7 @@ class FileDetails(NamedTuple):
 
     def take(self, at: NDArray[np.int64]) -> FileDetails:
         """The details of some of the files."""
-        return FileDetails(
-            self.names.take(at),
-            self.external_paths.take(at),
-            self.min_sequence_numbers[at],
-            self.max_sequence_numbers[at],
-            self.first_row_ids[at],
-        )
+        return FileDetails(*(getattr(self, each.name).take(at) for each in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

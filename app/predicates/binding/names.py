@@ -22,7 +22,7 @@ read, later ones do not. Statistics, indexes and buckets are of what is stored, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from app.errors import FilterError
@@ -65,19 +65,6 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
         column
         for name in defaults
         for column in (name[len(_PREFIX) : -len(_SUFFIX)], name.replace(_PREFIX, "").replace(_SUFFIX, ""))
-    )
-
-
-def why_hidden(name: str) -> str:
-    """Why a condition on a hidden column is not decided."""
-    return f"{name} is a hidden column of Spark, whose values nothing here knows"
-
-
-def why_shown(name: str) -> str:
-    """Why nothing is decided by a column with a default value."""
-    return (
-        f"engine releases up to 1.2 show NULL in column {name} as its fields.{name}.default-value; where "
-        f"none of them reads the table, unset that option, which later releases do not mind"
     )
 
 
@@ -211,7 +198,9 @@ class Names:
             hidden = self._hidden(column)
             if hidden is None:
                 return f"{column} is a function of Spark, and no column of the table"
-            return None if self._is_row_id(column) else why_hidden(hidden)
+            if self._is_row_id(column):
+                return None
+            return f"{hidden} is a hidden column of Spark, whose values nothing here knows"
         if len(readings) > 1:
             return f"{column} may be two things: begin it with an alias or the table's name"
         field, nested = readings[0]
@@ -227,7 +216,13 @@ class Names:
         # A key of a map is one of the column before the bracket.
         name = field.name.lower()
         shows = any(name == each or name.startswith(f"{each}[") for each in self._relation.shown_defaults)
-        return why_shown(field.name) if shows else None
+        if not shows:
+            return None
+        name = field.name
+        return (
+            f"engine releases up to 1.2 show NULL in column {name} as its fields.{name}.default-value; where "
+            f"none of them reads the table, unset that option, which later releases do not mind"
+        )
 
     def _hidden(self, column: Column) -> str | None:
         places = (0, *(length for length, _ in self._relation.lengths(column.parts)))
@@ -324,5 +319,5 @@ class Names:
 def _map_key(field: DataField, key: str) -> DataField | None:
     if field.type.root is not TypeRoot.MAP or field.type.children[0].root not in STRING_ROOTS:
         return None
-    value_type = field.type.children[1].with_nullable(nullable=True)
+    value_type = replace(field.type.children[1], nullable=True)
     return DataField(field.id, map_key_name(field.name, key), value_type)

@@ -249,7 +249,7 @@ def test_payloads_outside_of_a_side_file_are_broken_though_nobody_can_fetch_them
     content = _file(c=[("bitmap", _bitmap(1, 2))], d=[("bitmap", _bitmap(1, 2))])
     heads = Heads.read(BytesColumn.of([content, content]), np.array([len(content), len(content) - 1]))
     fetched = {("d", "bitmap"): BytesColumn.of([_bitmap(1, 2), None])}
-    index = StackedIndex.of(heads, fetched)
+    index = StackedIndex(heads, fetched)
 
     decisions = decide_files(_equal(D, 9), index, np.arange(2), np.full(2, 2))
     unfetched = decide_files(_equal(C, 9), index, np.arange(2), np.full(2, 2))
