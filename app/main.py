@@ -22,9 +22,9 @@ from app.api import (
     aggregates,
     changes,
     discovery,
-    documentation,
     explorer,
     index_files,
+    openapi,
     operations,
     planning,
 )
@@ -121,7 +121,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         title="paimon-index",
         version=__version__,
         lifespan=lifespan,
-        # app.api.documentation has both, without files of other hosts.
+        # app.api.openapi has both, without files of other hosts.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -147,7 +147,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         discovery.router,
         index_files.router,
         advice.router,
-        documentation.router,
+        openapi.router,
         explorer.router,
         *_iceberg(settings),
     ):

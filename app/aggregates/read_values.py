@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from app.aggregates.answers import Function
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.types import DataType, TypeRoot, Value
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS

@@ -16,9 +16,8 @@ from app.api.bodies import JsonBody
 from app.api.openapi import operation
 from app.api.paths import TABLE
 from app.api.plan_bodies import WhatIfBody
-from app.api.queries import AdviceQuery
+from app.api.queries import AdviceQuery, Table
 from app.api.runtime import Shared
-from app.api.tables import Table
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage
 from app.planning.version.version import Version

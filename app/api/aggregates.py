@@ -13,8 +13,8 @@ from app.api.bodies import JsonBody
 from app.api.openapi import operation
 from app.api.paths import TABLE
 from app.api.plan_bodies import AggregateBody
+from app.api.queries import Table
 from app.api.runtime import Shared
-from app.api.tables import Table
 
 router = APIRouter(tags=["aggregates"])
 

@@ -17,9 +17,9 @@ from starlette.responses import Response
 from app.api.access import Asking, check_place
 from app.api.bodies import Body, JsonBody
 from app.api.paths import ICEBERG, ICEBERG_ROUTES, NAMESPACE, NAMESPACE_TABLE, NAMESPACE_TABLES, NAMESPACES
+from app.api.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.api.strict_json import write_json
-from app.api.tables import NamedTable
 from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog

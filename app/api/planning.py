@@ -29,11 +29,10 @@ from app.api.paths import TABLE
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.plan_rows import plan_lines
-from app.api.queries import BucketsQuery
+from app.api.queries import BucketsQuery, Table
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
-from app.api.tables import Table
 from app.api.versioned import Provisional, Question
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.plan.answers import Plan

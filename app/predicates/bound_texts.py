@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.predicates.like import literal_prefix
 from app.predicates.model import SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
-from app.predicates.verdicts import Verdict, Verdicts
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
 from app.types import DataField, TypeRoot, Value
 from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.value_arrays import Values, less, starts_with

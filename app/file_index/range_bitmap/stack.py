@@ -19,7 +19,7 @@ from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.file_index.payloads.cursor import Cursors, integers, runs_of
-from app.file_index.range_bitmap import bit_slice_index, range_bitmap
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
@@ -282,14 +282,14 @@ class RangeBitmapStack(AnsweringRows):
 
 def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
     head_lengths = cursors.count(each_bytes=1)
-    cursors.expect(cursors.i8() == bit_slice_index.VERSION)
+    cursors.expect(cursors.i8() == range_bitmap.SLICES_VERSION)
     slices = cursors.i8()
     lengths, table_lengths = cursors.count(each_bytes=1), cursors.count(each_bytes=1)
     cursors.expect((slices >= 0) & (slices <= MAX_SLICES))
     # There are never as many values as 31 slices can tell apart.
     cursors.expect(np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities)
-    cursors.expect(table_lengths == slices * bit_slice_index.ENTRY.size)
-    cursors.expect(head_lengths == bit_slice_index.HEAD_LENGTH_WITHOUT_TABLE + table_lengths)
+    cursors.expect(table_lengths == slices * range_bitmap.SLICES_ENTRY.size)
+    cursors.expect(head_lengths == range_bitmap.SLICES_HEAD_LENGTH + table_lengths)
     cursors.skip(table_lengths)
     return BytesColumn(
         cursors.data, np.where(cursors.sound, cursors.at, 0), np.where(cursors.sound, lengths, NULL_LENGTH)

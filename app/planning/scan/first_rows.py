@@ -37,7 +37,7 @@ from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import every_position
 from app.planning.version.file_bounds import FileBounds
 from app.predicates.binding.names import Names
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.table.statistics.key_ranks import column_ranks
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS

@@ -19,9 +19,8 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
 from app.predicates.bound_texts import bound_texts
-from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
-from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.planning.version.version import Version
 from app.predicates.binding.names import ROW_ID
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.statistics.statistics import StatisticsRows, key_bounds, value_bounds
 from app.types import DataField

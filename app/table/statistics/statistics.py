@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.row_statistics import StatisticsColumns
