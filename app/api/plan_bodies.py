@@ -231,10 +231,7 @@ class AggregateBody(VersionedBody):
     time_zone: TimeZone | None = None
 
     def to_request(self) -> AggregateRequest:
-        """The form without HTTP.
-
-        Raises FilterError: a function is not computed here.
-        """
+        """The form without HTTP. Raises FilterError: a function is not computed here."""
         aggregates = (
             (Aggregate(Function.COUNT),)
             if self.aggregates is None

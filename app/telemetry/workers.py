@@ -60,10 +60,7 @@ def dump(families: Iterable[Metric], **members: object) -> bytes:
 
 
 def load(content: bytes) -> tuple[list[Metric], Mapping[str, Any]]:
-    """What :func:`dump` wrote.
-
-    Raises ValueError: something else did.
-    """
+    """What :func:`dump` wrote. Raises ValueError: something else did."""
     members = orjson.loads(content)
     families = []
     for name, documentation, kind, samples in members.pop("families"):

@@ -275,10 +275,7 @@ class NamedPartition:
 
     @property
     def exact(self) -> tuple[Value | None, ...]:
-        """The values, where all of them are known.
-
-        Raises FilterError: the time zone of one is not.
-        """
+        """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
         found: list[Value | None] = []
         for field, value in zip(self.fields, self.values, strict=True):
             if isinstance(value, Instants):

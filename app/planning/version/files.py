@@ -242,7 +242,7 @@ class FileDetails(NamedTuple):
 
     def take(self, at: NDArray[np.int64]) -> FileDetails:
         """The details of some of the files."""
-        return FileDetails(*(getattr(self, each.name).take(at) for each in fields(self)))
+        return FileDetails(*(column.take(at) for column in self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

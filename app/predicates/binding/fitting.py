@@ -172,19 +172,13 @@ def _place_among_casts(number: float, data_type: DataType) -> Place:
 
 
 def place_in_double(literal: Literal) -> Place:
-    """Where an SQL literal lies among DOUBLE values.
-
-    Raises ValueError: text that Spark cannot cast.
-    """
+    """Where an SQL literal lies among DOUBLE values. Raises ValueError: text that Spark cannot cast."""
     number = _as_decimal(literal)
     return Nowhere.UNDECIDED if number is None else Exact(to_double(number))
 
 
 def place_in_float(literal: Literal) -> Place:
-    """Where an SQL literal lies among FLOAT values.
-
-    Raises ValueError: text that Spark cannot cast.
-    """
+    """Where an SQL literal lies among FLOAT values. Raises ValueError: text that Spark cannot cast."""
     number = _as_decimal(literal)
     if number is None:
         return Nowhere.UNDECIDED
