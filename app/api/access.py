@@ -47,10 +47,7 @@ _TWICE: Final = b","
 
 
 class Authentication:
-    """ASGI middleware that finds out who asks.
-
-    ``app``: what it guards; finds the :class:`~app.access.Caller` as ``caller`` in the state of the scope.
-    """
+    """ASGI middleware that finds out who asks, as ``caller`` in the state of the scope."""
 
     def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:
         self._app = app

@@ -154,10 +154,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One request for a page of a listing.
-
-    ``after``: key of the last entry of the page before; None for the first page.
-    """
+    """One request for a page of a listing, which begins behind the entry ``after``."""
 
     request: bytes
     after: str | None

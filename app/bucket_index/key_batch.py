@@ -43,10 +43,7 @@ _FEWEST_ROWS_PER_BYTE: Final = 16
 
 
 def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The hash of each row, as signed integers.
-
-    ``rows``: contiguous, shape (n, length); the length is a multiple of 4.
-    """
+    """The hash of each row, as signed integers, of contiguous rows of shape (n, length), by 4 bytes."""
     count, length = rows.shape
     if count < _FEWEST_ROWS_PER_BYTE * length:
         return np.fromiter((mmh3.hash(row.tobytes(), SEED) for row in rows), np.int32, count)
@@ -82,10 +79,7 @@ def _finish(state: NDArray[np.uint32], length: np.uint32) -> None:
 
 
 def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
-    """The hashes of many trimmed primary keys, in order.
-
-    ``fields``: the key columns, each of shape (count,).
-    """
+    """The hashes of many trimmed primary keys, in order, of key columns of shape (count,)."""
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):
         hashes[positions] = hash_rows(rows)
@@ -96,10 +90,8 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 class KeyBatch:
     """Key hashes, each in a partition.
 
-    Attributes:
-        partitions: distinct partitions, each as its row without the number of fields.
-        codes: of each key, where its partition stands in ``partitions``.
-        hashes: of each key, the hash of the trimmed primary key.
+    ``partitions``: distinct partitions, each as its row without the number of fields. ``codes``: of each key,
+    where its partition stands in ``partitions``.
     """
 
     partitions: Sequence[bytes]

@@ -47,10 +47,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where one key goes.
-
-    ``permitted``: the buckets that a writer could as well have chosen, ascending; only for RANDOM.
-    """
+    """Where one key goes; for RANDOM with the buckets that it could as well go to, ascending."""
 
     bucket: int
     strategy: Strategy

@@ -28,10 +28,7 @@ from app.storage.writing import sync_directory
 
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
-    """One index of a built container.
-
-    ``column``: a column's name, or ``column[key]``. ``size_bytes``: of the payload; 0 for an empty entry.
-    """
+    """One index of a built container, of a column or ``column[key]``; an empty entry has no bytes."""
 
     column: str
     kind: str

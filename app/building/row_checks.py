@@ -179,10 +179,8 @@ def _wrong_numbers(
 ) -> Iterator[Mismatch]:
     """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
-    Args:
-        parts: rows, each with the number that the index gives it.
-        numbered: the keys that the index has: shape (n, 2), the rank of each and its number.
-        checked: ranks of the keys that it should have.
+    ``parts``: rows, each with the number that the index gives it. ``numbered``: the keys that the index has:
+    shape (n, 2), the rank of each and its number.
     """
     # The last place stands for rows without a key.
     number_of, has_number, is_checked = (
@@ -244,7 +242,6 @@ class BloomFindings:
     """What a bloom filter is worth.
 
     Attributes:
-        hash_functions: bits that each value sets.
         false_positive_rate: the part of absent values that it admits, as measured; None if every value of
             the type is present.
         expected_rate: the same as its size and the number of distinct values let expect.

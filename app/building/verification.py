@@ -38,10 +38,8 @@ _SEED: Final = 0
 class IndexProblem:
     """Why an index must not be used.
 
-    Attributes:
-        row: the 0-based row that it errs about, if it can be read at all.
-        value: the value of this row; None for null.
-        lost: whether the index leaves out this row, so that queries miss it.
+    ``row``: the 0-based row that it errs about, if it can be read at all. ``lost``: whether the index leaves
+    out this row, so that queries miss it.
     """
 
     detail: str
@@ -71,10 +69,7 @@ class CheckedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a container.
-
-    ``unused_bytes``: of it that belong neither to its head nor to any index.
-    """
+    """What became of a container, some bytes of which may belong neither to its head nor to any index."""
 
     row_count: int
     size_bytes: int

@@ -42,10 +42,7 @@ from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 
 @dataclass(frozen=True, slots=True)
 class EncodedVector:
-    """The vector of one data file, ready to be written.
-
-    ``data``: a whole vector, magic included, without size and checksum.
-    """
+    """The vector of one data file, magic included, without size and checksum, ready to be written."""
 
     data_file: str
     data: bytes
@@ -171,7 +168,6 @@ def delete_without_buckets(
     """Deletes rows of a partition of an append table without buckets.
 
     Args:
-        previous: all files of vectors of the partition.
         contents: those that :func:`files_to_read` names, by their name.
 
     Raises:

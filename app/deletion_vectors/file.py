@@ -107,14 +107,10 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 
 
 def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
-    """Reads some records of a whole file.
+    """Reads some records of a whole file, by offset and length as the index manifest says them.
 
-    Args:
-        ranges: offset and length of each record, as the index manifest says them.
-
-    Raises:
-        CorruptIndexError: as :func:`read_vector`.
-        UnsupportedFormatError: the file is of another version.
+    Raises CorruptIndexError: as :func:`read_vector`. Raises UnsupportedFormatError: the file is of another
+    version.
     """
     _check_version(buffer)
     return [read_vector(buffer, offset=offset, length=length) for offset, length in ranges]

@@ -50,10 +50,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class FileIndexOptions:
-    """What a table's options say about file indexes.
-
-    ``indexes``: in the order in which the options list them.
-    """
+    """What a table's options say about file indexes, in the order in which they list them."""
 
     indexes: tuple[IndexDefinition, ...]
     in_manifest_threshold_bytes: int = DEFAULT_THRESHOLD_BYTES

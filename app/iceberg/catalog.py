@@ -215,8 +215,7 @@ class Catalog:
 class TableName:
     """The parts of a name as the engine writes it, such as ``table$branch_b1$ro``.
 
-    ``branch``: None for the main one. ``read_optimized``: whether only what full compactions made of it is
-    wanted.
+    ``read_optimized``: only what full compactions made of it is wanted.
     """
 
     table: TableRef

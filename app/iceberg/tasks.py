@@ -54,10 +54,8 @@ class TaskWriter:
         plan: with URIs for paths.
         residual: the filter that clients have to apply, in JSON.
         proven: whether a file whose rows all meet the plan's filter needs it no more.
-        schemas: those that clients read the files in.
         newest_schema: its number, where that is known: names in its files are those of the mapping.
         mapping: gives the names of the table's columns, for files of older schemas that have no ids.
-        statistics: columns to tell bounds and counts of.
     """
 
     version: Version

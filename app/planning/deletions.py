@@ -110,10 +110,7 @@ def _inside(
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """Files and their deletion vectors.
-
-    ``numbers``: int32, shape (files,): the vector of each file in ``places``, -1 for none.
-    """
+    """Files, and the number of the vector of each in ``places``: int32, -1 for none."""
 
     files: Files
     places: VectorPlaces

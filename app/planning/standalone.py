@@ -92,12 +92,8 @@ def evaluate_files(
 ) -> EvaluateAnswer:
     """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
 
-    Args:
-        any_place: paths may name any file, not only those that writers give to index files.
-
-    Raises:
-        FilterError: the filter does not fit the schema.
-        RequestError: a type of the schema cannot be read.
+    Raises FilterError: the filter does not fit the schema. Raises RequestError: a type of the schema cannot
+    be read.
     """
     fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
     relation = Relation(request.alias)

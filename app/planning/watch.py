@@ -92,11 +92,7 @@ class Watch:
         return list(self._watched.values())
 
     def look(self, warehouse: str) -> float:
-        """Looks at every table of a warehouse that is due.
-
-        Returns:
-            Seconds until the next one is.
-        """
+        """Looks at every table of a warehouse that is due; returns the seconds until the next one is."""
         tables = [table for table in self._watched if table.warehouse == warehouse]
         for table in tables:
             watched = self._watched[table]

@@ -98,10 +98,8 @@ class Interval:
 class Moment:
     """The day or the instant at which a query runs, moved by intervals.
 
-    Attributes:
-        is_date: it is the day in the session's time zone, not the instant.
-        steps: what is added, one after the other.
-        column: where it is written as a name, the column that goes before, if the table has it.
+    ``is_date``: it is the day in the session's time zone, not the instant. ``column``: where it is written as
+    a name, the column that goes before, if the table has it.
     """
 
     is_date: bool

@@ -32,13 +32,7 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The rows that a global index file covers, of a table that numbers its rows.
-
-    Attributes:
-        last_row: the highest row id, included.
-        extra_field_ids: further fields that the file holds, if recorded.
-        metadata: what the index type keeps for itself, if anything.
-    """
+    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows."""
 
     first_row: int
     last_row: int

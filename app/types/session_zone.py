@@ -99,13 +99,7 @@ class Instants(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """A stretch of time in which a zone has one offset.
-
-    Attributes:
-        start: where it starts, inclusive.
-        end: where it ends, exclusive.
-        offset: nanoseconds that clocks are ahead of UTC.
-    """
+    """A stretch of time, without its ``end``, in which clocks are ``offset`` nanoseconds ahead of UTC."""
 
     start: int
     end: int
@@ -116,10 +110,8 @@ class Shift(NamedTuple):
 class SessionZone:
     """A time zone; :func:`session_zone` makes it.
 
-    Attributes:
-        fixed_seconds: the offset of a zone that is nothing else; None for a region.
-        release: of the rules that whoever asks goes by, if he says so.
-        doubts: when these may be others than those of the region here.
+    ``fixed_seconds``: the offset of a zone that is nothing else; None for a region. ``doubts``: when these
+    may be others than those of the region here.
     """
 
     name: str

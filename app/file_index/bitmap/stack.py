@@ -92,7 +92,6 @@ class StoredEntries:
     """What m indexes say before their bitmaps; numbers of indexes that are not sound mean nothing.
 
     Attributes:
-        versions: int64, shape (m,).
         row_counts: int64, shape (m,): rows of each file.
         flags: int64, shape (m,): 1 where there are null rows.
         keys: the key of each entry, with its file and place.
@@ -177,13 +176,7 @@ def _blocked_keys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitmapStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        with_nulls: bool, shape (m,): which files have null rows.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+    """Values of m files; ``with_nulls``: bool, shape (m,): which files have null rows."""
 
     directory: Directory
     row_counts: NDArray[np.int64]

@@ -49,11 +49,9 @@ class BloomStack:
     """Bloom filters of m files.
 
     Attributes:
-        data: the shared buffer, uint8.
         starts: int64, shape (m,): where the bit set of each file starts in it.
         bits: int64, shape (m,), or (1,) where all filters are alike: size of the bit set.
         hash_functions: int64, of the shape of ``bits``: bits that each key sets.
-        broken: bool, shape (m,): which filters cannot be read; nothing may be asked of these.
     """
 
     space: KeySpace

@@ -69,14 +69,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class BsiStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        positive: rows with values >= 0.
-        negative: rows with values < 0.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+    """Values of m files: those >= 0, and those < 0."""
 
     row_counts: NDArray[np.int64]
     positive: _Part

@@ -42,10 +42,8 @@ class DistinctKeys(NamedTuple):
 class KeyColumn:
     """Keys by row.
 
-    Attributes:
-        name: of the column, or ``column[key]``; for errors.
-        keys: of the rows that have a value, in their order.
-        is_null: which rows have none, shape (row_count,); None where all have one.
+    ``name``: of the column, or ``column[key]``; for errors. ``is_null``: which rows have none, shape
+    (row_count,); None where all have one.
     """
 
     name: str

@@ -95,10 +95,7 @@ class KeySpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntegerKeys:
-    """Values that are integers, possibly counted in coarser units.
-
-    ``unit``: by how much the value grows from one key to the next; above 1 for timestamps only.
-    """
+    """Values that are integers, counted in coarser units than 1 for timestamps only."""
 
     stored: struct.Struct
     unit: int = 1
@@ -147,13 +144,7 @@ class IntegerKeys:
 
 @dataclass(frozen=True, slots=True)
 class FloatingKeys:
-    """IEEE values as the integers that order their bits.
-
-    Attributes:
-        stored: form of its bits as a signed integer.
-        infinity: key of positive infinity.
-        nan: key of every NaN.
-    """
+    """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are the keys of these."""
 
     values: struct.Struct
     stored: struct.Struct

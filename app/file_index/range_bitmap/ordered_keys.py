@@ -124,10 +124,7 @@ class OrderedKeys:
 
 
 class MergedKeys:
-    """Keys of many files, merged once they are asked about again.
-
-    Threads may share one: what two of them merge at the same time is equal.
-    """
+    """Keys of many files, merged once they are asked about again; threads may share one."""
 
     __slots__ = ("_keys", "_was_asked")
 
@@ -136,10 +133,7 @@ class MergedKeys:
         self._was_asked = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """What answers the next question.
-
-        ``searches``: how many keys it looks for; a long list is as many questions.
-        """
+        """What answers the next question, which looks for so many keys."""
         keys = self._keys
         if isinstance(keys, OrderedKeys) and (self._was_asked or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()

@@ -70,13 +70,8 @@ SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 def read_slices(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
     """Reads the head; the bitmaps are decoded when they are asked for.
 
-    Args:
-        buffer: the range-bitmap, of which this is the last part.
-        offset: where this part starts.
-        codes: number of distinct codes.
-
-    Raises:
-        CorruptIndexError: the head contradicts itself, the bytes or the number of codes.
+    ``offset``: where this part starts. Raises CorruptIndexError: the head contradicts itself, the bytes or
+    the number of codes.
     """
     cursor = Cursor(buffer, offset)
     head_length = cursor.count("head length of the bit-slice index", each_bytes=1)

@@ -202,13 +202,7 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RangeBitmapStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        existing: the bitmap of the rows that have a value, of each file.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+    """Values of m files; ``existing``: of each file the bitmap of the rows that have a value."""
 
     dictionary: MergedKeys
     row_counts: NDArray[np.int64]

@@ -45,10 +45,7 @@ class Extent:
 class BitSlices:
     """Serialized slices; each question decodes what it needs and keeps nothing.
 
-    Attributes:
-        existing: the rows that have a code.
-        slices: least significant bit first.
-        row_count: every position lies below this.
+    ``slices``: least significant bit first.
     """
 
     buffer: Buffer
@@ -126,15 +123,7 @@ class BitSlices:
 def rows_in_spans(
     existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
-    """The rows whose codes lie in one of some spans.
-
-    Args:
-        spans: ascending, without overlaps.
-        slice_at: gives one of them, by its bit.
-
-    Returns:
-        A set of the caller's own.
-    """
+    """The rows whose codes lie in one of ascending spans that do not overlap; a set of the caller's own."""
     clipped = merge(clip(spans, 0, 1 << slices))
     if not clipped:
         return BitMap()
@@ -202,12 +191,8 @@ def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
 def _split(rows: BitMap, ones: BitMap, found: list[BitMap], *, above: bool, bit: bool) -> BitMap:
     """Rows that still agree with an end; those that this bit puts on the inner side of it are found.
 
-    Args:
-        rows: that agree with the end so far; taken apart.
-        ones: rows with the next bit.
-        found: takes rows on the inner side.
-        above: the inner side is above the end.
-        bit: of the end.
+    ``rows``, which agree with the end so far, are taken apart. ``ones``: rows with this bit. ``above``: the
+    inner side is above the end, whose ``bit`` it is.
     """
     if bit is above:
         # The end has the outermost bit of the two: nothing is found, and the others are out.

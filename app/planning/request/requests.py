@@ -252,10 +252,7 @@ def _first(warnings: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedPartition:
-    """The values that a caller gave for each partition column.
-
-    ``values``: their values; :class:`Instants` where a wall clock was given that may be several of them.
-    """
+    """A value for each partition column; :class:`Instants` where a wall clock may be several of them."""
 
     fields: tuple[DataField, ...]
     values: tuple[Value | Instants | None, ...]

@@ -52,10 +52,8 @@ _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *I
 class Candidates:
     """Files that top-n may drop; files that merge are not among them and always stay.
 
-    Attributes:
-        bounds: statistics of the first sort column, in plan order.
-        sure_rows: int64, shape (m,): live rows that are proven to satisfy the filter.
-        whole: shape (m,): every row of the file is one of them.
+    ``sure_rows``: int64, shape (m,): live rows that are proven to satisfy the filter. ``whole``: shape (m,):
+    every row of the file is one of them.
     """
 
     bounds: ColumnBounds

@@ -81,7 +81,6 @@ def decide(
     Args:
         version: what is planned, whatever the request's selector says.
         request: its time zone is not looked at.
-        named: the numbers of the files that are decided, ascending; None for those that the request names.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
@@ -115,10 +114,8 @@ def decide(
 class Planner:
     """Plans one request.
 
-    Attributes:
-        warnings: what did not stop the plan but should be known, and may not hold for the next one.
-        lasting_warnings: what holds for every plan of this request.
-        named: the files that are decided, ascending; None for those that the request names.
+    ``warnings``: what did not stop the plan but should be known, and may not hold for the next one.
+    ``lasting_warnings``: what holds for every plan of this request.
     """
 
     version: Version

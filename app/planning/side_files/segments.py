@@ -37,10 +37,8 @@ _BODY_BYTES: Final = 64 << 20
 class HeadSegment:
     """Heads of up to n consecutive files of a manifest.
 
-    Attributes:
-        heads: of n files; there is none for files that nobody asked about, or that could not be read.
-        whole: bool, shape (n,): files that are here as a whole, since they are small.
-        kept: how many heads lie on the disk (:class:`KeptSegments`).
+    ``heads``: of n files; there is none for files that nobody asked about, or that could not be read.
+    ``whole``: bool, shape (n,): files that are here as a whole, since they are small.
     """
 
     heads: Heads
@@ -51,10 +49,7 @@ class HeadSegment:
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
-        """The segment of some fronts.
-
-        ``buffers``: the content of each, shape (n,). ``sizes``: bytes of the files, shape (n,).
-        """
+        """The segment of some fronts: their content and the bytes of their files, each of shape (n,)."""
         whole = buffers.lengths == sizes
         containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
         return cls(Heads.read(buffers, sizes), whole, StackedIndex.read(containers))
@@ -220,10 +215,7 @@ class KeptSegments:
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
-        """Keeps heads, if many of them are not kept yet.
-
-        Returns the same heads, which know how many of them are kept.
-        """
+        """Keeps heads, if many of them are not kept yet; returns them, which know how many of them are."""
         place = self.place_of(_heads_name(first))
         if place is None or not _is_worth_keeping(segment):
             return segment

@@ -45,10 +45,7 @@ _BYTES_OF_KEY: Final = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionFiles:
-    """The files of a version, those that no batch read sees included.
-
-    ``on_disk``: so many files, the first ones, lie on the disk.
-    """
+    """The files of a version, hidden ones included, of which the first ``on_disk`` lie on the disk."""
 
     keys: Sequence[ManifestFile]
     columns: FileColumns

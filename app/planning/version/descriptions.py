@@ -160,10 +160,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
-        """What a version is.
-
-        ``latest``: the newest snapshot of its branch. ``refusal``: tells ``iceberg_refusal``.
-        """
+        """What a version is; ``latest`` is the newest snapshot of its branch."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,

@@ -50,10 +50,7 @@ def result_of(function: ColumnFunction, field: DataField) -> DataField | None:
 def in_column(
     bound: BoundPredicate, function: ColumnFunction, field: DataField, zone: SessionZone | None
 ) -> BoundPredicate:
-    """A test of what :func:`result_of` gives as one of the column.
-
-    ``bound``: the test, nested as few levels as one leaf is.
-    """
+    """A test of what :func:`result_of` gives as one of the column; it nests no deeper than one leaf does."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         match part:

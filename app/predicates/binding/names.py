@@ -88,7 +88,6 @@ class Relation:
 
     Attributes:
         name: its alias, or its name; None if it has neither.
-        database: its database; None behind an alias, which hides it.
         branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
         shown_defaults: lower-case names of columns whose NULLs some readers show as another value.
     """

@@ -94,10 +94,7 @@ def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
 
 
 def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
-    """The place of a literal that may be compared as text: of instants, text is the clock that they show.
-
-    ``place``: where it stands by its value.
-    """
+    """The place of a literal that may be compared as text: of instants, text is the clock that they show."""
     clock = _shown_clock(literal, zone)
     if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
         return place
