@@ -82,7 +82,7 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
                 values[family.name] = {}
             if not is_alive and family.type not in _GROWING:
                 continue
-            join = _SHARED_GAUGES.get(family.name, operator.add)
+            join: Callable[[float, float], float] = _SHARED_GAUGES.get(family.name, operator.add)
             numbers = values[family.name]
             for each in family.samples:
                 key = (each.name, tuple(each.labels.items()))
