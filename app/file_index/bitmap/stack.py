@@ -13,10 +13,11 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.answers.row_index import RowStack
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
@@ -175,7 +176,7 @@ def _blocked_keys(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapStack(AnsweringRows):
+class BitmapStack(RowStack):
     """Values of m files; ``with_nulls``: bool, shape (m,): which files have null rows."""
 
     directory: Directory
@@ -197,22 +198,22 @@ class BitmapStack(AnsweringRows):
         arrays = (self.row_counts, self.with_nulls, self.broken)
         return self.directory.nbytes + sum(each.nbytes for each in arrays)
 
+    @override
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
         return where(self.with_nulls, Answer.ROWS)
 
+    @override
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
         return where(self.directory.distinct > 0, Answer.ROWS)
 
+    @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``."""
         return where(self.directory.having(keys), Answer.ROWS)
 
+    @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``."""
         return where(self.directory.having_others(keys), Answer.ROWS)
 
+    @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.directory.having_between(start, stop), Answer.ROWS)

@@ -14,9 +14,10 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.answers.row_index import RowStack
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.file_index.payloads.cursor import Cursors, integers, runs_of
 from app.file_index.range_bitmap import range_bitmap
@@ -201,7 +202,7 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack(AnsweringRows):
+class RangeBitmapStack(RowStack):
     """Values of m files; ``existing``: of each file the bitmap of the rows that have a value."""
 
     dictionary: MergedKeys
@@ -249,24 +250,24 @@ class RangeBitmapStack(AnsweringRows):
         arrays = (self.row_counts, self.broken, self.existing.starts, self.existing.lengths)
         return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
 
+    @override
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
         return self._null_rows
 
+    @override
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
         return where(self.dictionary.distinct > 0, Answer.ROWS)
 
+    @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``."""
         return where(self.dictionary.for_searches(len(keys)).having(keys), Answer.ROWS)
 
+    @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``."""
         return where(self.dictionary.for_searches(len(keys)).having_others(keys), Answer.ROWS)
 
+    @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.dictionary.for_searches().having_between(start, stop), Answer.ROWS)
 
     @cached_property
