@@ -6,17 +6,35 @@ is met by NULL, as is every other test that excludes. Clients that hand their fi
 those rows out. So a predicate here is met by every row that one of them takes; where they may differ it is
 not *exact*, and is never told to be proven.
 
-===========================  ==========================================================
+========================  ===================================================================================
+expression                predicate
+========================  ===================================================================================
+``eq in lt gt-eq`` ...    the same; of zeros, which Java orders, and of numbers that a FLOAT cannot hold, the
+                          wider test
+``not-eq``, ``not-in``    ``IS NULL OR`` the same
+``starts-with``           the same; negated it is unknown
+``is-null``, ``not-null`` the same
+``is-nan``                ``= NaN``, which in SQL's order NaN equals; negated it is ``IS NULL OR <>``
+transforms, functions,    unknown, as are tests of two columns, of fields within a column, of metadata columns
+tests of two literals     and of names that are not one column to all clients (:mod:`app.iceberg.columns`)
+========================  ===================================================================================
+
+Expressions come in two spellings: ``term`` with ``value`` or ``values``, where a text names a column, and
+``child``, ``left`` and ``right``, where a text is a literal and a column is a ``reference``. PyIceberg 0.12
+reads the first alone, see docs/decisions/iceberg.md.
+
+========================  =========================================================
 column                    literals
-========================  ==========================================================
+========================  =========================================================
 BOOLEAN                   a truth value, or its text
 integers                  a whole number, or its text
 FLOAT, DOUBLE, DECIMAL    a number, or its text
 CHAR, VARCHAR             text
 BINARY, VARBINARY         text of hexadecimal digits
 DATE                      ``"2025-08-01"``, or days since 1970
-TIMESTAMP, TIMESTAMP_LTZ  ISO text without, or with a zone; or microseconds since 1970
-========================  ==========================================================
+TIMESTAMP                 ISO text without a zone, or microseconds since 1970
+TIMESTAMP_LTZ             ISO text with a zone, or microseconds since 1970
+========================  =========================================================
 
 Java writes dates and timestamps as numbers, PyIceberg numbers with a point as text. Clients round what has no
 place in the column, each in its way: it is unknown here, as is another kind, such as a timestamp for a DATE.

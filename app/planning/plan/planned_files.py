@@ -140,14 +140,7 @@ class PlannedFiles(Sequence[FilePlan]):
         both = (self, others)
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(each, name) for each in both])
-            for name in (
-                "partition_codes",
-                "first_row_ids",
-                "residual",
-                "raw_convertible",
-                "decisions",
-                "merge_groups",
-            )
+            for name in ("partition_codes", "first_row_ids", "residual", "raw_convertible", "decisions")
         }
         return replace(
             self,
@@ -159,6 +152,7 @@ class PlannedFiles(Sequence[FilePlan]):
                 name: np.concatenate([values, others.integers[name]])
                 for name, values in self.integers.items()
             },
+            merge_groups=np.concatenate([self.merge_groups, others.merge_groups]),
             steps=None if self.steps is None else [*self.steps, *(others.steps or ())],
             **arrays,
         )
