@@ -10,10 +10,9 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -21,13 +20,11 @@ from app.access import Caller, TokenFile
 from app.api import (
     advice,
     aggregates,
-    buckets,
     changes,
-    deletions,
     discovery,
-    documentation,
     explorer,
     index_files,
+    openapi,
     operations,
     planning,
 )
@@ -35,11 +32,11 @@ from app.api.access import Authentication, Gate, authorise, everybody, open_path
 from app.api.admission import MOST_REQUESTS, Admission
 from app.api.advice import SharedUsage
 from app.api.answer_headers import RequestIds, SecurityHeaders
-from app.api.caches import Caches
 from app.api.faults import explain_faults
 from app.api.misdirected import unknown_path, wrong_method
 from app.api.negotiation import Compression
 from app.api.openapi import document
+from app.api.operations import Caches
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
@@ -124,7 +121,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         title="paimon-index",
         version=__version__,
         lifespan=lifespan,
-        # app.api.documentation has both, without files of other hosts.
+        # app.api.openapi has both, without files of other hosts.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -139,22 +136,22 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
     app.state.usage = SharedUsage(service, processes)
-    for module in (
-        planning,
-        aggregates,
-        changes,
-        deletions,
-        buckets,
+    for router in (
+        planning.router,
+        aggregates.router,
+        changes.router,
+        planning.deletions_router,
+        planning.buckets_router,
         # Before the name of a warehouse, which could be any word.
-        operations,
-        discovery,
-        index_files,
-        advice,
-        documentation,
-        explorer,
+        operations.router,
+        discovery.router,
+        index_files.router,
+        advice.router,
+        openapi.router,
+        explorer.router,
         *_iceberg(settings),
     ):
-        app.include_router(module.router)
+        app.include_router(router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
@@ -168,12 +165,12 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     return app
 
 
-def _iceberg(settings: Settings) -> list[ModuleType]:
+def _iceberg(settings: Settings) -> list[APIRouter]:
     if not settings.iceberg:
         return []
     from app.api import iceberg  # noqa: PLC0415 - loaded where it is served
 
-    return [iceberg]
+    return [iceberg.router]
 
 
 def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.types import DataType, Value
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
 from app.types.value_arrays import INT64, Values

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from app.file_index.keys.key_column import KeyColumn
 from app.types import DataType, TypeRoot, Value
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 _ENOUGH: Final = Context(prec=40)
 _ARROW_TYPES: Final = {

@@ -17,7 +17,7 @@ from app.errors import CorruptIndexError, RequestError
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.table.statistics.statistics import bounds_are_values
 from app.types import DataField, DataType, TypeRoot, Value, to_json
 from app.types.values import sql_key

@@ -25,10 +25,10 @@ from app.file_index.keys.keys import KeySpace, key_space
 from app.planning.plan.state import PlanState
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.types import DataField, DataType, TypeRoot, Value
+from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO
 from app.types.value_arrays import Values, group_rows
 from app.types.values import sql_key
 

@@ -47,11 +47,7 @@ _TWICE: Final = b","
 
 
 class Authentication:
-    """ASGI middleware that finds out who asks.
-
-    Args:
-        app: what it guards; finds the :class:`~app.access.Caller` as ``caller`` in the state of the scope.
-    """
+    """ASGI middleware that finds out who asks, as ``caller`` in the state of the scope."""
 
     def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:
         self._app = app
@@ -242,8 +238,7 @@ async def authorise(request: Request) -> None:
 
     Whether a warehouse or database exists makes no difference to a caller who may not use it.
 
-    Raises:
-        ProblemError: 401 or 403.
+    Raises ProblemError: 401 or 403.
     """
     access = ACCESS.get(f"{request.method} {request.scope['route'].path}", Access.ADMIN)
     if access in _WITHOUT_CALLER:

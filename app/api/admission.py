@@ -88,11 +88,9 @@ class Admission:
 class Bulkhead:
     """Threads, and a line of those who wait for them; used by the event loop alone.
 
-    Args:
-        threads: how many there are. A thread that storage holds up stays counted after its request was
-            answered with 504, so that no number of such requests makes more threads.
-        limit: requests that are worked on or wait. Those whose body is still arriving, or whose answer has
-            begun, are not among them.
+    ``threads``: how many there are. A thread that storage holds up stays counted after its request was
+    answered with 504, so that no number of such requests makes more threads. ``limit``: requests that are
+    worked on or wait. Those whose body is still arriving, or whose answer has begun, are not among them.
     """
 
     def __init__(self, name: str, threads: int, limit: int) -> None:
@@ -115,11 +113,8 @@ class Bulkhead:
 
         It raises :class:`BusyError` if newer requests take the last place while this one waits for a thread.
 
-        Args:
-            is_begun: for an answer of which some is sent already: it is never refused, and goes first.
-
-        Raises:
-            BusyError: the limit is reached, and none of the others can be refused.
+        ``is_begun``: for an answer of which some is sent already: it is never refused, and goes first. Raises
+        BusyError: the limit is reached, and none of the others can be refused.
         """
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if is_begun:

@@ -12,13 +12,12 @@ from starlette.responses import Response
 from app.advice.answers import Prices, TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
 from app.advice.what_if import WhatIf, try_indexes
-from app.api.advice_bodies import WhatIfBody
 from app.api.bodies import JsonBody
 from app.api.openapi import operation
 from app.api.paths import TABLE
-from app.api.queries import AdviceQuery
+from app.api.plan_bodies import WhatIfBody
+from app.api.queries import AdviceQuery, Table
 from app.api.runtime import Shared
-from app.api.tables import Table
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage
 from app.planning.version.version import Version

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from app.aggregates.aggregation import aggregate as aggregate_version
 from app.aggregates.answers import AggregateAnswer
-from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import JsonBody
 from app.api.openapi import operation
 from app.api.paths import TABLE
+from app.api.plan_bodies import AggregateBody
+from app.api.queries import Table
 from app.api.runtime import Shared
-from app.api.tables import Table
 
 router = APIRouter(tags=["aggregates"])
 

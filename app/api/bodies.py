@@ -31,12 +31,7 @@ from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.api.strict_json import read_json
 from app.errors import FilterError, MemoryShortError, RequestError
-from app.planning.request.requests import (
-    AssignRequest,
-    DeletionsRequest,
-    LookupRequest,
-    SnapshotSelector,
-)
+from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
 from app.predicates.json_reader import NO_ARROW
 from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
@@ -102,8 +97,7 @@ class Body(BaseModel):
     def read(cls, members: object) -> Self:
         """The body that a JSON value stands for.
 
-        Raises:
-            RequestError: it does not; the message names the members at fault.
+        Raises RequestError: it does not; the message names the members at fault.
         """
         if not isinstance(members, dict):
             raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")

@@ -23,10 +23,10 @@ from app.api.paging import PageToken
 from app.api.paths import TABLE
 from app.api.plan_bodies import ChangesBody
 from app.api.plan_rows import PlannedFile, plan_rows
+from app.api.queries import Table
 from app.api.runtime import Runtime, Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
-from app.api.tables import Table
 from app.api.versioned import same_version, version_key
 from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError

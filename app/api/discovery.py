@@ -15,11 +15,10 @@ from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
 from app.api.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
-from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
+from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, Table, VersionQuery
 from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import write_json
-from app.api.tables import Table
 from app.api.versioned import Question
 from app.described import DESCRIBED
 from app.memory_budget import MemoryUse

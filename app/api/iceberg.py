@@ -2,37 +2,116 @@
 
 The endpoints, their bodies and answers are those of Iceberg's own OpenAPI document, so that ours does not
 describe them. A warehouse is a prefix, a database a namespace of one level. Errors become Iceberg's in
-:mod:`app.api.iceberg_errors`.
+:mod:`app.api.problems`. Members of bodies that are not known are left alone: other releases may have others.
 """
 
 import base64
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal, Self
 
 from fastapi import APIRouter, Depends, Query
+from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.access import Asking, check_place
-from app.api.bodies import JsonBody
-from app.api.iceberg_bodies import FetchTasksBody, ListQuery, LoadQuery, MetricsBody, PlanScanBody
-from app.api.paths import (
-    ICEBERG,
-    ICEBERG_ROUTES,
-    NAMESPACE,
-    NAMESPACE_TABLE,
-    NAMESPACE_TABLES,
-    NAMESPACES,
-)
+from app.api.bodies import Body, JsonBody
+from app.api.paths import ICEBERG, ICEBERG_ROUTES, NAMESPACE, NAMESPACE_TABLE, NAMESPACE_TABLES, NAMESPACES
+from app.api.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.api.strict_json import write_json
-from app.api.tables import NamedTable
 from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import LONGEST_ID, PlanToken
+from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, write_filter
 from app.iceberg.schema import ACCEPT, MILLIS
 from app.types.digest import digest
+
+Id = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class IcebergBody(Body):
+    """A JSON object whose members are called ``like-this``."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="ignore",
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: name.replace("_", "-")),
+    )
+
+
+class PlanScanBody(IcebergBody):
+    """``PlanTableScanRequest``: what to plan."""
+
+    snapshot_id: Id | None = None
+    select: list[str] | None = None
+    filter: bool | dict[str, Any] | None = None
+    min_rows_requested: Id | None = None
+    case_sensitive: bool = True
+    use_snapshot_schema: bool = False
+    start_snapshot_id: Id | None = None
+    end_snapshot_id: Id | None = None
+    stats_fields: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_scan(self) -> Self:
+        is_incremental = self.start_snapshot_id is not None or self.end_snapshot_id is not None
+        if is_incremental and self.snapshot_id is not None:
+            raise ValueError("snapshot-id goes with neither start-snapshot-id nor end-snapshot-id")
+        if is_incremental and (self.start_snapshot_id is None or self.end_snapshot_id is None):
+            raise ValueError("start-snapshot-id and end-snapshot-id go together")
+        return self
+
+    def to_question(self) -> PlanQuestion:
+        """The planner's form. What is selected makes no difference to which files are read.
+
+        Raises RequestError: the filter nests too deeply.
+        """
+        try:
+            written = None if self.filter is None else write_filter(self.filter)
+        except RecursionError as error:
+            raise RequestError("the filter nests too deeply") from error
+        return PlanQuestion(
+            snapshot_id=self.snapshot_id if self.end_snapshot_id is None else self.end_snapshot_id,
+            use_snapshot_schema=self.use_snapshot_schema,
+            filter=written,
+            case_sensitive=self.case_sensitive,
+            min_rows=self.min_rows_requested,
+            statistics=tuple(self.stats_fields or ()),
+            start_snapshot_id=self.start_snapshot_id,
+        )
+
+
+class FetchTasksBody(IcebergBody):
+    """``FetchScanTasksRequest``: which part of a plan."""
+
+    plan_task: str
+
+
+class MetricsBody(IcebergBody):
+    """``ReportMetricsRequest``: nothing of it is looked at but its kind."""
+
+    report_type: str
+
+
+class ListQuery(BaseModel):
+    """Which page of a list."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=False)
+
+    page_token: str | None = Field(None, alias="pageToken")
+    page_size: Annotated[int, Field(ge=1)] | None = Field(None, alias="pageSize")
+    parent: str | None = None
+
+
+class LoadQuery(BaseModel):
+    """Which snapshots the metadata has."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    snapshots: Literal["all", "refs"] = "all"
+
 
 router = APIRouter(prefix=ICEBERG, include_in_schema=False)
 

@@ -8,16 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.api.bodies import (
-    Alias,
-    Body,
-    Count,
-    Filter,
-    InLists,
-    Name,
-    SelectionName,
-    TimeZone,
-)
+from app.api.bodies import Alias, Body, Count, Filter, InLists, Name, SelectionName, TimeZone
 from app.api.plan_bodies import TopNBody
 from app.errors import RequestError
 from app.planning.request.requests import EvaluateRequest, IndexFileRef

@@ -133,8 +133,6 @@ class Compression:
 
 
 class _Answer:
-    """Compresses one answer on its way out."""
-
     def __init__(self, coding: str | None, send: Send, threads: anyio.CapacityLimiter) -> None:
         self._threads = threads
         self._coding = coding

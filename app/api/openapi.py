@@ -2,29 +2,31 @@
 
 Bodies are read by :mod:`app.api.bodies` and answers are written without models, so FastAPI sees neither:
 :func:`operation` tells it at each route, and :func:`document` adds the schemas.
+
+``/docs`` shows it. The page loads nothing from other hosts: Swagger UI comes from the package
+``fastapi-offline``, which ships its files, and the page's own script is a file, so that the page's policy can
+forbid all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
 
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
 from app.api.access import ACCESS, Access
-from app.api.advice_bodies import WhatIfBody
-from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.paths import TABLE
-from app.api.plan_bodies import ChangesBody, PlanBody, PrunedSnapshotBody
+from app.api.plan_bodies import AggregateBody, ChangesBody, PlanBody, PrunedSnapshotBody, WhatIfBody
 from app.api.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from app.api.strict_json import write_json
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -94,11 +96,7 @@ _EXAMPLES = {
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
         problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
         problem_of(
-            errors.FilterError(
-                "there is no column 'scor': did you mean 'score'?",
-                column="scor",
-                position=0,
-            )
+            errors.FilterError("there is no column 'scor': did you mean 'score'?", column="scor", position=0)
         ),
         problem_of(
             errors.CorruptIndexError("magic 1, expected 1581511376", offset=1, path="t/index/index-7-0")
@@ -120,9 +118,8 @@ def operation(
 ) -> dict[str, Any]:
     """What a route says about itself.
 
-    Args:
-        answer: shape of the answer in JSON; None where it has other forms alone.
-        streams: what else the answer can be, by media type.
+    ``answer``: shape of the answer in JSON; None where it has other forms alone. ``streams``: what else the
+    answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     content = {
@@ -191,3 +188,73 @@ def _problem(status: int) -> dict[str, Any]:
         "description": _DESCRIPTIONS[status],
         "content": {MEDIA_TYPE: {"schema": schema, "example": example}},
     }
+
+
+router = APIRouter(include_in_schema=False)
+
+_PAGE: Final = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>paimon-index</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="api"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+"""
+# Swagger UI would ask another host to validate the document. Secrets that are typed in stay in memory.
+_START: Final = b"""SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  validatorUrl: null,
+  persistAuthorization: false,
+});
+"""
+_POLICY: Final = {
+    # Swagger UI writes styles into the page and has its icons as data.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+_UNTIL_NEXT_RELEASE: Final = {"Cache-Control": "private, max-age=3600"}
+
+
+@router.get("/openapi.json")
+async def openapi_document(request: Request) -> Response:
+    """Give the OpenAPI document."""
+    return Response(write_json(request.app.openapi()), media_type="application/json")
+
+
+@router.get("/docs")
+async def page() -> Response:
+    """Show the documentation."""
+    return Response(_PAGE, media_type="text/html", headers=_POLICY)
+
+
+@router.get("/docs/start.js")
+async def start() -> Response:
+    """Give the script that shows the document."""
+    return Response(_START, media_type="text/javascript", headers=_UNTIL_NEXT_RELEASE)
+
+
+@router.get("/docs/swagger-ui-bundle.js")
+async def script() -> Response:
+    """Give Swagger UI."""
+    return Response(_asset("swagger-ui-bundle.js"), media_type="text/javascript", headers=_UNTIL_NEXT_RELEASE)
+
+
+@router.get("/docs/swagger-ui.css")
+async def style() -> Response:
+    """Give the style of Swagger UI."""
+    return Response(_asset("swagger-ui.css"), media_type="text/css", headers=_UNTIL_NEXT_RELEASE)
+
+
+@cache
+def _asset(name: str) -> bytes:
+    return files("fastapi_offline").joinpath("static", name).read_bytes()

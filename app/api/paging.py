@@ -62,10 +62,8 @@ NextPageToken = Annotated[str | None, Field(description="Asks for the next page;
 class VersionKey:
     """What tells one version of a table from all others.
 
-    Attributes:
-        identity: a digest that changes with anything that could change the answer, so that another table
-            made at the same path is another version, whatever its numbers.
-        snapshot_id: None for a table without snapshots.
+    ``identity``: a digest that changes with anything that could change the answer, so that another table made
+    at the same path is another version, whatever its numbers.
     """
 
     identity: bytes
@@ -84,8 +82,7 @@ class PageToken:
     def read(cls, text: str, request: bytes) -> Self:
         """The token in ``text``, which was given with a page of ``request``.
 
-        Raises:
-            PageTokenError: no server wrote this, or it was given with something else.
+        Raises PageTokenError: no server wrote this, or it was given with something else.
         """
         try:
             content = base64.b64decode(text, b"-_", validate=True)
@@ -133,8 +130,7 @@ class Window:
     ) -> Page:
         """The same of entries in JSON, from the first of this page on.
 
-        Args:
-            goes_on: whether the entry of an index has to be in one page with the entry before it.
+        ``goes_on``: whether the entry of an index has to be in one page with the entry before it.
         """
         entries: list[orjson.Fragment] = []
         held_bytes = 0
@@ -158,12 +154,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One request for a page of a listing.
-
-    Attributes:
-        after: key of the last entry of the page before; None for the first page.
-        size: most entries of this page.
-    """
+    """One request for a page of a listing, which begins behind the entry ``after``."""
 
     request: bytes
     after: str | None
@@ -173,9 +164,8 @@ class Listing:
     def of(cls, endpoint: str, table: TableRef, query: ListingQuery, settings: Settings) -> Listing:
         """The listing that a caller asks for.
 
-        Raises:
-            RequestError: the page is larger than any may be.
-            PageTokenError: the token was not given with this listing.
+        Raises RequestError: the page is larger than any may be. Raises PageTokenError: the token was not
+        given with this listing.
         """
         size = query.page_size or settings.page_size
         if size > settings.page_size_max:

@@ -45,7 +45,7 @@ from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, DataType, Json, TypeRoot, parse_json
-from app.types.time_units import NANOS_PER_MICRO
+from app.types.civil_time import NANOS_PER_MICRO
 
 _TYPES = {
     TypeRoot.BOOLEAN: pa.bool_(),
@@ -60,10 +60,7 @@ _TYPES = {
     TypeRoot.DATE: pa.date32(),
     TypeRoot.TIME: pa.time32("ms"),
 }
-_TIMESTAMPS = {
-    TypeRoot.TIMESTAMP: pa.timestamp("us"),
-    TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
-}
+_TIMESTAMPS = {TypeRoot.TIMESTAMP: pa.timestamp("us"), TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC")}
 _MICROSECONDS = 6
 _EXACT = decimal.Context(prec=100)
 

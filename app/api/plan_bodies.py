@@ -1,4 +1,7 @@
-"""What callers send to be answered with a plan, or with what changed; see :mod:`app.api.bodies`."""
+"""What callers send with a filter: to have plans, changes and aggregates, and indexes tried.
+
+See :mod:`app.api.bodies`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, MOST_FILES, WhatIfRequest
+from app.aggregates.answers import Aggregate, AggregateRequest, Function
 from app.api.bodies import (
     Alias,
     Body,
@@ -19,6 +24,8 @@ from app.api.bodies import (
     TimeZone,
     VersionedBody,
 )
+from app.errors import FilterError
+from app.options.file_indexes import DeclaredIndex
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 
 _LONGEST_WAIT: Final = 60.0
@@ -188,3 +195,101 @@ class ChangesBody(VersionedBody):
             time_zone=self.time_zone,
             uris=self.uris,
         )
+
+
+_MOST_AGGREGATES = 20
+_MOST_GROUPS = 100_000
+_FUNCTIONS: Final = [str(function) for function in Function]
+
+
+class AggregateFunctionBody(Body):
+    """One function of one column."""
+
+    function: Annotated[str, Field(json_schema_extra={"enum": _FUNCTIONS})]
+    column: Name | None = Field(None, description="Absent: `count` is of rows.")
+
+
+class AggregateBody(VersionedBody):
+    """Which aggregates of which rows?"""
+
+    example: ClassVar = {
+        "filter": "amount > 100",
+        "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
+    }
+
+    filter: Filter | None = None
+    alias: Alias | None = None
+    aggregates: (
+        Annotated[list[AggregateFunctionBody], Field(min_length=1, max_length=_MOST_AGGREGATES)] | None
+    ) = Field(None, description="Absent: the number of rows.")
+    group_by: list[Name] = Field(
+        [], description="One partition column, or one with an index, whose values are counted."
+    )
+    top: Annotated[int, Field(ge=1, le=_MOST_GROUPS)] = Field(
+        10_000, description="Most groups of the answer: those of the most rows."
+    )
+    time_zone: TimeZone | None = None
+
+    def to_request(self) -> AggregateRequest:
+        """The form without HTTP. Raises FilterError: a function is not computed here."""
+        aggregates = (
+            (Aggregate(Function.COUNT),)
+            if self.aggregates is None
+            else tuple(Aggregate(_function(each.function), each.column) for each in self.aggregates)
+        )
+        return AggregateRequest(
+            selector=self.selector(),
+            filter=self.filter,
+            alias=self.alias,
+            aggregates=aggregates,
+            group_by=tuple(self.group_by),
+            top=self.top,
+            time_zone=self.time_zone,
+        )
+
+
+def _function(name: str) -> Function:
+    if name not in _FUNCTIONS:
+        raise FilterError(
+            f"{name!r} is not computed here, {', '.join(_FUNCTIONS)} are: ask the engine, or, of distinct "
+            "values, group_by the column: groups_total counts them"
+        )
+    return Function(name)
+
+
+_MOST_INDEXES = 20
+_MOST_FILTERS = 64
+_MOST_BYTES = 1 << 30
+
+
+class IndexBody(Body):
+    """An index to try."""
+
+    column: Name
+    index: Name = Field(examples=["range-bitmap"])
+    options: dict[str, str] = Field({}, description="Of the index, by the last part of the option's name.")
+
+
+class WhatIfBody(VersionedBody):
+    """How many files would these indexes leave out?"""
+
+    example: ClassVar = {
+        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
+        "filters": ["user_id = 17", "dt = '2025-08-01' AND user_id IN (17, 23)"],
+    }
+
+    indexes: Annotated[list[IndexBody], Field(min_length=1, max_length=_MOST_INDEXES)]
+    filters: Annotated[list[Filter], Field(min_length=1, max_length=_MOST_FILTERS)]
+    files: Annotated[int, Field(ge=1, le=MOST_FILES)] = Field(
+        DEFAULT_FILES, description="Data files that are tried for each filter."
+    )
+    bytes: Annotated[int, Field(ge=1, le=_MOST_BYTES)] = Field(
+        DEFAULT_BYTES, description="Of data files that are read at most, but for the first."
+    )
+    seed: Count = Field(0, description="Chooses files; the same seed chooses the same.")
+    time_zone: TimeZone | None = None
+
+    def to_request(self) -> WhatIfRequest:
+        """What is tried."""
+        declared = [DeclaredIndex(each.column, each.index, each.options) for each in self.indexes]
+        return WhatIfRequest(declared, self.filters, self.files, self.bytes, self.seed)

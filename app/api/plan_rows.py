@@ -75,11 +75,8 @@ def plan_rows(
 ) -> Iterator[pa.LargeStringArray]:
     """The kept files and then the skipped ones, each as a JSON object, made some at a time.
 
-    Args:
-        tells_skipped: each object says by a member ``skipped`` which it is.
-
-    Raises:
-        LimitExceededError: a file has more positions than fit one list.
+    ``tells_skipped``: each object says by a member ``skipped`` which it is. Raises LimitExceededError: a file
+    has more positions than fit one list.
     """
     for files, form_here, is_skipped in ((plan.files, form, "false"), (plan.skipped_files, None, "true")):
         more = f',"skipped":{is_skipped}' if tells_skipped else ""

@@ -1,20 +1,25 @@
 """``POST .../plan``: which files, and which of their rows, does a query read?
 
-``POST .../pruned-snapshot`` answers the same to the engine's own readers, as a snapshot.
+``POST .../pruned-snapshot`` answers the same to the engine's own readers, as a snapshot. ``.../deletions``
+tells which rows of which files are deleted, ``.../buckets`` which bucket a key lives in, what buckets hold,
+and where a writer would put a key.
 """
 
 from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonBody
+from app.api.bodies import AssignBody, DeletionsBody, JsonBody, LookupBody
 from app.api.encoding import (
+    DeletionsPage,
     NextToken,
     PlanAnswer,
     archive_pruned_snapshot,
+    encode_deletions,
+    encode_lookup,
     encode_plan,
 )
 from app.api.negotiation import PlanFormat, preferred_format
@@ -24,17 +29,21 @@ from app.api.paths import TABLE
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.plan_rows import plan_lines
+from app.api.queries import BucketsQuery, Table
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import JsonMembers
-from app.api.tables import Table
 from app.api.versioned import Provisional, Question
+from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.plan.answers import Plan
+from app.planning.request.requests import SelectionForm
 from app.planning.version.version import Version
 
 Found = TypeVar("Found")
 
 router = APIRouter(tags=["planning"])
+deletions_router = APIRouter(tags=["deletions"])
+buckets_router = APIRouter(tags=["buckets"])
 
 _STREAMS = {
     PlanFormat.LINES.value: "A file of the plan on each line; the last line alone has a summary.",
@@ -101,3 +110,55 @@ async def pruned_snapshot(
 def tagged(plan: Plan, answer: Found) -> Found | Provisional[Found]:
     """The answer, which may be given again for as long as the version lasts if the plan is complete."""
     return answer if plan.summary.complete else Provisional(answer)
+
+
+@deletions_router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody))
+async def deletions(
+    request: Request,
+    table: Table,
+    body: Annotated[DeletionsBody, Depends(JsonBody(DeletionsBody))],
+    runtime: Shared,
+) -> Response:
+    """List the deleted positions of data files."""
+    question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
+    deletions_request = body.to_request()
+    form = SelectionEncoding(SelectionForm(body.encoding))
+
+    def compute(version: Version, window: Window, token: NextToken) -> DeletionsPage:
+        answer = runtime.service.deletions(version, deletions_request)
+        return encode_deletions(answer, window, form, token)
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody))
+async def lookup(
+    request: Request,
+    table: Table,
+    body: Annotated[LookupBody, Depends(JsonBody(LookupBody))],
+    runtime: Shared,
+) -> Response:
+    """Look up the buckets of keys, in request order."""
+    question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
+    lookup_request = body.to_lookup()
+
+    def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
+        return encode_lookup(runtime.service.lookup(version, lookup_request))
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@buckets_router.get(TABLE + "/buckets", **operation(BucketList))
+async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
+    """List buckets with their index files and how full they are."""
+    buckets_request = query.to_request()
+    return await runtime.answer(lambda: runtime.service.buckets(table, buckets_request))
+
+
+@buckets_router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
+async def assign(
+    table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
+) -> Response:
+    """Tell which buckets a writer would assign to keys; nothing is written."""
+    assign_request = body.to_request()
+    return await runtime.answer(lambda: runtime.service.assign(table, assign_request))

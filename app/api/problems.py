@@ -2,6 +2,10 @@
 
 ``type`` is a slug under ``urn:paimon-index:error:`` that stays the same over releases, ``instance`` the
 request id. What else is known has a member: ``column``, ``position``, ``path``, ``offset``, ``limit``.
+
+Iceberg's clients read ``{"error": {"message", "type", "code"}}``. A status that Iceberg's document does not
+know becomes the one that it has for the same. It has none for a damaged table: that is 424 as everywhere,
+since a 5xx says that the service failed.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from app import errors
-from app.api.iceberg_errors import iceberg_error
 from app.api.paths import ICEBERG
 from app.api.strict_json import write_json
 from app.described import DESCRIBED
@@ -24,6 +27,9 @@ from app.types import Json
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
+
+
+from typing import Final
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:paimon-index:error:"
@@ -57,9 +63,8 @@ class ProblemDetails:
 class Problem:
     """One problem answer.
 
-    Attributes:
-        slug: what follows ``urn:paimon-index:error:`` in ``type``.
-        members: extension members; those that are None are left out.
+    ``slug``: what follows ``urn:paimon-index:error:`` in ``type``. ``members``: extension members; those that
+    are None are left out.
     """
 
     status: int
@@ -159,9 +164,8 @@ SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _
 def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
     """The problem that an exception stands for; one that nobody raised on purpose is a bug.
 
-    Args:
-        path_was_named: the caller named the files of this request, so that a path which is refused or
-            missing is the caller's mistake and not the table's.
+    ``path_was_named``: the caller named the files of this request, so that a path which is refused or missing
+    is the caller's mistake and not the table's.
     """
     if isinstance(error, ProblemError):
         return error.problem
@@ -189,3 +193,47 @@ def problem_of_status(
     """A problem that HTTP itself has a name for."""
     slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else _INTERNAL)  # noqa: PLR2004
     return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})
+
+
+_BAD_REQUEST: Final = (400, "BadRequestException")
+_UNAVAILABLE: Final = (503, "ServiceUnavailableException")
+_DAMAGED: Final = (424, "FailedDependencyException")
+_ICEBERG_KINDS: Final[Mapping[str, tuple[int, str]]] = {
+    "unsupported-format": (406, "UnsupportedOperationException"),
+    "filter": _BAD_REQUEST,
+    "limit-exceeded": _BAD_REQUEST,
+    "page-token": _BAD_REQUEST,
+    "malformed-request": _BAD_REQUEST,
+    "unauthorized": (401, "NotAuthorizedException"),
+    "forbidden": (403, "ForbiddenException"),
+    "too-many-requests": (429, "TooManyRequestsException"),
+    "storage-unavailable": _UNAVAILABLE,
+    "memory-short": _UNAVAILABLE,
+    "not-ready": _UNAVAILABLE,
+    "path-not-allowed": _DAMAGED,
+    "corrupt-metadata": _DAMAGED,
+    "corrupt-index": _DAMAGED,
+    "file-missing": _DAMAGED,
+}
+"""Status and type by slug; other problems keep their status."""
+
+_ICEBERG_MISSING: Final = (
+    ("/plan/", "NoSuchPlanIdException"),
+    ("/tasks", "NoSuchPlanTaskException"),
+    ("/tables/", "NoSuchTableException"),
+    ("/namespaces/", "NoSuchNamespaceException"),
+    ("/config", "NoSuchWarehouseException"),
+)
+"""What is not there, by what stands in the path."""
+
+
+def iceberg_error(status: int, slug: str, detail: str, path: str) -> tuple[int, Json]:
+    """Status and body of a problem with the request of ``path``."""
+    is_theirs = status < 500  # noqa: PLR2004 - HTTP's own bound
+    status, name = _ICEBERG_KINDS.get(slug, (status, _BAD_REQUEST[1] if is_theirs else "ServerError"))
+    if slug in ("not-found", "snapshot-expired"):
+        status, name = (
+            404,
+            next((kind for part, kind in _ICEBERG_MISSING if part in path), "NotFoundException"),
+        )
+    return status, {"error": {"message": detail, "type": name, "code": status}}

@@ -1,19 +1,31 @@
-"""What callers send as query parameters.
+"""What callers send as query parameters, and which table a request is about.
 
 Values are text and read as such; an unknown parameter is refused like an unknown member of a body.
+
+A table is that of the path or, by the parameter ``location``, one elsewhere: a catalog may give it a
+directory that its name does not tell. The names of the path are then what the caller calls it. Where it lies
+decides what is read and who may: it lies below the root of the warehouse that the path names, whose rights
+hold.
 """
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
+from fastapi import Depends, Query
 from pydantic import ConfigDict, Field
+from starlette.requests import Request
 
+from app.api.access import Asking, check_path
 from app.api.bodies import Body, Name, PagedBody, TimeZone, VersionedBody
+from app.api.paths import DatabaseName, TableName, WarehouseName
+from app.api.runtime import Shared
 from app.api.strict_json import read_json
 from app.errors import RequestError
-from app.planning.request.requests import BucketsRequest
+from app.planning.request.requests import BucketsRequest, TableRef
+from app.suggestions import hint
+from app.table.table import DATABASE_SUFFIX
 
 _LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
 
@@ -22,7 +34,7 @@ LOCATION: Final = "The table's directory, where its name does not tell it: a URL
 
 
 class TableQuery(Body):
-    """Which table; :mod:`app.api.tables` reads it."""
+    """Which table."""
 
     model_config = _LENIENT
 
@@ -103,3 +115,38 @@ def _json_object(name: str, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RequestError(f"{name}: expected a JSON object")
     return value
+
+
+async def _named_table(warehouse: WarehouseName, database: DatabaseName, table: TableName) -> TableRef:
+    return TableRef(warehouse, database, table)
+
+
+NamedTable = Annotated[TableRef, Depends(_named_table)]
+
+
+async def _table(
+    request: Request,
+    named: NamedTable,
+    runtime: Shared,
+    caller: Asking,
+    location: Annotated[str | None, Query(description=LOCATION)] = None,
+) -> TableRef:
+    counted = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counted.items():
+        # One of them would decide, and another the caller or a proxy may have looked at.
+        if count > 1:
+            raise RequestError(f"the parameter {name[:50]!r} stands {count} times: send it once")
+    if request.method == "POST":
+        # Queries of GET have a model each; here one word would be another table's answer.
+        for name in counted.keys() - {"location"}:
+            known = hint(name, ["location"], what="parameters")
+            raise RequestError(f"there is no parameter {name[:50]!r}{known}")
+    if location is None:
+        return named
+    directory = runtime.service.path_of(named.warehouse, location)
+    check_path(caller, named.warehouse, directory)
+    is_named = directory == f"{named.database}{DATABASE_SUFFIX}/{named.table}"
+    return named if is_named else replace(named, directory=directory)
+
+
+Table = Annotated[TableRef, Depends(_table)]

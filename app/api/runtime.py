@@ -1,11 +1,17 @@
-"""What all request handlers share: the service, the settings, and the way in which blocking work runs."""
+"""What all request handlers share: the service, the settings, and the way in which blocking work runs.
+
+However many callers wait for a commit to a table, it is looked at once a second; when it comes, they take
+turns, so that they do not push each other out of the line of requests.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Final, Self, TypeAlias, TypeVar
 
 from fastapi import Depends
 from starlette.requests import ClientDisconnect, Request
@@ -14,10 +20,10 @@ from starlette.types import Receive
 
 from app.api.admission import Bulkhead
 from app.api.strict_json import write_json
-from app.api.table_looks import TableLooks
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
+from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
@@ -25,6 +31,57 @@ from app.storage import Cancellation, cancellable, check_deadline, time_limit
 from app.storage.ledger import LEDGER, Account
 from app.storage.slots import CORES
 from app.telemetry.logs import event_record
+
+_TURNS: Final = 4
+"""Callers who wait for tables of one warehouse and whose answers are computed at the same time."""
+
+Asked: TypeAlias = tuple[TableRef, SnapshotSelector]
+
+
+class TableLooks:
+    """Looks for newer versions of tables, under way in one process; used by the event loop alone."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
+        self._looks: dict[Asked, asyncio.Task[str]] = {}
+        self._turns: defaultdict[Bulkhead, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_TURNS))
+
+    async def identity(self, asked: Asked, look: Callable[[], Awaitable[str]]) -> str:
+        """The identity of a version, as it is seen at the next look.
+
+        ``look``: finds out its identity; for all who ask for the same meanwhile, one of theirs is called.
+        Raises PaimonIndexError: as ``look``.
+        """
+        under_way = self._looks.get(asked)
+        if under_way is None:
+            under_way = self._looks[asked] = asyncio.create_task(self._look(asked, look))
+            # All who wait may have gone away.
+            under_way.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return await asyncio.shield(under_way)
+
+    @asynccontextmanager
+    async def turn(self, bulkhead: Bulkhead, seconds: float) -> AsyncIterator[None]:
+        """In the block, one of few who wait for tables of a warehouse has its answer computed."""
+        turns = self._turns[bulkhead]
+        try:
+            async with asyncio.timeout(seconds):
+                await turns.acquire()
+        except TimeoutError as error:
+            raise DeadlineExceededError(
+                f"more callers wait for changes than are answered in {seconds:g} s: ask again"
+            ) from error
+        try:
+            yield
+        finally:
+            turns.release()
+
+    async def _look(self, asked: Asked, look: Callable[[], Awaitable[str]]) -> str:
+        try:
+            await asyncio.sleep(self._seconds)
+            return await look()
+        finally:
+            del self._looks[asked]
+
 
 T = TypeVar("T")
 
@@ -38,9 +95,8 @@ _UNWATCHED_SECONDS = 0.05
 class Runtime:
     """One per running service, and a copy for each request.
 
-    Attributes:
-        bulkheads: have the threads that do the blocking work, by warehouse; None is for what reads from none.
-        receive: tells when the caller of the request goes away; None outside of requests.
+    ``bulkheads``: have the threads that do the blocking work, by warehouse; None is for what reads from none.
+    ``receive``: tells when the caller of the request goes away; None outside of requests.
     """
 
     settings: Settings

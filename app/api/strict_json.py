@@ -38,8 +38,7 @@ _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 def read_json(content: bytes, what: str = "the body") -> object:
     """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
 
-    Raises:
-        RequestError: it is not JSON, or not of the strict kind.
+    Raises RequestError: it is not JSON, or not of the strict kind.
     """
     try:
         text = content.decode()

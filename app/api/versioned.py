@@ -95,9 +95,8 @@ class Question:
     ) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
-        Raises:
-            PageTokenError: the page token is not of this request.
-            SnapshotExpiredError: the snapshot that a page token goes on with is gone.
+        Raises PageTokenError: the page token is not of this request. Raises SnapshotExpiredError: the
+        snapshot that a page token goes on with is gone.
         """
         request = self._digest()
         token = self._token(request)
@@ -122,8 +121,7 @@ class Question:
     ) -> Response:
         """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
 
-        Raises:
-            RequestError: a page was asked for.
+        Raises RequestError: a page was asked for.
         """
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(

@@ -1,10 +1,10 @@
 """The table's hash index: key hashes, their files, and the buckets that keys are assigned to."""
 
 from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.bucket_function import BucketFunction, bucket_of, buckets_of, hashed_buckets
+from app.bucket_index.bucket_function import BucketFunction, buckets_of, hashed_buckets
 from app.bucket_index.hash_index import DynamicBucketIndexMaintainer, Hashes
-from app.bucket_index.key_batch import KeyBatch, key_hash, key_hashes
-from app.bucket_index.partition_buckets import Assignment, Assignments, Strategy, assigners_of, routing_keys
+from app.bucket_index.key_batch import KeyBatch, key_hashes
+from app.bucket_index.partition_buckets import Assignment, Assignments, Strategy, assigners_of
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
 from app.options.dynamic_buckets import AssignerOptions, DynamicBucketOptions
 
@@ -22,10 +22,7 @@ __all__ = [
     "PartitionIndex",
     "Strategy",
     "assigners_of",
-    "bucket_of",
     "buckets_of",
     "hashed_buckets",
-    "key_hash",
     "key_hashes",
-    "routing_keys",
 ]

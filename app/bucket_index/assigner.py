@@ -126,9 +126,8 @@ class _Group:
 class HashBucketAssigner:
     """One assigner over the partitions that it meets; keeps state, so one thread at a time.
 
-    Args:
-        load: gives the hash index of a partition when it is first met.
-        source: decides where the choice is free; seeded by the system if None.
+    ``load``: gives the hash index of a partition when it is first met. ``source``: decides where the choice
+    is free; seeded by the system if None.
     """
 
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes
-from app.bucket_index.key_batch import key_hash, key_hashes
+from app.bucket_index.key_batch import key_hashes
 from app.errors import FilterError
 from app.types import DataType, TypeRoot, Value
 from app.types.binary_row.rows import FieldValues
@@ -54,29 +54,6 @@ class BucketFunction(StrEnum):
     DEFAULT = "default"
     MOD = "mod"
     HIVE = "hive"
-
-
-def bucket_of(
-    function: BucketFunction, key: Sequence[Value | None], types: Sequence[DataType], buckets: int
-) -> int:
-    """The bucket of a bucket key.
-
-    Args:
-        key: one value per bucket key column.
-        buckets: number of buckets, at least 1; that of the data file's entry, since it may have changed.
-
-    Raises:
-        FilterError: the function does not take keys of these types.
-    """
-    match function:
-        case BucketFunction.DEFAULT:
-            return abs(key_hash(key, types)) % buckets
-        case BucketFunction.MOD:
-            return _mod(key, types) % buckets
-        case BucketFunction.HIVE:
-            return _hive(key, types) % buckets
-        case _:
-            assert_never(function)
 
 
 def buckets_of(
@@ -106,11 +83,6 @@ def hashed_buckets(hashes: Hashes, buckets: int) -> NDArray[np.int64]:
     """The buckets of many key hashes under the default function."""
     # Java's remainder has the sign of the hash, so its absolute value is that of the magnitude.
     return np.abs(hashes.astype(np.int64)) % buckets
-
-
-def _mod(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
-    _check_mod(types)
-    return int(key[0] or 0)
 
 
 def _check_mod(types: Sequence[DataType]) -> None:

@@ -77,11 +77,7 @@ def as_hashes(numbers: Integers) -> Hashes:
 
 
 class DynamicBucketIndexMaintainer:
-    """The key hashes of one bucket.
-
-    Args:
-        hashes: those that the last file lists; None if the bucket has no hash index.
-    """
+    """The key hashes of one bucket, at first those that its last file lists, if it has one."""
 
     def __init__(self, hashes: Hashes | None = None) -> None:
         self._hashes: Hashes = np.unique(np.zeros(0, np.int32) if hashes is None else hashes)

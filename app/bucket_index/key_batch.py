@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
-from app.types import DataType, Value
-from app.types.binary_row.row import row_hash, write_row
+from app.types.binary_row.row import row_hash
 from app.types.binary_row.rows import FieldValues, write_rows
 
 SEED: Final = 42
@@ -44,11 +43,7 @@ _FEWEST_ROWS_PER_BYTE: Final = 16
 
 
 def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The hash of each row, as signed integers.
-
-    Args:
-        rows: contiguous, shape (n, length); the length is a multiple of 4.
-    """
+    """The hash of each row, as signed integers, of contiguous rows of shape (n, length), by 4 bytes."""
     count, length = rows.shape
     if count < _FEWEST_ROWS_PER_BYTE * length:
         return np.fromiter((mmh3.hash(row.tobytes(), SEED) for row in rows), np.int32, count)
@@ -83,17 +78,8 @@ def _finish(state: NDArray[np.uint32], length: np.uint32) -> None:
     state ^= state >> np.uint32(16)
 
 
-def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
-    """The signed 32-bit hash of one trimmed primary key."""
-    return row_hash(write_row(key, types))
-
-
 def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
-    """The hashes of many trimmed primary keys, in order.
-
-    Args:
-        fields: the key columns, each of shape (count,).
-    """
+    """The hashes of many trimmed primary keys, in order, of key columns of shape (count,)."""
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):
         hashes[positions] = hash_rows(rows)
@@ -104,10 +90,8 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 class KeyBatch:
     """Key hashes, each in a partition.
 
-    Attributes:
-        partitions: distinct partitions, each as its row without the number of fields.
-        codes: of each key, where its partition stands in ``partitions``.
-        hashes: of each key, the hash of the trimmed primary key.
+    ``partitions``: distinct partitions, each as its row without the number of fields. ``codes``: of each key,
+    where its partition stands in ``partitions``.
     """
 
     partitions: Sequence[bytes]
@@ -115,12 +99,7 @@ class KeyBatch:
     hashes: Hashes
 
     @classmethod
-    def of(
-        cls,
-        partitions: Sequence[bytes],
-        codes: Integers,
-        hashes: Integers,
-    ) -> KeyBatch:
+    def of(cls, partitions: Sequence[bytes], codes: Integers, hashes: Integers) -> KeyBatch:
         """A batch of keys, given as the attributes; partitions may repeat here.
 
         Raises RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of

@@ -47,11 +47,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where one key goes.
-
-    Attributes:
-        permitted: the buckets that a writer could as well have chosen, ascending; only for RANDOM.
-    """
+    """Where one key goes; for RANDOM with the buckets that it could as well go to, ascending."""
 
     bucket: int
     strategy: Strategy
@@ -86,23 +82,16 @@ class Assignments:
         ]
 
 
-def routing_keys(
-    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
-) -> NDArray[np.int64]:
-    """What Spark repartitions rows by; modulo the channels it is the row's assigner.
-
-    Args:
-        partition_hashes: row hashes of the partitions, shape (rows,).
-        key_hashes: row hashes of the trimmed primary keys, shape (rows,).
-    """
-    return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
-
-
 def assigners_of(
     partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
 ) -> NDArray[np.int64]:
-    """The assigner, numbered from 0, that decides about each key; arguments as of :func:`routing_keys`."""
-    return routing_keys(partition_hashes, key_hashes, channels, assigners) % channels
+    """The assigner, numbered from 0, that decides about each row: Spark repartitions by the sum of the two.
+
+    ``partition_hashes``: row hashes of the partitions, shape (rows,). ``key_hashes``: row hashes of the
+    trimmed primary keys, shape (rows,).
+    """
+    of_partitions = _magnitudes(partition_hashes) % channels
+    return (of_partitions + _magnitudes(key_hashes) % assigners) % channels
 
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:
@@ -119,9 +108,8 @@ def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
 class PartitionBuckets:
     """The buckets of one partition.
 
-    Attributes:
-        room: buckets with the number of keys that each still takes, in the order in which they are tried.
-        next_free: no bucket of this assigner below this number is free.
+    ``room``: buckets with the number of keys that each still takes, in the order in which they are tried.
+    ``next_free``: no bucket of this assigner below this number is free.
     """
 
     options: AssignerOptions
@@ -133,9 +121,8 @@ class PartitionBuckets:
     def restore(cls, rows: Mapping[int, int], options: AssignerOptions) -> PartitionBuckets:
         """The buckets of an assigner that starts.
 
-        Args:
-            rows: rows of every bucket of the partition.
-            options: of the assigner; buckets of others are left out.
+        ``rows``: rows of every bucket of the partition. ``options``: of the assigner; buckets of others are
+        left out.
         """
         own = sorted(bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners))
         room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)

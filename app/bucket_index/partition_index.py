@@ -106,9 +106,8 @@ class PartitionIndex:
 def find_ascending(hashes: Hashes, buckets: npt.NDArray[np.int16], asked: Hashes) -> npt.NDArray[np.int16]:
     """The bucket of each hash that is asked for, :data:`UNKNOWN` where there is none.
 
-    Args:
-        buckets: the bucket of each; of equal hashes the last one counts.
-        asked: ascending too, since a search that goes on where the one before it ended stays in the caches.
+    ``buckets``: the bucket of each; of equal hashes the last one counts. ``asked``: ascending too, since a
+    search that goes on where the one before it ended stays in the caches.
     """
     known = np.full(len(asked), UNKNOWN, dtype=np.int16)
     places = np.searchsorted(hashes, asked, side="right") - 1

@@ -8,11 +8,9 @@ from app.building.advice import ColumnAdvice, advise, size_warning, table_option
 from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
-from app.building.row_checks import BloomFindings
-from app.building.verification import CheckedEntry, IndexProblem, Verification, verify
+from app.building.verification import CheckedEntry, Verification, verify
 
 __all__ = [
-    "BloomFindings",
     "BuiltEntry",
     "BuiltIndex",
     "CheckedEntry",
@@ -20,7 +18,6 @@ __all__ = [
     "ColumnTypes",
     "DataFile",
     "DataFormat",
-    "IndexProblem",
     "Verification",
     "advise",
     "build",

@@ -48,7 +48,6 @@ class ColumnAdvice:
 
     Attributes:
         reason: why it should have this index, or none.
-        data_type: its type; None if nobody tells it.
         distinct: number of distinct values; None where no index could hold them.
         warning: what it would cost without its options, or what to consider instead.
     """
@@ -68,12 +67,7 @@ def advise(
 ) -> tuple[ColumnAdvice, ...]:
     """Judges every column of a data file that belongs to its table, one after the other.
 
-    Args:
-        advance: told of columns.
-
-    Raises:
-        CorruptFileError: the file is damaged.
-        StorageError: it cannot be read.
+    Raises CorruptFileError: the file is damaged. Raises StorageError: it cannot be read.
     """
     judged = []
     for column in file.schema.names:

@@ -28,12 +28,7 @@ from app.storage.writing import sync_directory
 
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
-    """One index of a built container.
-
-    Attributes:
-        column: a column's name, or ``column[key]``.
-        size_bytes: of the payload; 0 for an empty entry.
-    """
+    """One index of a built container, of a column or ``column[key]``; an empty entry has no bytes."""
 
     column: str
     kind: str
@@ -58,7 +53,6 @@ def build(
 
     Args:
         columns: one value a row, for every column that is to be indexed.
-        advance: told of indexes.
 
     Raises:
         IndexWriteError: an index cannot hold a column, or one of its values.
@@ -96,12 +90,8 @@ def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
     """Writes a file under its final name once all of it is on the disk.
 
-    Args:
-        path: where to; its directory exists.
-
-    Raises:
-        RequestError: there is such a file already.
-        StorageError: it cannot be written; nothing new is left behind.
+    Raises RequestError: there is such a file already. Raises StorageError: it cannot be written; nothing new
+    is left behind.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

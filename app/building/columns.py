@@ -54,7 +54,6 @@ def read_columns(
 
     Args:
         names: columns that it has, or ``column[key]`` for the values that a map column has under one key.
-        advance: told of rows.
 
     Raises:
         IndexWriteError: a map has a key twice.
@@ -88,12 +87,8 @@ def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
 def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) -> pa.Array:
     """One value a row: null where the map is null, lacks the key or has null under it.
 
-    Args:
-        maps: maps with strings as keys.
-        first_row: row of the file that the first map belongs to, for errors.
-
-    Raises:
-        IndexWriteError: a map has the key twice.
+    ``first_row``: row of the file that the first map belongs to, for errors. Raises IndexWriteError: a map
+    has the key twice.
     """
     offsets = np.asarray(maps.offsets)
     entries = np.flatnonzero(np.asarray(pc.equal(maps.keys, pa.scalar(key, maps.keys.type))))
@@ -139,8 +134,7 @@ class ColumnTypes(Mapping[str, DataType]):
 
     Looking up a column whose type the file does not tell raises ``RequestError``.
 
-    Attributes:
-        declared: types that somebody knows, of the file's or other columns.
+    ``declared``: types that somebody knows, of the file's or other columns.
     """
 
     file: DataFile

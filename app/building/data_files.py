@@ -39,10 +39,8 @@ _MAGIC_BYTES: Final = max(map(len, _MAGICS))
 class DataFile:
     """A data file.
 
-    Attributes:
-        size_bytes: of the whole file.
-        schema: its columns; what is a timestamp of nanoseconds here may come in batches as one of
-            microseconds.
+    ``schema``: its columns; what is a timestamp of nanoseconds here may come in batches as one of
+    microseconds.
     """
 
     path: Path

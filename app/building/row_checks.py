@@ -102,9 +102,8 @@ _Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
 class Mismatch:
     """A row about which an index errs.
 
-    Attributes:
-        lost: whether the index leaves out a row that matches; else it names one that does not.
-        question: what the index was asked, as the end of an SQL condition.
+    ``lost``: whether the index leaves out a row that matches; else it names one that does not. ``question``:
+    what the index was asked, as the end of an SQL condition.
     """
 
     row: int
@@ -120,7 +119,6 @@ def find_mismatch(
     Args:
         index: of as many rows as the column has.
         checked: ranks of the keys to look up, ascending.
-        random: chooses the bounds of ranges.
 
     Raises:
         CorruptIndexError: the index cannot be decoded.
@@ -181,10 +179,8 @@ def _wrong_numbers(
 ) -> Iterator[Mismatch]:
     """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
-    Args:
-        parts: rows, each with the number that the index gives it.
-        numbered: the keys that the index has: shape (n, 2), the rank of each and its number.
-        checked: ranks of the keys that it should have.
+    ``parts``: rows, each with the number that the index gives it. ``numbered``: the keys that the index has:
+    shape (n, 2), the rank of each and its number.
     """
     # The last place stands for rows without a key.
     number_of, has_number, is_checked = (
@@ -246,7 +242,6 @@ class BloomFindings:
     """What a bloom filter is worth.
 
     Attributes:
-        hash_functions: bits that each value sets.
         false_positive_rate: the part of absent values that it admits, as measured; None if every value of
             the type is present.
         expected_rate: the same as its size and the number of distinct values let expect.
@@ -265,9 +260,7 @@ def find_refused(
 ) -> Mismatch | None:
     """The first row whose value the filter refuses; None if there is none.
 
-    Args:
-        checked: ranks of the keys to look up, ascending.
-        random: chooses keys to ask one by one, as plans do; the others are looked up together.
+    ``random``: chooses keys to ask one by one, as plans do; the others are looked up together.
     """
     refused = checked[~_admitted(bloom, actual.keys.take(checked))]
     asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False).tolist()

@@ -38,10 +38,8 @@ _SEED: Final = 0
 class IndexProblem:
     """Why an index must not be used.
 
-    Attributes:
-        row: the 0-based row that it errs about, if it can be read at all.
-        value: the value of this row; None for null.
-        lost: whether the index leaves out this row, so that queries miss it.
+    ``row``: the 0-based row that it errs about, if it can be read at all. ``lost``: whether the index leaves
+    out this row, so that queries miss it.
     """
 
     detail: str
@@ -55,8 +53,6 @@ class CheckedEntry:
     """One index of a container.
 
     Attributes:
-        column: a column's name, or ``column[key]``.
-        size_bytes: of the payload; 0 for an empty entry.
         distinct: number of distinct values of the column; None if it could not be read.
         checked: how many of them were looked up.
         bloom: what a bloom filter is worth; None for other kinds, and where there is a problem.
@@ -73,11 +69,7 @@ class CheckedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a container.
-
-    Attributes:
-        unused_bytes: of it that belong neither to its head nor to any index.
-    """
+    """What became of a container, some bytes of which may belong neither to its head nor to any index."""
 
     row_count: int
     size_bytes: int
@@ -105,7 +97,6 @@ def verify(
             index, and raises ``RequestError`` where it can have none.
         sample: most distinct values to look up in each index; None for all of them. Which these are is the
             same for every call.
-        advance: told of indexes.
 
     Raises:
         CorruptIndexError: the container's head cannot be read.

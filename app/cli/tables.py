@@ -10,11 +10,10 @@ import typer
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateValue
-from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import DeletionsBody, LookupBody
 from app.api.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
 from app.api.paging import Window
-from app.api.plan_bodies import PlanBody
+from app.api.plan_bodies import AggregateBody, PlanBody
 from app.api.queries import SchemasQuery, VersionQuery
 from app.api.selections import SelectionEncoding
 from app.cli.options import (

@@ -42,11 +42,7 @@ from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 
 @dataclass(frozen=True, slots=True)
 class EncodedVector:
-    """The vector of one data file, ready to be written.
-
-    Attributes:
-        data: a whole vector, magic included, without size and checksum.
-    """
+    """The vector of one data file, magic included, without size and checksum, ready to be written."""
 
     data_file: str
     data: bytes
@@ -88,12 +84,8 @@ def write_files(
 ) -> tuple[VectorFile, ...]:
     """As many files as vectors fill, in their order; none if there are no vectors.
 
-    Args:
-        vectors: of different data files.
-        target_bytes: a file that is larger is followed by another one.
-
-    Raises:
-        RequestError: two vectors are of the same data file.
+    ``target_bytes``: a file that is larger is followed by another one. Raises RequestError: two vectors are
+    of the same data file.
     """
     files: list[VectorFile] = []
     file = _OpenFile()
@@ -139,9 +131,8 @@ def _without_repetition(vectors: Iterable[EncodedVector]) -> Iterator[EncodedVec
 class VectorChange:
     """What deleting rows makes of the vector files of a bucket; nothing, if all were deleted already.
 
-    Attributes:
-        removed: files whose place is taken: their entries in the index manifest are to be deleted.
-        added: new files, to be stored under their names before a snapshot lists them.
+    ``removed``: files whose place is taken: their entries in the index manifest are to be deleted. ``added``:
+    new files, to be stored under their names before a snapshot lists them.
     """
 
     removed: tuple[IndexFileMeta, ...] = ()
@@ -152,10 +143,6 @@ def delete_in_bucket(
     previous: VectorFile | None, deletions: Mapping[str, Rows], name: str, options: VectorOptions
 ) -> VectorChange:
     """Deletes rows of a bucket of a table that has buckets.
-
-    Args:
-        previous: the bucket's file of vectors, if it has one.
-        deletions: rows by the name of their data file.
 
     Raises:
         RequestError: rows are no row positions, or some that only a 64-bit vector holds.
@@ -181,9 +168,7 @@ def delete_without_buckets(
     """Deletes rows of a partition of an append table without buckets.
 
     Args:
-        previous: all files of vectors of the partition.
         contents: those that :func:`files_to_read` names, by their name.
-        deletions: rows by the name of their data file.
 
     Raises:
         RequestError: rows are no row positions, or some that only a 64-bit vector holds; or the content of a

@@ -54,9 +54,8 @@ _MEMORY_PER_CONTAINER: Final = 64
 class DeletionVector:
     """The deleted rows of one data file.
 
-    Attributes:
-        positions: 0-based row positions; shared between requests, so never changed in place.
-        record_bytes: size of the record, without a checksum that is missing.
+    ``positions``: 0-based row positions; shared between requests, so never changed in place.
+    ``record_bytes``: size of the record, without a checksum that is missing.
     """
 
     positions: Positions
@@ -85,12 +84,8 @@ class DeletionVector:
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
     """Reads one record.
 
-    Args:
-        buffer: bytes that hold the record, its checksum and possibly more.
-        length: what the index manifest says; None skips that comparison.
-
-    Raises:
-        CorruptIndexError: the record is not whole, of another length, fails its checksum, or holds no vector.
+    ``length``: what the index manifest says; None skips that comparison. Raises CorruptIndexError: the record
+    is not whole, of another length, fails its checksum, or holds no vector.
     """
     data, end = _read_data(memoryview(buffer), offset)
     magic = bytes(data[:_MAGIC_BYTES])
@@ -112,14 +107,10 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 
 
 def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
-    """Reads some records of a whole file.
+    """Reads some records of a whole file, by offset and length as the index manifest says them.
 
-    Args:
-        ranges: offset and length of each record, as the index manifest says them.
-
-    Raises:
-        CorruptIndexError: as :func:`read_vector`.
-        UnsupportedFormatError: the file is of another version.
+    Raises CorruptIndexError: as :func:`read_vector`. Raises UnsupportedFormatError: the file is of another
+    version.
     """
     _check_version(buffer)
     return [read_vector(buffer, offset=offset, length=length) for offset, length in ranges]

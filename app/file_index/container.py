@@ -140,8 +140,7 @@ class Entry:
 class HeadLayout:
     """What a head says apart from where the payloads lie; the same for most files of a table.
 
-    Attributes:
-        columns: name of each column, with the kind of each of its indexes and the offset of its ``start``.
+    ``columns``: name of each column, with the kind of each of its indexes and the offset of its ``start``.
     """
 
     length: int
@@ -185,10 +184,8 @@ class FileIndex:
 
     Threads may share one: what they open at the same time is equal, and one of the copies stays.
 
-    Attributes:
-        size: bytes of the container.
-        held_bytes: how many of them this keeps in memory.
-        payloads: bytes of each of them that has some; those that lie outside of the container are missing.
+    ``held_bytes``: how many of them this keeps in memory. ``payloads``: bytes of each of them that has some;
+    those that lie outside of the container are missing.
     """
 
     size: int
@@ -215,16 +212,12 @@ class FileIndex:
 
     @classmethod
     def of(
-        cls,
-        size: int,
-        entries: Mapping[str, tuple[Entry, ...]],
-        payloads: Mapping[Entry, memoryview],
+        cls, size: int, entries: Mapping[str, tuple[Entry, ...]], payloads: Mapping[Entry, memoryview]
     ) -> Self:
         """A container of which only some payloads are at hand; the other indexes are as if it had none.
 
-        Args:
-            size: bytes of the whole container; entries that lie outside of it stay, and are broken.
-            payloads: bytes of those that were fetched.
+        ``size``: bytes of the whole container; entries that lie outside of it stay, and are broken.
+        ``payloads``: bytes of those that were fetched.
         """
         kept = {
             column: tuple(
@@ -299,7 +292,6 @@ def _read_columns(cursor: Cursor) -> tuple[tuple[str, tuple[tuple[str, int], ...
 
 
 def _read_kind(cursor: Cursor) -> tuple[str, int]:
-    """The kind of an index, and where its start stands."""
     kind, at = read_name(cursor, "kind of an index"), cursor.position
     cursor.take(EXTENT.size, "start and length of an index")
     return kind, at

@@ -11,17 +11,7 @@ from typing import assert_never
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.conditions import Condition
-from app.file_index.answers.result import (
-    KEEP,
-    SKIP,
-    Outcome,
-    Result,
-    Rows,
-    Step,
-    both,
-    either,
-    rows,
-)
+from app.file_index.answers.result import KEEP, SKIP, Outcome, Result, Rows, Step, both, either, rows
 from app.file_index.answers.row_index import all_rows
 from app.file_index.container import Entry, FileIndex, blame
 from app.file_index.index_kinds import (
@@ -44,7 +34,6 @@ def evaluate(
     """The rows of a file that can satisfy a predicate.
 
     Args:
-        predicate: bound to the schema that the file was written with.
         row_count: rows of the file, where they are known; every index must agree with it.
         trace: if given, a step for every question asked is added.
 

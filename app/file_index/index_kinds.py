@@ -101,11 +101,7 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
 
 
 def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
-    """The indexes that evaluating a predicate may ask, where a file has them.
-
-    Args:
-        predicate: bound to the schema that the files were written with.
-    """
+    """The indexes that evaluating a predicate may ask, where a file has them."""
     wanted = set()
     for leaf in leaves(predicate):
         condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None

@@ -16,9 +16,8 @@ def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
 
     A damaged index is described by its ``error``; the others are not affected.
 
-    Args:
-        types: types of columns by name, as far as they are known; a map column stands for its keys. Of
-            columns without a type only that is told which needs none.
+    ``types``: types of columns by name, as far as they are known; a map column stands for its keys. Of
+    columns without a type only that is told which needs none.
     """
     return {
         "version": VERSION,

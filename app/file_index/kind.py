@@ -22,7 +22,7 @@ from app.file_index.answers.result import Result
 from app.file_index.answers.row_index import RowIndex
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key, KeySpace, key_space
-from app.types import DataType, Json, to_json
+from app.types import DataType, Json, TypeRoot, to_json
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
@@ -80,6 +80,8 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     __slots__ = ()
 
+    roots: ClassVar[frozenset[TypeRoot]]
+    """Of the types that it takes."""
     options_class: ClassVar[type]
     """Of the options that the writer takes."""
 
@@ -92,9 +94,9 @@ class Kind(str, ABC, Generic[Index, Options]):
     directory_bytes: ClassVar[int] = 0
     """At most about how many bytes the form over many files takes for one of the payloads."""
 
-    @abstractmethod
     def takes(self, data_type: DataType) -> bool:
         """Whether the engine can have written such an index on a column of this type."""
+        return data_type.root in self.roots
 
     @abstractmethod
     def read(self, payload: Buffer, space: KeySpace) -> Index:
@@ -126,8 +128,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     def stack(self, payloads: BytesColumn, space: KeySpace) -> FileStack | None:  # noqa: ARG002 - others do
         """The indexes of many files; None if the kind has no such form, and plans keep the files.
 
-        Args:
-            payloads: a column of m payloads, null where a file has no such index.
+        ``payloads``: a column of m payloads, null where a file has no such index.
         """
         return None
 

@@ -24,9 +24,8 @@ from app.types.data_types import STRING_ROOTS
 class IndexDefinition:
     """An index to write.
 
-    Attributes:
-        column: a column's name, or ``column[key]``; what the container calls it.
-        data_type: of the indexed values: the column's, or that of the map's values.
+    ``column``: a column's name, or ``column[key]``; what the container calls it. ``data_type``: of the
+    indexed values: the column's, or that of the map's values.
     """
 
     column: str
@@ -51,12 +50,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class FileIndexOptions:
-    """What a table's options say about file indexes.
-
-    Attributes:
-        indexes: in the order in which the options list them.
-        in_manifest_threshold_bytes: largest container that goes into the manifest.
-    """
+    """What a table's options say about file indexes, in the order in which they list them."""
 
     indexes: tuple[IndexDefinition, ...]
     in_manifest_threshold_bytes: int = DEFAULT_THRESHOLD_BYTES

@@ -20,8 +20,8 @@ from app.errors import (
 )
 from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
+from app.iceberg.field_ids import NameMapping
 from app.iceberg.metadata import TableState
-from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
 from app.iceberg.refusals import check_table, compacted, refusal
 from app.iceberg.tasks import TaskWriter
@@ -55,10 +55,8 @@ _PLAN_ID_OMITTED: Final = "-"
 class Catalog:
     """What is asked of tables.
 
-    Attributes:
-        budget_ms: how long a plan may read index files.
-        millis: whether the client reads timestamps in milliseconds right.
-        vectors: whether it reads deletion vectors as the engine stores them.
+    ``millis``: whether the client reads timestamps in milliseconds right. ``vectors``: whether it reads
+    deletion vectors as the engine stores them.
     """
 
     service: IndexService
@@ -87,9 +85,8 @@ class Catalog:
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
         """The first tasks of a plan, and tokens for the others.
 
-        Raises:
-            FilterError: the filter does not fit the table.
-            UnsupportedFormatError: clients would not read the table, or a file of the plan, right.
+        Raises FilterError: the filter does not fit the table. Raises UnsupportedFormatError: clients would
+        not read the table, or a file of the plan, right.
         """
         version = self._version(named, question)
         return self._answer(named, version, PlanToken.of(question, version), is_first=True)
@@ -218,9 +215,7 @@ class Catalog:
 class TableName:
     """The parts of a name as the engine writes it, such as ``table$branch_b1$ro``.
 
-    Attributes:
-        branch: None for the main one.
-        read_optimized: whether only what full compactions made of it is wanted.
+    ``read_optimized``: only what full compactions made of it is wanted.
     """
 
     table: TableRef

@@ -53,8 +53,7 @@ class Columns:
     def named(self, name: str) -> DataField | None:
         """The column of a name; None for what lies within one, and for what is no column of the table.
 
-        Raises:
-            FilterError: there is none, or more than one.
+        Raises FilterError: there is none, or more than one.
         """
         folded = self.fold(name)
         if folded in self.alike:
@@ -103,8 +102,7 @@ class ReadColumns:
     def named(self, name: str) -> DataField | None:
         """The column of a name; None where that is not one column to all, or what only lies within one.
 
-        Raises:
-            FilterError: no schema has it.
+        Raises FilterError: no schema has it.
         """
         return self._one_of(lambda columns: columns.named(name))
 

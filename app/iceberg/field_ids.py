@@ -1,4 +1,4 @@
-"""Whether Parquet files have field ids: what is looked at of a footer, in Thrift's compact protocol.
+"""Field ids in Parquet files, as far as a footer tells in Thrift's compact protocol, and names without them.
 
 ::
 
@@ -9,17 +9,67 @@
 
 The first element is the root, the second one the first column. Writers give ids to all columns or to none.
 Anything else than this counts as no id, so that the file is refused and its bytes need not be trusted.
+
+Clients look up the columns of files without field ids by their names, as Iceberg's
+``schema.name-mapping.default`` has them. The engine writes field ids from release 1.0 on, pypaimon does not.
+PyIceberg fails where a column is missing in the mapping. A name belongs to the column that had it last; a
+file in whose schema it was another column's needs ids of its own.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
 
 from app.errors import PaimonIndexError
+from app.iceberg.schema import inner_fields
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.version.version import Version
+from app.table.schema.schema import TableSchema
+from app.types import DataField, Json
+
+
+@dataclass(slots=True)
+class NameMapping:
+    """The fields of a table, of a struct, or the parts of a list or map, by id; names are newest first."""
+
+    ids: dict[str, int] = field(default_factory=dict)
+    names: dict[int, list[str]] = field(default_factory=dict)
+    inner: dict[int, NameMapping] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schemas: Iterable[TableSchema]) -> Self:
+        """The mapping of a table with these schemas, the newest first."""
+        mapping = cls()
+        for schema in schemas:
+            mapping.add((*schema.system_columns, *schema.fields))
+        return mapping
+
+    def add(self, fields: Iterable[DataField]) -> None:
+        """Adds fields of an older schema, whose names may be those of others by now."""
+        for each in fields:
+            names = self.names.setdefault(each.id, [])
+            if self.ids.setdefault(each.name, each.id) == each.id and each.name not in names:
+                names.append(each.name)
+            self.inner.setdefault(each.id, NameMapping()).add(inner_fields(each))
+
+    def fits(self, fields: Iterable[DataField]) -> bool:
+        """Whether the names of fields are those that they have in the mapping."""
+        return all(
+            self.ids.get(each.name) == each.id and self.inner[each.id].fits(inner_fields(each))
+            for each in fields
+        )
+
+    def json(self) -> list[Json]:
+        """The mapping as Iceberg writes it."""
+        return [
+            {"field-id": number, "names": names, **({"fields": inner} if inner else {})}
+            for number, names in self.names.items()
+            for inner in [self.inner[number].json()]
+        ]
+
 
 _TAIL: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"PAR1"
@@ -33,8 +83,7 @@ _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _M
 def have_field_ids(version: Version, files: PlannedFiles, wanted: Sequence[int]) -> list[bool]:
     """Of some files of a plan, given by their positions, whether each has field ids.
 
-    Raises:
-        PaimonIndexError: a file cannot be read.
+    Raises PaimonIndexError: a file cannot be read.
     """
     if not wanted:
         return []
@@ -97,7 +146,6 @@ class _Compact:
                 self.skip(kind)
 
     def list_head(self) -> tuple[int, int]:
-        """Length and kind of the elements."""
         head = self._byte()
         count = head >> 4
         return (self._varint() if count == 0xF else count), head & 0xF  # noqa: PLR2004 - a longer list

@@ -49,13 +49,8 @@ class TableState:
     def json(self, properties: Mapping[str, str], *, referenced_only: bool, millis: bool) -> dict[str, Json]:
         """The metadata.
 
-        Args:
-            properties: of the table.
-            referenced_only: tell only the snapshots that have a tag or are the latest.
-            millis: whether the client reads timestamps in milliseconds right.
-
-        Raises:
-            ValueError: the schema has a type that Iceberg lacks.
+        ``referenced_only``: tell only the snapshots that have a tag or are the latest. Raises ValueError: the
+        schema has a type that Iceberg lacks.
         """
         version, schema = self.version, self.version.schema
         latest = None if version.resolved.snapshot is None else Snapshot.of(version.resolved.snapshot)

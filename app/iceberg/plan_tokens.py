@@ -54,7 +54,6 @@ class PlanQuestion:
     """What a client asks to be planned.
 
     Attributes:
-        snapshot_id: None for the latest one.
         filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
         min_rows: so many rows are enough, if nothing is filtered.
         statistics: names of columns to tell counts and bounds of.
@@ -91,9 +90,8 @@ class PlanToken:
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
         """The token that :meth:`write` made ``text`` of, where it has no more than ``longest`` characters.
 
-        Raises:
-            NotFoundError: it is none, or one of another table or release.
-            MemoryShortError: there is no memory for what it holds now.
+        Raises NotFoundError: it is none, or one of another table or release. Raises MemoryShortError: there
+        is no memory for what it holds now.
         """
         if longest is not None and len(text) > longest:
             raise _unknown()
@@ -133,9 +131,8 @@ _TOKENS: Final = TypeAdapter(PlanToken)
 def write_filter(expression: object) -> str:
     """JSON text, in which a number with more digits than a double keeps is text, as decimals are.
 
-    Raises:
-        RecursionError: it nests too deeply.
-        ValueError: it has NaN, an infinity, or a number of very many digits.
+    Raises RecursionError: it nests too deeply. Raises ValueError: it has NaN, an infinity, or a number of
+    very many digits.
     """
     return json.dumps(
         expression,

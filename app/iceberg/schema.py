@@ -63,12 +63,7 @@ _SAME: Final = {
 _TIMESTAMPS: Final = {TypeRoot.TIMESTAMP: "timestamp", TypeRoot.TIMESTAMP_LTZ: "timestamptz"}
 _MICRO_DIGITS: Final = range(4, 7)
 _MILLI_DIGITS: Final = range(4)
-_PARTITIONS: Final = frozenset(_SAME) - {
-    *FLOATING_ROOTS,
-    TypeRoot.CHAR,
-    TypeRoot.BINARY,
-    TypeRoot.VARBINARY,
-}
+_PARTITIONS: Final = frozenset(_SAME) - {*FLOATING_ROOTS, TypeRoot.CHAR, TypeRoot.BINARY, TypeRoot.VARBINARY}
 """Types of partition columns that are partition fields: a value has one form, in JSON and in files."""
 
 _INNER_IDS: Final = (1 << 31) // 4 - 1

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 import orjson
 
-from app.iceberg.field_ids import have_field_ids
-from app.iceberg.name_mapping import NameMapping
+from app.iceberg.field_ids import NameMapping, have_field_ids
 from app.iceberg.refusals import (
     FORMAT,
     check_file_schema,
@@ -55,11 +54,8 @@ class TaskWriter:
         plan: with URIs for paths.
         residual: the filter that clients have to apply, in JSON.
         proven: whether a file whose rows all meet the plan's filter needs it no more.
-        schemas: those that clients read the files in.
         newest_schema: its number, where that is known: names in its files are those of the mapping.
-        vectors: whether the client reads deletion vectors as the engine stores them.
         mapping: gives the names of the table's columns, for files of older schemas that have no ids.
-        statistics: columns to tell bounds and counts of.
     """
 
     version: Version
@@ -219,9 +215,8 @@ def column_statistics(
     those of floating point may leave out NaN. They are in hexadecimal of their binary form, as Java reads
     them: the document of the REST catalog does not say which form they have.
 
-    Raises:
-        CorruptMetadataError: the statistics of a manifest are damaged.
-        DeadlineExceededError: the request's time is used up.
+    Raises CorruptMetadataError: the statistics of a manifest are damaged. Raises DeadlineExceededError: the
+    request's time is used up.
     """
     numbers = files.numbers[start:stop]
     order = np.argsort(numbers, kind="stable")

@@ -33,7 +33,7 @@ from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
 from app.options.file_indexes import with_added
 from app.options.map_keys import split_map_key
-from app.planning.request.named_partition import NamedPartition
+from app.planning.request.requests import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.commits.changes import identity, live_entries, removed_identities

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from app.deletion_vectors import RECORD_MARGIN_BYTES, DeletionVector, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
 from app.observation import FileFormat, observer
-from app.planning.request.named_partition import NamedPartition
-from app.planning.request.requests import DeletionsRequest
+from app.planning.request.requests import DeletionsRequest, NamedPartition
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
 from app.planning.version.version import IndexSource, Version
@@ -100,10 +99,7 @@ def _named(
 
 
 def _inside(
-    version: Version,
-    files: Files,
-    some: NDArray[np.int64],
-    partition: NamedPartition | None,
+    version: Version, files: Files, some: NDArray[np.int64], partition: NamedPartition | None
 ) -> NDArray[np.int64]:
     if partition is None:
         return some
@@ -114,11 +110,7 @@ def _inside(
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """Files and their deletion vectors.
-
-    Attributes:
-        numbers: int32, shape (files,): the vector of each file in ``places``, -1 for none.
-    """
+    """Files, and the number of the vector of each in ``places``: int32, -1 for none."""
 
     files: Files
     places: VectorPlaces

@@ -77,9 +77,8 @@ class Plans:
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
         """The plan of a version.
 
-        Args:
-            request: what is asked of it, whatever its selector says; its time zone is the one that is meant.
-            budget_ms: of requests that name none; None for as long as it takes.
+        ``request``: what is asked of it, whatever its selector says; its time zone is the one that is meant.
+        ``budget_ms``: of requests that name none; None for as long as it takes.
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         request = replace(request, selector=SnapshotSelector())

@@ -74,7 +74,6 @@ class PrunedSnapshot:
         files_named: how many are in it: those of the plan, and those that merge with them.
         document: what the snapshot's file holds; None where more files are kept than the caller wants named,
             and for a table that was never written to.
-        metadata_files: manifests first, then their lists.
         delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
     """
 

@@ -74,9 +74,8 @@ Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, BucketsRequest)
 class IndexService:
     """Answers for some warehouses.
 
-    Args:
-        warehouses: by name; their readers are closed with the service.
-        time_zone: the session time zone of requests that name none; None if it is not known.
+    ``warehouses``: by name; their readers are closed with the service. ``time_zone``: the session time zone
+    of requests that name none; None if it is not known.
     """
 
     def __init__(
@@ -146,9 +145,8 @@ class IndexService:
     ) -> tuple[list[Snapshot], int | None]:
         """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
-        Args:
-            after: the number that they follow; None for the first ones.
-            count: how many at most; never more than :data:`MOST_READS`.
+        ``after``: the number that they follow; None for the first ones. ``count``: how many at most; never
+        more than :data:`MOST_READS`.
         """
         with self._telling_what_is_there(ref, branch):
             part = self._table(ref).snapshots(branch, after, count)
@@ -170,15 +168,11 @@ class IndexService:
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
         """The version that a caller means; reads a few small files, no manifests.
 
-        Raises:
-            NotFoundError: there is no such warehouse, table, snapshot, tag or branch.
+        Raises NotFoundError: there is no such warehouse, table, snapshot, tag or branch.
         """
         started = time.perf_counter()
         table, staleness = self._table(ref), selector.max_staleness_ms
-        with (
-            during(Phase.RESOLVE),
-            self._telling_what_is_there(ref, selector.branch),
-        ):
+        with during(Phase.RESOLVE), self._telling_what_is_there(ref, selector.branch):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,
@@ -279,8 +273,7 @@ class IndexService:
     ) -> EvaluateAnswer:
         """What index files on their own say of a filter.
 
-        Args:
-            any_place: paths may name any file, as those of whoever operates the service may.
+        ``any_place``: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
         storage, zone = self._warehouse(warehouse), self.zone(request.time_zone)

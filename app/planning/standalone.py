@@ -54,9 +54,8 @@ from app.types.session_zone import SessionZone
 class EvaluatedFile:
     """What the indexes of one file say.
 
-    Attributes:
-        selection: rows outside of which nothing matches; None when nothing is known at row level.
-        error: the file's indexes could not be used; the file is kept.
+    ``selection``: rows outside of which nothing matches; None when nothing is known at row level. ``error``:
+    the file's indexes could not be used; the file is kept.
     """
 
     name: str
@@ -93,12 +92,8 @@ def evaluate_files(
 ) -> EvaluateAnswer:
     """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
 
-    Args:
-        any_place: paths may name any file, not only those that writers give to index files.
-
-    Raises:
-        FilterError: the filter does not fit the schema.
-        RequestError: a type of the schema cannot be read.
+    Raises FilterError: the filter does not fit the schema. Raises RequestError: a type of the schema cannot
+    be read.
     """
     fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
     relation = Relation(request.alias)
@@ -217,7 +212,6 @@ def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, conte
 
 
 def _next(entries: slice, count: int) -> int | None:
-    """Where the next entries begin, if there are any."""
     return entries.stop if entries.stop is not None and entries.stop < count else None
 
 

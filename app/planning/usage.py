@@ -1,6 +1,6 @@
 """What the plans of each table came to: what they spared, which indexes helped, which filters were asked.
 
-Filters are counted by their shape (:mod:`app.predicates.shapes`), so that no value of a caller is kept.
+Filters are counted by their shape (:mod:`app.predicates.model`), so that no value of a caller is kept.
 Counting begins with the process, and the tables that were planned last are remembered.
 
 ==========  ==================================================================================================

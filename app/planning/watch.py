@@ -33,10 +33,8 @@ _STOP_SECONDS: Final = 5.0
 class WatchedTable:
     """How far a table has been followed.
 
-    Attributes:
-        snapshot_id: the last snapshot that was decoded; None before the first, and for a table without any.
-        identity: of the version that was decoded last; None before the first.
-        due: when it is looked at again, on the clock of the watch.
+    ``snapshot_id``: the last snapshot that was decoded; None before the first, and for a table without any.
+    ``due``: when it is looked at again, on the clock of the watch.
     """
 
     table: TableRef
@@ -49,9 +47,8 @@ class WatchedTable:
 class Watch:
     """Looks at tables in turn, and decodes what is new.
 
-    Args:
-        tables: what to watch; a table that does not exist is waited for.
-        clock: tells the time in seconds; it need not be that of the day.
+    ``tables``: what to watch; a table that does not exist is waited for. ``clock``: tells the time in
+    seconds; it need not be that of the day.
     """
 
     def __init__(
@@ -95,11 +92,7 @@ class Watch:
         return list(self._watched.values())
 
     def look(self, warehouse: str) -> float:
-        """Looks at every table of a warehouse that is due.
-
-        Returns:
-            Seconds until the next one is.
-        """
+        """Looks at every table of a warehouse that is due; returns the seconds until the next one is."""
         tables = [table for table in self._watched if table.warehouse == warehouse]
         for table in tables:
             watched = self._watched[table]

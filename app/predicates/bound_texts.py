@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.predicates.like import literal_prefix
 from app.predicates.model import SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
-from app.predicates.verdicts import Verdict, Verdicts
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
 from app.types import DataField, TypeRoot, Value
 from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.value_arrays import Values, less, starts_with
@@ -46,9 +45,7 @@ _CLOCK_UNITS: Final[Mapping[_ClockUnit, int]] = {"s": 1_000_000_000, "ms": 1_000
 def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
     """What the bounds of a test's column are, and which of them proved that no row matches.
 
-    Args:
-        bounds: of its column in n files.
-        verdicts: what they prove of the test, shape (n,).
+    ``verdicts``: what they prove of the test, shape (n,).
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.literal_lists import json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
@@ -35,6 +34,7 @@ from app.predicates.unbound import (
     Or,
     Predicate,
     Unknown,
+    json_literals,
     shorten,
 )
 
@@ -65,9 +65,8 @@ _LITERALS: Final = {
 def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Reads a predicate from parsed JSON.
 
-    Raises:
-        FilterError: the JSON does not have the shape of a predicate.
-        LimitExceededError: it is nested too deeply or has too many literals.
+    Raises FilterError: the JSON does not have the shape of a predicate. Raises LimitExceededError: it is
+    nested too deeply or has too many literals.
     """
     return _predicate(written, 0, LiteralCount(limits))
 
@@ -75,9 +74,8 @@ def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> 
 def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
     """Reads lists of values by column, of each of which a row has to have one.
 
-    Raises:
-        FilterError: a list does not have the shape of literals.
-        LimitExceededError: there are too many literals.
+    Raises FilterError: a list does not have the shape of literals. Raises LimitExceededError: there are too
+    many literals.
     """
     count = LiteralCount(limits)
     return And(tuple(_one_of(name, written, count) for name, written in lists.items()))

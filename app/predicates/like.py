@@ -36,8 +36,7 @@ Pieces: TypeAlias = "tuple[bytes | Wildcard, ...]"
 def read_pattern(pattern: str, escape: str = ESCAPE) -> Pieces:
     """The pieces of a pattern; neighbouring plain characters are one piece, neighbouring ``%`` one ANY.
 
-    Raises:
-        FilterError: the escape character stands before something else than ``%``, ``_`` or itself.
+    Raises FilterError: the escape character stands before something else than ``%``, ``_`` or itself.
     """
     pieces: list[bytes | Wildcard] = []
     plain: list[str] = []

@@ -12,6 +12,9 @@ ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN 
 comparisons); integer and decimal literals fit the type (a comparison with one that does not was decided or
 rewritten); BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only columns of strings are tested by
 STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
+
+The *shape* of a filter is the filter as Spark SQL with ``?`` for every literal, which shows no value; a list
+of any length has two of them: ``city IN (?, ?)``.
 """
 
 from __future__ import annotations
@@ -221,3 +224,56 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
                 pending.extend(reversed(children))
             case leaf:
                 yield leaf
+
+
+_LEAVES: Final = 16
+"""Longer filters have no shape."""
+
+
+def shape_of(predicate: BoundPredicate) -> str:
+    """A filter as Spark SQL with ``?`` for each literal; empty where it is long, constant, or tests map keys.
+
+    A part that nothing here can decide stands as TRUE, which keeps every row as it does.
+    """
+    parts = list(leaves(predicate))
+    tests = [part for part in parts if isinstance(part, BoundLeaf)]
+    # Of a part that is unknown nothing but its text is known, which may have literals in it.
+    if not tests or len(parts) > _LEAVES or any("[" in test.field.name for test in tests):
+        return ""
+    shape = fold(
+        predicate,
+        _shape_of_leaf,
+        lambda shapes: f"({' AND '.join(shapes)})",
+        lambda shapes: f"({' OR '.join(shapes)})",
+    )
+    return shape if len(parts) == 1 else shape[1:-1]
+
+
+def _shape_of_leaf(leaf: BoundLeaf | Constant | Unknown) -> str:
+    match leaf:
+        case BoundLeaf():
+            name = "`" + leaf.field.name.replace("`", "``") + "`"
+            return _TESTS[leaf.operator].format(name)
+        case Constant(value=False):
+            return "FALSE"
+        case _:
+            return "TRUE"
+
+
+_TESTS: Final = {
+    Operator.EQUAL: "{} = ?",
+    Operator.NOT_EQUAL: "{} <> ?",
+    Operator.LESS_THAN: "{} < ?",
+    Operator.LESS_OR_EQUAL: "{} <= ?",
+    Operator.GREATER_THAN: "{} > ?",
+    Operator.GREATER_OR_EQUAL: "{} >= ?",
+    Operator.IN: "{} IN (?, ?)",
+    Operator.NOT_IN: "{} NOT IN (?, ?)",
+    Operator.BETWEEN: "{} BETWEEN ? AND ?",
+    Operator.IS_NULL: "{} IS NULL",
+    Operator.IS_NOT_NULL: "{} IS NOT NULL",
+    Operator.STARTS_WITH: "startswith({}, ?)",
+    Operator.ENDS_WITH: "endswith({}, ?)",
+    Operator.CONTAINS: "contains({}, ?)",
+    Operator.LIKE: "{} LIKE ?",
+}

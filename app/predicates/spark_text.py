@@ -11,8 +11,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from app.types.civil_time import TimestampText, day_nanos, epoch_days
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MICRO, TimestampText, day_nanos, epoch_days
 
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})

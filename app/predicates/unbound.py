@@ -4,15 +4,21 @@ Columns are names, literals are raw and say where they come from, NOT is still t
 (:func:`app.predicates.json_reader.read_json_filter`, :func:`app.predicates.sql.reader.read_sql`) make it,
 :func:`app.predicates.binding.binding.bind` turns it into what can be evaluated.
 
+A list of 100,000 literals is read, bound and asked as one column: a :class:`LiteralList` stands for the tuple
+of its literals, and makes them for whoever needs one as such, with its position in the text. What the values
+are in the type of a column, :mod:`app.predicates.binding.fitting` says.
+
 How large a filter may be, in either of its forms, stands here too: :class:`FilterLimits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeAlias
+from functools import cached_property
+from itertools import chain
+from typing import Final, TypeAlias, final, overload
 
 from app.errors import LimitExceededError
 from app.predicates.model import Operator
@@ -61,10 +67,9 @@ class Literal:
 class Column:
     """A column, or something within one.
 
-    Attributes:
-        parts: the names between the dots: those of a catalog, database, table or alias may stand before the
-            column's, those of fields or map keys behind it. JSON has one name, a map key as ``column[key]``.
-        key: the key of ``column['key']`` in SQL.
+    ``parts``: the names between the dots: those of a catalog, database, table or alias may stand before the
+    column's, those of fields or map keys behind it. JSON has one name, a map key as ``column[key]``. ``key``:
+    the key of ``column['key']`` in SQL.
     """
 
     parts: tuple[str, ...]
@@ -93,10 +98,8 @@ class Interval:
 class Moment:
     """The day or the instant at which a query runs, moved by intervals.
 
-    Attributes:
-        is_date: it is the day in the session's time zone, not the instant.
-        steps: what is added, one after the other.
-        column: where it is written as a name, the column that goes before, if the table has it.
+    ``is_date``: it is the day in the session's time zone, not the instant. ``column``: where it is written as
+    a name, the column that goes before, if the table has it.
     """
 
     is_date: bool
@@ -124,10 +127,8 @@ class Leaf:
     """A test of one column by literals.
 
     Attributes:
-        column: what is tested.
         literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; long lists
-            are no tuples (:mod:`app.predicates.literal_lists`).
-        text: the test as written.
+            are no tuples (:mod:`app.predicates.unbound`).
         null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
         function: what is tested is this of the column's values.
     """
@@ -236,3 +237,77 @@ class LiteralCount:
 
 
 DEFAULT_LIMITS = FilterLimits()
+
+
+@final
+class ListedKind(StrEnum):
+    """What the values of a list are."""
+
+    INTEGER = "integers of any size"
+    TEXT = "strings, as ``str``"
+
+
+@dataclass(init=False, eq=False, repr=False)
+class LiteralList(Sequence[Literal]):
+    """Literals of one kind, none of them NULL; as a dataclass it is what request digests take."""
+
+    kind: ListedKind
+    values: Sequence[int | str]
+
+    def __init__(
+        self, kind: ListedKind, values: Sequence[int | str], literals: Callable[[], Iterable[Literal]]
+    ) -> None:
+        self.kind = kind
+        self.values = values
+        self._literals = literals
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, at: int) -> Literal: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Literal]: ...
+
+    def __getitem__(self, at: int | slice) -> Literal | Sequence[Literal]:
+        return self._one_by_one[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._one_by_one == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._one_by_one)
+
+    def __repr__(self) -> str:
+        return repr(self._one_by_one)
+
+    @cached_property
+    def _one_by_one(self) -> tuple[Literal, ...]:
+        return tuple(self._literals())
+
+
+def joined_literals(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
+    """The literals of one or more parts, one part behind the other."""
+    lists = [part for part in parts if isinstance(part, LiteralList)]
+    if len(lists) < len(parts) or len({part.kind for part in lists}) > 1:
+        return tuple(chain.from_iterable(parts))
+    if len(lists) == 1:
+        return lists[0]
+    values = list(chain.from_iterable(part.values for part in lists))
+    return LiteralList(lists[0].kind, values, lambda: chain.from_iterable(lists))
+
+
+def json_literals(written: Sequence[object]) -> Sequence[Literal]:
+    """The literals that a list of JSON values stands for."""
+
+    def one_by_one() -> Iterable[Literal]:
+        return (Literal(LiteralKind.JSON, value) for value in written)
+
+    match set(map(type, written)):
+        case types if types == {int}:
+            return LiteralList(ListedKind.INTEGER, written, one_by_one)  # type: ignore[arg-type] # just looked at
+        case types if types == {str}:
+            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # likewise
+        case _:
+            return tuple(one_by_one())

@@ -240,10 +240,9 @@ class _StrictConnection(h11.Connection):
 class PunctualProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, with a deadline for the head of every request and for the taking of every answer.
 
-    Attributes:
-        head_seconds: from the connection's start, or from the first byte of a later request.
-        unread_seconds: a request that nobody looked at for so long is refused: more come than the event loop
-            can take.
+    ``head_seconds``: from the connection's start, or from the first byte of a later request.
+    ``unread_seconds``: a request that nobody looked at for so long is refused: more come than the event loop
+    can take.
     """
 
     head_seconds: ClassVar[float] = 20.0

@@ -43,8 +43,7 @@ def shared_directory() -> Iterator[Path]:
 
     Those of earlier runs that ended by force are removed as well.
 
-    Raises:
-        SettingsError: there is no place for it.
+    Raises SettingsError: there is no place for it.
     """
     for parent in (_MEMORY_DIRECTORY, None):
         with suppress(OSError):

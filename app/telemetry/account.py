@@ -56,8 +56,6 @@ class Account(Background):
 
     Attributes:
         began: on the clock of :func:`time.perf_counter`.
-        status: of the answer; None before it begins.
-        is_complete: the end of the answer was sent.
         phases: seconds by phase; each second counts for the innermost one.
         storage_calls: repeated ones too.
         trace: ids of the trace and of the request's span, where requests are traced.

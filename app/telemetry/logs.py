@@ -88,9 +88,7 @@ def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]
 class LineFormatter(logging.Formatter):
     """Makes a line of a record, whether it has members (:func:`event_record`) or only a text.
 
-    Args:
-        as_text: for people, rather than JSON.
-        with_messages: tell the messages of exceptions.
+    ``as_text``: for people, rather than JSON. ``with_messages``: tell the messages of exceptions.
     """
 
     def __init__(self, *, as_text: bool, with_messages: bool) -> None:
@@ -122,7 +120,6 @@ def unsaid(text: str) -> str:
 
 
 def _chain_lines(error: BaseException, *, with_messages: bool) -> Iterator[str]:
-    """An exception and those that led to it, the first one first, with where they were raised."""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None:
         yield from _chain_lines(before, with_messages=with_messages)

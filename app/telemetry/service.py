@@ -148,11 +148,8 @@ def start_tracing() -> Tracing | None:
 class Telemetry:
     """What one process counts, and what all processes of the service have counted.
 
-    Args:
-        processes: those of the service, of which this is one.
-        caches: gives the statistics of each cache by name.
-        concurrency: requests that may be under way at once.
-        token_names: label requests with the names of tokens.
+    ``caches``: gives the statistics of each cache by name. ``token_names``: label requests with the names of
+    tokens.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ living processes count: mostly they add up as well; what all processes share, or
 from __future__ import annotations
 
 import fcntl
+import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -59,11 +60,7 @@ def dump(families: Iterable[Metric], **members: object) -> bytes:
 
 
 def load(content: bytes) -> tuple[list[Metric], Mapping[str, Any]]:
-    """What :func:`dump` wrote.
-
-    Raises:
-        ValueError: something else did.
-    """
+    """What :func:`dump` wrote. Raises ValueError: something else did."""
     members = orjson.loads(content)
     families = []
     for name, documentation, kind, samples in members.pop("families"):
@@ -85,7 +82,7 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
                 values[family.name] = {}
             if not is_alive and family.type not in _GROWING:
                 continue
-            join = _SHARED_GAUGES.get(family.name, _add)
+            join: Callable[[float, float], float] = _SHARED_GAUGES.get(family.name, operator.add)
             numbers = values[family.name]
             for each in family.samples:
                 key = (each.name, tuple(each.labels.items()))
@@ -94,10 +91,6 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
         for (sample, labels), value in numbers.items():
             merged[name].add_sample(sample, dict(labels), value)
     return list(merged.values())
-
-
-def _add(left: float, right: float) -> float:
-    return left + right
 
 
 _QUESTION: Final = b"count"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.types.binary_row.rows import FieldValues, write_rows
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.data_types import (
     BINARY_ROOTS,
     FLOATING_ROOTS,
@@ -18,7 +19,6 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.value_arrays import INT64, Values
 
 _NANOS: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
@@ -29,10 +29,8 @@ _ARITY: Final = np.dtype(">i4")
 def field_values(array: pa.Array, data_type: DataType) -> FieldValues:
     """An array as one field of rows.
 
-    Args:
-        array: bool, integers, float, double, decimal128 of the type's scale, string, binary, date32, time32
-            or timestamps, as the type needs it; with or without nulls.
-        data_type: a type that has values.
+    ``array``: bool, integers, float, double, decimal128 of the type's scale, string, binary, date32, time32
+    or timestamps, as the type needs it; with or without nulls. ``data_type``: a type that has values.
     """
     return FieldValues(data_type, _values(array, data_type), np.asarray(array.is_null()))
 

@@ -1,4 +1,4 @@
-"""Calendar dates and clock times as numbers, and the text form that JSON and SQL literals share.
+"""Calendar dates, clock times and units of time as numbers, and the text that JSON and SQL literals share.
 
 The text form is ISO 8601's with the liberties both languages take: one-digit months, days and hours, a blank
 for the ``T``, seconds and up to nine fraction digits left out at will, and a zone behind it: ``Z``, an offset
@@ -11,8 +11,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
-from app.types.time_units import CYCLE_DAYS, CYCLE_YEARS, NANOS_PER_DAY, NANOS_PER_SECOND
+NANOS_PER_MICRO: Final = 1_000
+NANOS_PER_MILLI: Final = 1_000_000
+NANOS_PER_SECOND: Final = 1_000_000_000
+SECONDS_PER_DAY: Final = 86_400
+MILLIS_PER_DAY: Final = SECONDS_PER_DAY * 1_000
+NANOS_PER_DAY: Final = SECONDS_PER_DAY * NANOS_PER_SECOND
+
+CYCLE_YEARS: Final = 400
+"""After so many years the calendar repeats, days of the week included."""
+CYCLE_DAYS: Final = 146_097
+CYCLE_SECONDS: Final = CYCLE_DAYS * SECONDS_PER_DAY
+
 
 _MARCH_0 = 719_468
 """Days from 0000-03-01 to the epoch; years that start in March have their leap day last."""
@@ -32,10 +44,8 @@ _TIMESTAMP = re.compile(
 class TimestampText:
     """A timestamp as it was written.
 
-    Attributes:
-        clock: the wall clock, in nanoseconds since 1970-01-01T00:00.
-        zone: the zone that was written behind it, as :func:`app.types.session_zone.session_zone` reads it;
-            None where none was.
+    ``clock``: the wall clock, in nanoseconds since 1970-01-01T00:00. ``zone``: the zone that was written
+    behind it, as :func:`app.types.session_zone.session_zone` reads it; None where none was.
     """
 
     clock: int

@@ -112,10 +112,6 @@ class DataType:
             and (self.root is not TypeRoot.OTHER or self.text == other.text)
         )
 
-    def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the name says it
-        """The same type, nullable or not."""
-        return replace(self, nullable=nullable)
-
 
 @dataclass(frozen=True, slots=True)
 class DataField:

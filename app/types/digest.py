@@ -29,8 +29,7 @@ def content_digest(*contents: bytes) -> str:
 def request_digest(*parts: object) -> bytes:
     """16 bytes that are the same for equal requests, in every process.
 
-    Args:
-        parts: dataclasses, decimals, and what JSON can hold. The order of a mapping's members does not count.
+    ``parts``: dataclasses, decimals, and what JSON can hold. The order of a mapping's members does not count.
     """
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=_as_json)
     return digest(text.encode())

@@ -32,13 +32,7 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The rows that a global index file covers, of a table that numbers its rows.
-
-    Attributes:
-        last_row: the highest row id, included.
-        extra_field_ids: further fields that the file holds, if recorded.
-        metadata: what the index type keeps for itself, if anything.
-    """
+    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows."""
 
     first_row: int
     last_row: int
@@ -53,8 +47,6 @@ class IndexFileMeta:
 
     Attributes:
         index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
-        file_name: its name, without a directory.
-        file_size: bytes.
         row_count: hashes, deletion vectors, or indexed rows in it.
         ranges: the vectors of a deletion vector file, in file order; empty for other types.
         external_path: where it lies, if not with the table's other index files.

@@ -17,9 +17,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from app.types.civil_time import clock_text, date_text
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.types.data_types import DataField, DataType, TypeRoot
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
 from app.types.values import Value, to_float32
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

@@ -31,10 +31,20 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from app.errors import FilterError
-from app.types.civil_time import TimestampText, day_nanos, epoch_days, read_clock, read_date, read_timestamp
+from app.types.civil_time import (
+    MILLIS_PER_DAY,
+    NANOS_PER_DAY,
+    NANOS_PER_MILLI,
+    NANOS_PER_SECOND,
+    TimestampText,
+    day_nanos,
+    epoch_days,
+    read_clock,
+    read_date,
+    read_timestamp,
+)
 from app.types.data_types import DataType, TypeRoot
 from app.types.session_zone import Instants, SessionZone, instants_of_text
-from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.values import Value, integer_range, to_float32
 
 MAX_NUMBER_TEXT: Final = 400

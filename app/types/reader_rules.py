@@ -28,8 +28,7 @@ from typing import Final, NamedTuple
 
 import tzdata
 
-from app.types.civil_time import epoch_days
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_SECOND
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, epoch_days
 from app.types.zone_revisions import FIRST_RELEASE, LAST_RELEASE, LAST_RELEASED, REVISIONS
 
 OWN_RELEASE: Final = tzdata.IANA_VERSION
@@ -68,9 +67,7 @@ class DoubtfulTime(NamedTuple):
 def doubts_of(region: str, release: str | None) -> tuple[DoubtfulTime, ...]:
     """What is in doubt of a region.
 
-    Args:
-        region: as the IANA database names it.
-        release: of the rules that the reader goes by, such as ``2025a``; None where nobody knows.
+    ``release``: of the rules that the reader goes by, such as ``2025a``; None where nobody knows.
     """
     return () if _WITHOUT_RULES.fullmatch(region) else tuple(_doubts(region, release))
 

@@ -61,7 +61,6 @@ def read_bitmap(
     """Decodes and validates the bitmap at ``offset``.
 
     Args:
-        buffer: bytes that hold the bitmap, and possibly more behind it.
         length: how many bytes it must occupy, where the format around it says so.
         row_count: all positions must lie below this, where the format around it says so.
 

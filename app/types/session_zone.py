@@ -30,9 +30,8 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.suggestions import hint
-from app.types.civil_time import TimestampText
+from app.types.civil_time import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND, TimestampText
 from app.types.reader_rules import DoubtfulTime, doubts_of
-from app.types.time_units import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND
 
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 """No zone is further from UTC: the limit of ``java.time.ZoneOffset``."""
@@ -100,13 +99,7 @@ class Instants(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """A stretch of time in which a zone has one offset.
-
-    Attributes:
-        start: where it starts, inclusive.
-        end: where it ends, exclusive.
-        offset: nanoseconds that clocks are ahead of UTC.
-    """
+    """A stretch of time, without its ``end``, in which clocks are ``offset`` nanoseconds ahead of UTC."""
 
     start: int
     end: int
@@ -117,11 +110,8 @@ class Shift(NamedTuple):
 class SessionZone:
     """A time zone; :func:`session_zone` makes it.
 
-    Attributes:
-        name: the name as the caller wrote it.
-        fixed_seconds: the offset of a zone that is nothing else; None for a region.
-        release: of the rules that whoever asks goes by, if he says so.
-        doubts: when these may be others than those of the region here.
+    ``fixed_seconds``: the offset of a zone that is nothing else; None for a region. ``doubts``: when these
+    may be others than those of the region here.
     """
 
     name: str

@@ -85,9 +85,7 @@ def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_
 def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
     """How many of some literals are smaller than each value.
 
-    Args:
-        values: shape (n,).
-        literals: of the same type, ascending in SQL's order.
+    ``values``: shape (n,). ``literals``: of the same type, ascending in SQL's order.
     """
     return _search(values, literals, "left")
 

@@ -18,8 +18,8 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
+from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.values import integer_range, to_float32
 from tests.acceptance.java_engine import JavaEngine
 from tests.brute_force import matching_rows

@@ -25,8 +25,8 @@ from app.planning.service import IndexService
 from app.predicates.model import BoundPredicate
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.binary_row.row import serialize_row
+from app.types.civil_time import NANOS_PER_MILLI
 from app.types.session_zone import session_zone
-from app.types.time_units import NANOS_PER_MILLI
 from tests.brute_force import matching_rows
 from tests.filters import values
 from tests.planning.copied_tables import open_service

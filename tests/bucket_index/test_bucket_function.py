@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import BucketFunction, bucket_of, buckets_of, hashed_buckets, key_hash, key_hashes
+from app.bucket_index import BucketFunction, buckets_of, hashed_buckets, key_hashes
 from app.errors import FilterError
 from app.types import parse_json, parse_type
 from app.types.binary_row.rows import FieldValues, fields_of
 from tests import golden_unit
+from tests.bucket_index.plain_buckets import bucket_of, key_hash
 
 KEYS = golden_unit.document("hash-index", "keys")["keys"]
 

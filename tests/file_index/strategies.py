@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot, parse_type, sql_key
+from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.values import Value, integer_range
 
 TYPES: Final = tuple(

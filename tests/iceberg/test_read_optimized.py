@@ -22,7 +22,7 @@ from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.options.table_options import TableOptions
 from app.planning.request.limits import Limits
-from app.planning.version import contents, version_files
+from app.planning.version import contents
 from app.storage import DiskTier
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
@@ -136,7 +136,6 @@ def test_caches_in_memory_and_on_the_disk_tell_both_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
 ) -> None:
     monkeypatch.setattr(contents, "LEAST_FILES", 0)
-    monkeypatch.setattr(version_files, "LEAST_FILES", 0)
     table = MadeTable.make(tmp_path / "tables", [ID, SCORE], primary_key=[ID], options=WITH_VECTORS)
     made: list[ManifestEntry] = []
     for number in range(3):

@@ -11,7 +11,7 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from app.errors import UnsupportedFormatError
-from app.iceberg.name_mapping import NameMapping
+from app.iceberg.field_ids import NameMapping
 from app.iceberg.refusals import check_file_schema, reason_against
 from app.iceberg.schema import last_column_id, names_by_id, partition_specs, schema_json
 from app.jobs.rows.data_file import file_schema

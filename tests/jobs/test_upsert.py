@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.bucket_index import BucketFunction, bucket_of, hash_index, key_hash
+from app.bucket_index import BucketFunction, hash_index
 from app.errors import JobError, RequestError, UnsupportedFormatError
 from app.planning.request.requests import PlanRequest
 from app.table.manifests.manifest_entry import FileSource
 from app.types import parse_type
+from tests.bucket_index.plain_buckets import bucket_of, key_hash
 from tests.jobs.new_tables import buckets_of_keys, make_table, merged_rows, stored_rows
 from tests.jobs.running_jobs import Jobs, table
 from tests.planning.copied_tables import golden_ref, open_service

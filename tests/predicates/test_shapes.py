@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.predicates.binding.binding import bind
-from app.predicates.shapes import shape_of
+from app.predicates.model import shape_of
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.predicates.binding.binding import bind
-from app.predicates.column_bounds import ColumnBounds
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Operator, leaves
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
+from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds, leaf_verdicts
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key
 from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples

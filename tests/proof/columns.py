@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
+from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_DAY
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_DAY
 from app.types.values import integer_range, to_float32
 
 TYPES: Final = (

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.types import DataType, Json, TypeRoot, Value, sql_key
-from app.types.civil_time import civil_date, date_text
+from app.types.civil_time import NANOS_PER_DAY, civil_date, date_text
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_DAY
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.filters import Test
 from tests.proof.columns import Column, random_values

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyroaring import BitMap
 
-from app.bucket_index import hash_index, key_hash
+from app.bucket_index import hash_index
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import IndexWriteError
 from app.file_index import container
@@ -28,10 +28,11 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, DataType, TypeRoot, Value, sql_key
 from app.types.binary_row.row import serialize_row
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import HASH, IndexFileMeta
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 from benchmarks.synthetic import schema_json
+from tests.bucket_index.plain_buckets import key_hash
 from tests.planning.made_tables import MadeTable, payload
 from tests.proof.tables import File, RandomTable
 from tests.table.entries import EMPTY_ROW, NO_STATISTICS, data_file

@@ -19,8 +19,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bucket_index import BucketFunction, bucket_of
+from app.bucket_index import BucketFunction
 from app.types import DataField, TypeRoot, Value
+from tests.bucket_index.plain_buckets import bucket_of
 from tests.proof.columns import (
     FLOATING,
     KEY_TYPES,

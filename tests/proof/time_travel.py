@@ -29,8 +29,8 @@ from app.iceberg.plan_tokens import PlanQuestion, write_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type
+from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO
 from app.types.values import integer_range, to_float32
 from tests.planning.copied_tables import open_service
 from tests.proof.columns import NULL, Column, random_column

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.caches import Caches
+from app.api.operations import Caches
 from app.api.problems import ProblemError
 from app.opening import create_service
 from app.server.processes import Answer, Processes, shared_directory

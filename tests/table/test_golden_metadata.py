@@ -19,9 +19,9 @@ from app.table.statistics.statistics import partition_bounds, value_bounds
 from app.table.table import Catalog, Table
 from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
+from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
-from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import FileBounds, by_file
 from tests.golden_cases import for_each, together

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types.civil_time import TimestampText, civil_date, date_text, epoch_days, read_date, read_timestamp
+from app.types.civil_time import (
+    NANOS_PER_SECOND,
+    TimestampText,
+    civil_date,
+    date_text,
+    epoch_days,
+    read_date,
+    read_timestamp,
+)
 from app.types.session_zone import session_zone
-from app.types.time_units import NANOS_PER_SECOND
 
 EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097

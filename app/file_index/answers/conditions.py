@@ -31,8 +31,7 @@ class NullTest:
 class Points:
     """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not.
 
-    Attributes:
-        derived: what was computed of the keys, by its name, so that it is computed once for all files.
+    ``derived``: what was computed of the keys, by its name, so that it is computed once for all files.
     """
 
     keys: tuple[Key, ...]

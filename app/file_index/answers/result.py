@@ -38,9 +38,8 @@ SKIP: Final = Decision.SKIP
 class Rows:
     """A set of 0-based row positions; shared between requests, so never changed in place.
 
-    Attributes:
-        positions: rows outside of which nothing matches; never empty (that is ``SKIP``).
-        exact: every one of these rows satisfies the predicate.
+    ``positions``: rows outside of which nothing matches; never empty (that is ``SKIP``). ``exact``: every one
+    of these rows satisfies the predicate.
     """
 
     positions: BitMap
@@ -86,12 +85,9 @@ class Step:
     Attributes:
         column: the column or map key; None for a part of the filter that names none.
         index: kind of the index; None where the column has none that could be asked.
-        predicate: the part of the filter that was asked.
         outcome: ``rows`` where positions came back, ``unknown`` where there was nothing to ask.
-        rows: how many positions, where there are any.
         evidence: why nothing could be asked, or what follows from steps before.
         fpp: of a bloom filter: the probability that it does not rule out a value that the file lacks.
-        index_bytes: of the index that was asked.
     """
 
     column: str | None

@@ -6,6 +6,7 @@ a set of rows, those of :class:`RowStack`. How a condition is put together from 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Protocol, assert_never
 
@@ -65,60 +66,49 @@ def all_rows(row_count: int) -> BitMap:
     return BitMap(range(row_count))
 
 
-class RowStack(Protocol):
-    """Answers about m files, shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them."""
+class RowStack(ABC):
+    """A :class:`app.file_index.kind.FileStack` of m files that answers any condition.
 
-    @property
-    def row_counts(self) -> NDArray[np.int64]:
-        """Rows of each file, shape (m,)."""
-
-    @property
-    def broken(self) -> NDArray[np.bool_]:
-        """Which indexes cannot be read, shape (m,); what is said of these files means nothing."""
-
-    def null_rows(self) -> Answers:
-        """Whether rows have no value."""
-
-    def value_rows(self) -> Answers:
-        """Whether rows have a value."""
-
-    def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``, which ascend."""
-
-    def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``, which ascend."""
-
-    def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
-
-
-class AnsweringRows:
-    """Makes a :class:`RowStack` a :class:`app.file_index.kind.FileStack`: it answers any condition."""
+    Sets of answers have the shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them.
+    """
 
     __slots__ = ()
 
-    def answers(
-        self: RowStack, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime
-    ) -> Answers:
+    @abstractmethod
+    def null_rows(self) -> Answers:
+        """Whether rows have no value."""
+
+    @abstractmethod
+    def value_rows(self) -> Answers:
+        """Whether rows have a value."""
+
+    @abstractmethod
+    def rows_with(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have one of ``keys``, which ascend."""
+
+    @abstractmethod
+    def rows_without(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have a value, but none of ``keys``, which ascend."""
+
+    @abstractmethod
+    def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
+        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+
+    def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
-        keys = len(condition.keys) if isinstance(condition, Points) else 0
-        if keys > SHORT_LIST and out_of_time():
-            return everywhere(Answer.UNASKED, len(files))
-        return answer_of(self, condition)[files]
-
-
-def answer_of(stack: RowStack, condition: Condition) -> Answers:
-    """Whether rows of each file meet the condition."""
-    match condition:
-        case NullTest(null=True):
-            return stack.null_rows()
-        case NullTest():
-            return stack.value_rows()
-        case Points(keys, negated=True):
-            return stack.rows_without(keys)
-        case Points(keys):
-            return stack.rows_with(keys)
-        case Span(start, stop):
-            return stack.rows_between(start, stop)
-        case _:
-            assert_never(condition)
+        match condition:
+            case Points(keys) if len(keys) > SHORT_LIST and out_of_time():
+                return everywhere(Answer.UNASKED, len(files))
+            case NullTest(null=True):
+                found = self.null_rows()
+            case NullTest():
+                found = self.value_rows()
+            case Points(keys, negated=True):
+                found = self.rows_without(keys)
+            case Points(keys):
+                found = self.rows_with(keys)
+            case Span(start, stop):
+                found = self.rows_between(start, stop)
+            case _:
+                assert_never(condition)
+        return found[files]

@@ -142,10 +142,8 @@ class PlainEntries:
 class BlockedEntries:
     """Entries of version 2: blocks in the order of their keys, found by the first key of each.
 
-    Attributes:
-        blocks: one record for each block: its first key and its offset in the block area.
-        area: where the block area starts.
-        end: where it ends.
+    ``blocks``: one record for each block: its first key and its offset in the block area. ``area``: where the
+    block area starts.
     """
 
     blocks: Records

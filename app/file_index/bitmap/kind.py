@@ -18,13 +18,7 @@ from typing_extensions import override
 
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
-from app.file_index.bitmap.bitmap import (
-    DEFAULT_BLOCK_BYTES,
-    VERSION_1,
-    VERSION_2,
-    BitmapHead,
-    BitmapIndex,
-)
+from app.file_index.bitmap.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2, BitmapHead, BitmapIndex
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
@@ -36,7 +30,6 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.roaring import Buffer
 
-_ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
 _FEW_VALUES: Final = 500
 _ROWS_PER_VALUE: Final = 4
 
@@ -64,13 +57,10 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
 
     __slots__ = ()
 
+    roots: ClassVar = WHOLE_ROOTS | {TypeRoot.BOOLEAN} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
     options_class: ClassVar[type] = BitmapOptions
     option_names: ClassVar[tuple[str, ...]] = ("version", "index-block-size")
     directory_bytes: ClassVar[int] = 1
-
-    @override
-    def takes(self, data_type: DataType) -> bool:
-        return data_type.root in _ROOTS
 
     @override
     def read(self, payload: Buffer, space: KeySpace) -> BitmapIndex:

@@ -13,16 +13,16 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.answers.row_index import RowStack
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursor
-from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
+from app.file_index.payloads.cursor import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
 from app.file_index.shared.directory import Directory, StoredKeys
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, COOKIE_WITHOUT_RUNS
@@ -93,7 +93,6 @@ class StoredEntries:
     """What m indexes say before their bitmaps; numbers of indexes that are not sound mean nothing.
 
     Attributes:
-        versions: int64, shape (m,).
         row_counts: int64, shape (m,): rows of each file.
         flags: int64, shape (m,): 1 where there are null rows.
         keys: the key of each entry, with its file and place.
@@ -177,14 +176,8 @@ def _blocked_keys(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        with_nulls: bool, shape (m,): which files have null rows.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+class BitmapStack(RowStack):
+    """Values of m files; ``with_nulls``: bool, shape (m,): which files have null rows."""
 
     directory: Directory
     row_counts: NDArray[np.int64]
@@ -205,22 +198,22 @@ class BitmapStack(AnsweringRows):
         arrays = (self.row_counts, self.with_nulls, self.broken)
         return self.directory.nbytes + sum(each.nbytes for each in arrays)
 
+    @override
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
         return where(self.with_nulls, Answer.ROWS)
 
+    @override
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
         return where(self.directory.distinct > 0, Answer.ROWS)
 
+    @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``."""
         return where(self.directory.having(keys), Answer.ROWS)
 
+    @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``."""
         return where(self.directory.having_others(keys), Answer.ROWS)
 
+    @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.directory.having_between(start, stop), Answer.ROWS)

@@ -106,8 +106,7 @@ _SIGN_BIT = 31
 class BloomFilter:
     """A set that forgets which keys it holds, but not that it lacks one.
 
-    Attributes:
-        hash_functions: bits that each key sets.
+    ``hash_functions``: bits that each key sets.
     """
 
     space: KeySpace
@@ -124,8 +123,7 @@ class BloomFilter:
         hash_functions = cursor.i32("number of hash functions")
         if not 1 <= hash_functions <= MAX_HASH_FUNCTIONS:
             raise CorruptIndexError(
-                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}",
-                offset=0,
+                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}", offset=0
             )
         if cursor.remaining == 0:
             raise CorruptIndexError("expected the bits of a bloom filter, found none", offset=cursor.position)

@@ -32,8 +32,6 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.roaring import Buffer
 
-_ROOTS = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_ROOTS
-
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterOptions:
@@ -61,13 +59,10 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
     __slots__ = ()
 
+    roots: ClassVar = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_ROOTS
     options_class: ClassVar[type] = BloomFilterOptions
     option_names: ClassVar[tuple[str, ...]] = ("items", "fpp")
     tells_rows: ClassVar[bool] = False
-
-    @override
-    def takes(self, data_type: DataType) -> bool:
-        return data_type.root in _ROOTS
 
     @override
     def read(self, payload: Buffer, space: KeySpace) -> BloomFilter:

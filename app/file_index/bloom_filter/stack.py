@@ -17,18 +17,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import (
-    SHORT_LIST,
-    Condition,
-    OutOfTime,
-    Points,
-    never_out_of_time,
-)
+from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, Points, never_out_of_time
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.types.bytes_column import BytesColumn
 
 _BITS_OF_BYTE = 8
@@ -55,11 +49,9 @@ class BloomStack:
     """Bloom filters of m files.
 
     Attributes:
-        data: the shared buffer, uint8.
         starts: int64, shape (m,): where the bit set of each file starts in it.
         bits: int64, shape (m,), or (1,) where all filters are alike: size of the bit set.
         hash_functions: int64, of the shape of ``bits``: bits that each key sets.
-        broken: bool, shape (m,): which filters cannot be read; nothing may be asked of these.
     """
 
     space: KeySpace
@@ -93,10 +85,7 @@ class BloomStack:
         """None: a bloom filter does not know the row count."""
 
     def answers(
-        self,
-        condition: Condition,
-        files: NDArray[np.int64],
-        out_of_time: OutOfTime = never_out_of_time,
+        self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
         if not isinstance(condition, Points):
@@ -114,8 +103,7 @@ class BloomStack:
     def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
 
-        Args:
-            files: positions of files whose filters are there and not broken.
+        ``files``: positions of files whose filters are there and not broken.
         """
         return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
 
@@ -252,7 +240,6 @@ class _Places:
 
 
 def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-    """The hashes that are looked for together."""
     portions, start, size = [], 0, _PORTION
     while start < len(hashes):
         portions.append(hashes[start : start + size])

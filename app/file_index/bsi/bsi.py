@@ -61,13 +61,7 @@ _ABSENT, _PRESENT = b"\0", b"\1"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of one sign.
-
-    Attributes:
-        low: absolute value of code 0.
-        high: largest absolute value.
-        slices: rows by absolute value, less ``low``.
-    """
+    """The rows of one sign by their absolute value, less ``low``; ``high`` is the largest one."""
 
     low: int
     high: int
@@ -90,12 +84,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class BitSlicedIntegers:
-    """Rows by value.
-
-    Attributes:
-        positive: rows with values >= 0, if there are any.
-        negative: rows with values < 0, if there are any.
-    """
+    """Rows by value: those with values >= 0 and those with values < 0, None where there are none."""
 
     row_count: int
     positive: Part | None

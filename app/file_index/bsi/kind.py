@@ -19,8 +19,6 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.roaring import Buffer
 
-_ROOTS = WHOLE_ROOTS | {TypeRoot.DECIMAL} | TIMESTAMP_ROOTS
-
 
 @dataclass(frozen=True, slots=True)
 class BsiOptions:
@@ -32,11 +30,8 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
 
     __slots__ = ()
 
+    roots: ClassVar = WHOLE_ROOTS | {TypeRoot.DECIMAL} | TIMESTAMP_ROOTS
     options_class: ClassVar[type] = BsiOptions
-
-    @override
-    def takes(self, data_type: DataType) -> bool:
-        return data_type.root in _ROOTS
 
     @override
     def read(self, payload: Buffer, space: KeySpace) -> BitSlicedIntegers:
@@ -69,11 +64,7 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
 
     @staticmethod
     def _counts(index: BitSlicedIntegers) -> dict[str, Json]:
-        return {
-            "version": bsi.VERSION,
-            "row_count": index.row_count,
-            "null_count": len(index.null_rows()),
-        }
+        return {"version": bsi.VERSION, "row_count": index.row_count, "null_count": len(index.null_rows())}
 
 
 BSI: Final[Kind[Any, Any]] = BsiKind("bsi")

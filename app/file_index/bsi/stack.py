@@ -14,12 +14,13 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
-from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.answers.row_index import RowStack
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
@@ -68,15 +69,8 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class BsiStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        positive: rows with values >= 0.
-        negative: rows with values < 0.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+class BsiStack(RowStack):
+    """Values of m files: those >= 0, and those < 0."""
 
     row_counts: NDArray[np.int64]
     positive: _Part
@@ -103,26 +97,26 @@ class BsiStack(AnsweringRows):
         ]
         return self.row_counts.nbytes + self.broken.nbytes + sum(parts)
 
+    @override
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
         return self._null_rows
 
+    @override
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
         return where(self.positive.present | self.negative.present, Answer.ROWS)
 
+    @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``, which ascend."""
         values, absolutes = _by_sign(keys)
         return either(self.positive.among(values), self.negative.among(absolutes))
 
+    @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``, which ascend."""
         values, absolutes = _by_sign(keys)
         return either(self.positive.others(values), self.negative.others(absolutes))
 
+    @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         first = -LARGEST_ABSOLUTE if start is None else max(int(start), -LARGEST_ABSOLUTE)
         last = LARGEST_ABSOLUTE if stop is None else min(int(stop) - 1, LARGEST_ABSOLUTE)
         return either(

@@ -32,8 +32,8 @@ from pyarrow import types
 from app.file_index.keys.keys import FloatingKeys, IntegerKeys, KeySpace
 from app.types import DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.value_arrays import INT64
 
 Integers: TypeAlias = "NDArray[np.signedinteger[Any]]"
@@ -74,9 +74,8 @@ def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
 def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> Keys:
     """The keys of all values, one behind the other.
 
-    Args:
-        chunks: arrays of one type that is accepted, but no dictionaries; nulls are passed over.
-        refuse: what to do about a value that is none of the type's, given its index among the values.
+    ``chunks``: arrays of one type that is accepted, but no dictionaries; nulls are passed over. ``refuse``:
+    what to do about a value that is none of the type's, given its index among the values.
     """
     parts = [chunk.drop_null() for chunk in chunks if chunk.null_count < len(chunk)]
     match space:

@@ -24,9 +24,8 @@ _ROWS_AT_ONCE = 1 << 16
 class DistinctKeys(NamedTuple):
     """The keys of a column without repetition.
 
-    Attributes:
-        keys: ascending, as the index orders them; n of them.
-        codes: uint32: for each row with a value the rank of its key, from 0 to n - 1.
+    ``keys``: ascending, as the index orders them; n of them. ``codes``: uint32: for each row with a value the
+    rank of its key, from 0 to n - 1.
     """
 
     keys: Keys
@@ -43,11 +42,8 @@ class DistinctKeys(NamedTuple):
 class KeyColumn:
     """Keys by row.
 
-    Attributes:
-        name: of the column, or ``column[key]``; for errors.
-        row_count: number of rows, those without a value included.
-        keys: of the rows that have a value, in their order.
-        is_null: which rows have none, shape (row_count,); None where all have one.
+    ``name``: of the column, or ``column[key]``; for errors. ``is_null``: which rows have none, shape
+    (row_count,); None where all have one.
     """
 
     name: str

@@ -19,10 +19,8 @@ _NUMBER: Final = np.dtype(">i4")
 class KeyRecords:
     """Records that lie back to back; n of them.
 
-    Attributes:
-        data: all of them, uint8.
-        bounds: int64, shape (n + 1,): where each starts, and where the last one ends. Where all have one
-            width, this width instead.
+    ``data``: all of them, uint8. ``bounds``: int64, shape (n + 1,): where each starts, and where the last one
+    ends. Where all have one width, this width instead.
     """
 
     data: NDArray[np.uint8]
@@ -50,9 +48,8 @@ def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
 def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
     """Records of a key and some numbers each.
 
-    Args:
-        tails: shape (n, k): what follows each key, stored in 4 bytes a number, big endian.
-        lead: bytes in front of each key.
+    ``tails``: shape (n, k): what follows each key, stored in 4 bytes a number, big endian. ``lead``: bytes in
+    front of each key.
     """
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, FilterError
 from app.types import DataType, TypeRoot, Value
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.roaring import Buffer
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 _Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])
 
@@ -76,8 +76,7 @@ class KeySpace(Protocol):
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
         """Keys of all rows that SQL holds equal to one of ``values``, ascending.
 
-        Args:
-            values: distinct and ascending in SQL's order.
+        ``values``: distinct and ascending in SQL's order.
         """
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
@@ -96,11 +95,7 @@ class KeySpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntegerKeys:
-    """Values that are integers, possibly counted in coarser units.
-
-    Attributes:
-        unit: by how much the value grows from one key to the next; above 1 for timestamps only.
-    """
+    """Values that are integers, counted in coarser units than 1 for timestamps only."""
 
     stored: struct.Struct
     unit: int = 1
@@ -149,13 +144,7 @@ class IntegerKeys:
 
 @dataclass(frozen=True, slots=True)
 class FloatingKeys:
-    """IEEE values as the integers that order their bits.
-
-    Attributes:
-        stored: form of its bits as a signed integer.
-        infinity: key of positive infinity.
-        nan: key of every NaN.
-    """
+    """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are the keys of these."""
 
     values: struct.Struct
     stored: struct.Struct

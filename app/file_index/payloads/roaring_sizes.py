@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
+from app.file_index.payloads.cursor import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
 from app.types.roaring import (
     BITS_BYTES,
     COOKIE_WITH_RUNS,
@@ -76,7 +76,7 @@ def skip_bitmaps(cursors: Cursors) -> None:
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
-    cursors.skip(_summed(_plain_bytes(values), owners, len(starts)))
+    cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64))
     bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
     while len(bitmaps) > NO_LONGER_WORTH_A_STEP:
         walking = cursors.take(bitmaps)
@@ -108,8 +108,3 @@ def _container_bytes(
 
 def _plain_bytes(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(values > MAX_ARRAY_VALUES, BITS_BYTES, 2 * values)
-
-
-def _summed(numbers: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The sum of the numbers of each owner, shape (count,)."""
-    return np.bincount(owners, numbers, count).astype(np.int64)

@@ -193,9 +193,8 @@ class Dictionary:
 def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
     """The dictionary of distinct ascending keys, in parts.
 
-    Args:
-        keys: in the order of their codes.
-        chunk_bytes: bound on a chunk's further keys, and separately on their offsets.
+    ``keys``: in the order of their codes. ``chunk_bytes``: bound on a chunk's further keys, and separately on
+    their offsets.
     """
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)

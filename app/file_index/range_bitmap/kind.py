@@ -30,8 +30,6 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
 from app.types.roaring import Buffer
 
-_ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
-
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapOptions:
@@ -53,13 +51,16 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
 
     __slots__ = ()
 
+    roots: ClassVar = (
+        WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
+    )
     options_class: ClassVar[type] = RangeBitmapOptions
     option_names: ClassVar[tuple[str, ...]] = ("chunk-size",)
     directory_bytes: ClassVar[int] = 2
 
     @override
     def takes(self, data_type: DataType) -> bool:
-        if data_type.root not in _ROOTS:
+        if not super().takes(data_type):
             return False
         space = key_space(data_type)
         is_wide_decimal = data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal
@@ -95,11 +96,7 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
         head = RangeBitmapHead.read(Cursor(payload))
-        return {
-            "version": range_bitmap.VERSION,
-            "row_count": head.row_count,
-            "cardinality": head.cardinality,
-        }
+        return {"version": range_bitmap.VERSION, "row_count": head.row_count, "cardinality": head.cardinality}
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:

@@ -26,9 +26,8 @@ _MOST_SEARCHES: Final = 8
 class OrderedKeys:
     """The keys of m files, n in all.
 
-    Attributes:
-        values: integers of the width that their type has, shape (n,).
-        distinct: int64, shape (m,): how many keys each file has.
+    ``values``: integers of the width that their type has, shape (n,). ``distinct``: int64, shape (m,): how
+    many keys each file has.
     """
 
     values: NDArray[np.signedinteger]
@@ -125,10 +124,7 @@ class OrderedKeys:
 
 
 class MergedKeys:
-    """Keys of many files, merged once they are asked about again.
-
-    Threads may share one: what two of them merge at the same time is equal.
-    """
+    """Keys of many files, merged once they are asked about again; threads may share one."""
 
     __slots__ = ("_keys", "_was_asked")
 
@@ -137,11 +133,7 @@ class MergedKeys:
         self._was_asked = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """What answers the next question.
-
-        Args:
-            searches: how many keys it looks for; a long list is as many questions.
-        """
+        """What answers the next question, which looks for so many keys."""
         keys = self._keys
         if isinstance(keys, OrderedKeys) and (self._was_asked or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()

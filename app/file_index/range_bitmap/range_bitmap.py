@@ -12,8 +12,26 @@ width            type    meaning
 key, key                 smallest and largest value; absent where c is 0
 4                i32     length of the dictionary
 the length above         dictionary, see :mod:`app.file_index.range_bitmap.dictionary`
-the rest                 bit-slice index, see :mod:`app.file_index.range_bitmap.bit_slice_index`
+the rest                 bit-slice index: rows by the code of their value
 ===============  ======  ===========================================================================
+
+The bit-slice index; its bitmaps are portable roaring:
+
+=================  =============  ========================================================================
+width              type           meaning
+=================  =============  ========================================================================
+4                  i32            head length after this field: 10 + 8 * slices
+1                  i8             version, 1
+1                  i8             number of slices (published as 4 bytes)
+4                  i32            length of the existence bitmap
+4                  i32            length of the slice table: 8 * slices
+8 for each slice   i32, i32       offset, counted from the end of the existence bitmap, and length
+the length above   roaring        existence bitmap: rows that have a value
+the rest           roaring ...    slices, least significant bit first
+=================  =============  ========================================================================
+
+There are as many slices as the largest code has bits, at least one; where no row has a value, the engine
+writes 64 empty ones.
 
 The index answers every comparison exactly. The engine of 1.4 errs where c is 0: IS NULL gives it two rows
 only; here it is every row.
@@ -23,9 +41,9 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from pyroaring import BitMap
@@ -36,11 +54,62 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor, join_parts
-from app.file_index.range_bitmap import bit_slice_index, dictionary
+from app.file_index.range_bitmap import dictionary
 from app.file_index.range_bitmap.dictionary import Dictionary
-from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices
+from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodedRows, Extent, slice_codes
 from app.types import TypeRoot
 from app.types.roaring import Buffer
+
+_SLICES_HEAD = struct.Struct(">ibbii")
+
+SLICES_VERSION: Final = 1
+SLICES_ENTRY: Final = struct.Struct(">ii")
+SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
+
+
+def read_slices(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
+    """Reads the head; the bitmaps are decoded when they are asked for.
+
+    ``offset``: where this part starts. Raises CorruptIndexError: the head contradicts itself, the bytes or
+    the number of codes.
+    """
+    cursor = Cursor(buffer, offset)
+    head_length = cursor.count("head length of the bit-slice index", each_bytes=1)
+    cursor.version("bit-slice index", SLICES_VERSION)
+    slices = cursor.i8("number of slices")
+    existing_length = cursor.count("length of the existence bitmap", each_bytes=1)
+    table_length = cursor.count("length of the slice table", each_bytes=1)
+    if not 0 <= slices <= MAX_SLICES or 1 << slices < codes:
+        raise CorruptIndexError(f"expected slices for {codes} codes, found {slices}", offset=offset)
+    if table_length != slices * SLICES_ENTRY.size or head_length != SLICES_HEAD_LENGTH + table_length:
+        raise CorruptIndexError(
+            f"expected the lengths of a head with {slices} slices, found {head_length} and {table_length}",
+            offset=offset,
+        )
+    table = cursor.take(table_length, "slice table")
+    existing = Extent(cursor.position, existing_length)
+    body = existing.offset + existing_length
+    extents = tuple(Extent(body + start, length) for start, length in SLICES_ENTRY.iter_unpack(table))
+    return BitSlices(buffer, existing, extents, row_count)
+
+
+def write_slices(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
+    """The part for rows that have a value and their codes, below ``cardinality``; in parts itself."""
+    slices = max(1, (cardinality - 1).bit_length()) if cardinality else MAX_SLICES
+    existing, *bodies = slice_codes(rows, slices)
+    table, offset = [], 0
+    for body in bodies:
+        table.append(SLICES_ENTRY.pack(offset, len(body)))
+        offset += len(body)
+    head = _SLICES_HEAD.pack(
+        SLICES_HEAD_LENGTH + slices * SLICES_ENTRY.size,
+        SLICES_VERSION,
+        slices,
+        len(existing),
+        slices * SLICES_ENTRY.size,
+    )
+    return [head, *table, existing, *bodies]
+
 
 VERSION = 1
 DEFAULT_CHUNK_BYTES = 16 * 1024
@@ -81,9 +150,7 @@ class RangeBitmapHead:
 class RangeBitmap:
     """Rows by the rank of their value.
 
-    Attributes:
-        bounds: smallest and largest key; None where no row has a value.
-        slices: rows by code.
+    ``bounds``: smallest and largest key; None where no row has a value. ``slices``: rows by code.
     """
 
     row_count: int
@@ -118,7 +185,7 @@ class RangeBitmap:
                 f"found {bounds}",
                 offset=_LENGTH.size + _HEAD.size,
             )
-        slices = bit_slice_index.read(buffer, end, head.cardinality, head.row_count)
+        slices = read_slices(buffer, end, head.cardinality, head.row_count)
         return cls(head.row_count, head.cardinality, bounds, keys, slices)
 
     def null_rows(self) -> BitMap:
@@ -168,8 +235,7 @@ class RangeBitmap:
 def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """The index of a column.
 
-    Args:
-        chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
+    ``chunk_bytes``: size of the dictionary's chunks; None for what the engine takes by default.
     """
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
@@ -178,7 +244,7 @@ def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
 
 def _parts(column: KeyColumn, chunk_bytes: int) -> deque[Buffer]:
     keys, codes = column.distinct()
-    slices = bit_slice_index.write(column.with_rows(codes), len(keys))
+    slices = write_slices(column.with_rows(codes), len(keys))
     del codes  # which are as large as the column
     ends = stored_keys(keys.take(np.array([0, -1])), column.space).data.tobytes() if len(keys) else b""
     chunks = dictionary.write(keys, column.space, chunk_bytes)

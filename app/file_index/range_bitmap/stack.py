@@ -14,12 +14,13 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.answers.row_index import RowStack
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursors import Cursors, integers, runs_of
-from app.file_index.range_bitmap import bit_slice_index, range_bitmap
+from app.file_index.payloads.cursor import Cursors, integers, runs_of
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
@@ -78,8 +79,7 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
 
-    Args:
-        ends: int64, shape (2, m): where the smallest and the largest key are stored once more.
+    ``ends``: int64, shape (2, m): where the smallest and the largest key are stored once more.
     """
     owners, first = np.unique(stored.owners, return_index=True)
     same = np.ones(len(cursors.at), bool)
@@ -202,14 +202,8 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack(AnsweringRows):
-    """Values of m files.
-
-    Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        existing: the bitmap of the rows that have a value, of each file.
-        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-    """
+class RangeBitmapStack(RowStack):
+    """Values of m files; ``existing``: of each file the bitmap of the rows that have a value."""
 
     dictionary: MergedKeys
     row_counts: NDArray[np.int64]
@@ -256,24 +250,24 @@ class RangeBitmapStack(AnsweringRows):
         arrays = (self.row_counts, self.broken, self.existing.starts, self.existing.lengths)
         return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
 
+    @override
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
         return self._null_rows
 
+    @override
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
         return where(self.dictionary.distinct > 0, Answer.ROWS)
 
+    @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``."""
         return where(self.dictionary.for_searches(len(keys)).having(keys), Answer.ROWS)
 
+    @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``."""
         return where(self.dictionary.for_searches(len(keys)).having_others(keys), Answer.ROWS)
 
+    @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.dictionary.for_searches().having_between(start, stop), Answer.ROWS)
 
     @cached_property
@@ -283,14 +277,14 @@ class RangeBitmapStack(AnsweringRows):
 
 def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
     head_lengths = cursors.count(each_bytes=1)
-    cursors.expect(cursors.i8() == bit_slice_index.VERSION)
+    cursors.expect(cursors.i8() == range_bitmap.SLICES_VERSION)
     slices = cursors.i8()
     lengths, table_lengths = cursors.count(each_bytes=1), cursors.count(each_bytes=1)
     cursors.expect((slices >= 0) & (slices <= MAX_SLICES))
     # There are never as many values as 31 slices can tell apart.
     cursors.expect(np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities)
-    cursors.expect(table_lengths == slices * bit_slice_index.ENTRY.size)
-    cursors.expect(head_lengths == bit_slice_index.HEAD_LENGTH_WITHOUT_TABLE + table_lengths)
+    cursors.expect(table_lengths == slices * range_bitmap.SLICES_ENTRY.size)
+    cursors.expect(head_lengths == range_bitmap.SLICES_HEAD_LENGTH + table_lengths)
     cursors.skip(table_lengths)
     return BytesColumn(
         cursors.data, np.where(cursors.sound, cursors.at, 0), np.where(cursors.sound, lengths, NULL_LENGTH)

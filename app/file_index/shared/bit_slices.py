@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers
-from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import BitmapHeads
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
@@ -45,10 +45,7 @@ class Extent:
 class BitSlices:
     """Serialized slices; each question decodes what it needs and keeps nothing.
 
-    Attributes:
-        existing: the rows that have a code.
-        slices: least significant bit first.
-        row_count: every position lies below this.
+    ``slices``: least significant bit first.
     """
 
     buffer: Buffer
@@ -124,20 +121,9 @@ class BitSlices:
 
 
 def rows_in_spans(
-    existing: Callable[[], BitMap],
-    spans: Iterable[CodeSpan],
-    slices: int,
-    slice_at: Callable[[int], BitMap],
+    existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
-    """The rows whose codes lie in one of some spans.
-
-    Args:
-        spans: ascending, without overlaps.
-        slice_at: gives one of them, by its bit.
-
-    Returns:
-        A set of the caller's own.
-    """
+    """The rows whose codes lie in one of ascending spans that do not overlap; a set of the caller's own."""
     clipped = merge(clip(spans, 0, 1 << slices))
     if not clipped:
         return BitMap()
@@ -205,12 +191,8 @@ def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
 def _split(rows: BitMap, ones: BitMap, found: list[BitMap], *, above: bool, bit: bool) -> BitMap:
     """Rows that still agree with an end; those that this bit puts on the inner side of it are found.
 
-    Args:
-        rows: that agree with the end so far; taken apart.
-        ones: rows with the next bit.
-        found: takes rows on the inner side.
-        above: the inner side is above the end.
-        bit: of the end.
+    ``rows``, which agree with the end so far, are taken apart. ``ones``: rows with this bit. ``above``: the
+    inner side is above the end, whose ``bit`` it is.
     """
     if bit is above:
         # The end has the outermost bit of the two: nothing is found, and the others are out.
@@ -266,8 +248,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
     """The bitmaps of rows and their codes: first the rows that exist, then the slices.
 
-    Args:
-        rows: block by block, ascending; codes lie below ``2 ** slices``.
+    ``rows``: block by block, ascending; codes lie below ``2 ** slices``.
     """
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:

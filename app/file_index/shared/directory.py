@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
-from app.file_index.payloads.cursors import integers
+from app.file_index.payloads.cursor import integers
 from app.types.bytes_column import BytesColumn
 
 _LENGTH = struct.Struct(">i")
@@ -31,9 +31,8 @@ _NARROW_BITS: Final = 32
 class StoredKeys:
     """Keys where they stand in the files.
 
-    Attributes:
-        owners: int64, shape (n,): the file of each key; those of a file stand together.
-        places: int64, shape (n,): where its stored form starts in the shared buffer, which holds all of it.
+    ``owners``: int64, shape (n,): the file of each key; those of a file stand together. ``places``: int64,
+    shape (n,): where its stored form starts in the shared buffer, which holds all of it.
     """
 
     owners: NDArray[np.int64]

@@ -103,7 +103,6 @@ def decide_files(
     """Decides which files can have rows that satisfy a predicate.
 
     Args:
-        predicate: bound to the schema that the files were written with.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         out_of_time: is asked before long lists of values are, and before further tests of long filters.
@@ -130,9 +129,8 @@ def decide_files(
 class _Evaluation:
     """What is found out on the way; ``at`` are positions in ``files`` throughout.
 
-    Attributes:
-        failed: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
-        unasked: bool, shape (k,): files that were not asked all, since time ran out.
+    ``failed``: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
+    ``unasked``: bool, shape (k,): files that were not asked all, since time ran out.
     """
 
     index: StackedIndex

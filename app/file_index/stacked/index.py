@@ -28,7 +28,7 @@ from app.file_index.container import (
 from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.keys.keys import key_space
 from app.file_index.kind import FileStack
-from app.file_index.payloads.cursors import Cursors, words
+from app.file_index.payloads.cursor import Cursors, words
 from app.types import DataType
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 
@@ -86,9 +86,8 @@ class Heads:
     def read(cls, buffers: BytesColumn, sizes: NDArray[np.int64] | None = None) -> Self:
         """Reads the heads.
 
-        Args:
-            buffers: whole containers, or prefixes that hold at least the head.
-            sizes: bytes of the whole containers, if these are prefixes.
+        ``buffers``: whole containers, or prefixes that hold at least the head. ``sizes``: bytes of the whole
+        containers, if these are prefixes.
         """
         layouts: dict[HeadLayout, int] = {}
         layout_of = np.full(len(buffers), -1, np.int32)
@@ -183,11 +182,7 @@ def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
 
 
 def _alike(
-    buffers: BytesColumn,
-    lengths: NDArray[np.int64],
-    files: NDArray[np.int64],
-    model: int,
-    layout: HeadLayout,
+    buffers: BytesColumn, lengths: NDArray[np.int64], files: NDArray[np.int64], model: int, layout: HeadLayout
 ) -> NDArray[np.bool_]:
     """Which of ``files`` have the head of ``model`` but for the places of payloads, shape (len(files),)."""
     compared = np.full(layout.length, 0xFF, np.uint8)
@@ -238,8 +233,7 @@ class StackedIndex:
 
     Threads may share one: what they open at the same time is equal, and one of the copies stays.
 
-    Attributes:
-        fetched: payloads by column and kind, each a column of m; None if the heads stand in whole containers.
+    ``fetched``: payloads by column and kind, each a column of m; None if the heads stand in whole containers.
     """
 
     heads: Heads
@@ -251,16 +245,6 @@ class StackedIndex:
     def read(cls, containers: BytesColumn) -> Self:
         """The indexes in whole containers; null where a file has none."""
         return cls(Heads.read(containers))
-
-    @classmethod
-    def of(cls, heads: Heads, payloads: Mapping[tuple[str, str], BytesColumn]) -> Self:
-        """The indexes of which there are payloads; the others are as if the files had none.
-
-        Args:
-            heads: of m containers.
-            payloads: by column and kind, each a column of m; null where nothing was fetched.
-        """
-        return cls(heads, payloads)
 
     def __len__(self) -> int:
         return len(self.heads)

@@ -38,8 +38,7 @@ from app.planning.keys.answers import (
     KeyBucket,
 )
 from app.planning.keys.directory import read_directories
-from app.planning.request.named_partition import NamedPartition
-from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
+from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest, NamedPartition
 from app.planning.version.files import Files
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
@@ -65,9 +64,8 @@ _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 class KeyForms:
     """The forms of some keys.
 
-    Attributes:
-        fields: the key columns of all forms, each of shape (forms,).
-        owners: for each form, which key it is of; ascending. The padded form of a key is its first.
+    ``fields``: the key columns of all forms, each of shape (forms,). ``owners``: for each form, which key it
+    is of; ascending. The padded form of a key is its first.
     """
 
     fields: tuple[FieldValues, ...]
@@ -88,11 +86,8 @@ class KeyForms:
 def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
     """Every form of some keys; None where no column is CHAR.
 
-    Args:
-        fields: the key columns, each of shape (keys,).
-
-    Raises:
-        LimitExceededError: the forms of all keys take too much memory.
+    ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError: the forms of all keys take
+    too much memory.
     """
     types = [field.type for field in fields]
     if all(each.root is not TypeRoot.CHAR for each in types):
@@ -219,8 +214,7 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
 def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignmentAnswer:
     """Where a fresh assigner would put each key; where a choice is free, one of the choices.
 
-    Raises:
-        FilterError: the table assigns no buckets, or a key belongs to another assigner.
+    Raises FilterError: the table assigns no buckets, or a key belongs to another assigner.
     """
     schema = version.schema
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
@@ -283,10 +277,7 @@ def _doubt(version: Version) -> str | None:
 
 
 def _hashes(
-    version: Version,
-    request: LookupRequest,
-    partition: tuple[Value | None, ...],
-    zone: SessionZone | None,
+    version: Version, request: LookupRequest, partition: tuple[Value | None, ...], zone: SessionZone | None
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
@@ -338,10 +329,7 @@ def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | No
 
 
 def _fixed(
-    version: Version,
-    hashes: Hashes,
-    keys: tuple[FieldValues, ...] | None,
-    partition: NamedPartition,
+    version: Version, hashes: Hashes, keys: tuple[FieldValues, ...] | None, partition: NamedPartition
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options

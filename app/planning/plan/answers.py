@@ -20,8 +20,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.version.descriptions import Schema
 from app.planning.version.files import FileColumns
 from app.planning.version.version import Version
-from app.predicates.model import BoundLeaf, BoundPredicate, leaves
-from app.predicates.shapes import shape_of
+from app.predicates.model import BoundLeaf, BoundPredicate, leaves, shape_of
 
 _COUNTS: Final = {"type": "object", "additionalProperties": {"type": "integer"}}
 _MEMORY_PER_PLAN: Final = 10_000
@@ -64,10 +63,9 @@ class Plan:
         files: kept files in manifest order, but those that are read together behind the first of them:
             columns, and a sequence of :class:`FilePlan`.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
-        nbytes: about how much memory the plan takes.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
-        filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.shapes`.
+        filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.model`.
     """
 
     snapshot_id: int | None
@@ -91,9 +89,8 @@ class Plan:
 class PlanWarnings(NamedTuple):
     """What did not stop a plan but should be known.
 
-    Attributes:
-        lasting: what holds for every plan of this request.
-        passing: what may be about a moment's trouble with storage, which the next plan should not inherit.
+    ``lasting``: what holds for every plan of this request. ``passing``: what may be about a moment's trouble
+    with storage, which the next plan should not inherit.
     """
 
     lasting: Sequence[str]

@@ -145,11 +145,9 @@ class FileFacts:
 class FilePlan(FileFacts):
     """One data file of a plan, kept or skipped.
 
-    Attributes:
-        selected_rows: live rows left by filter, top-n and limit; for a merging file its row count.
-        selection: their positions; None means every row of the file (or that no positions were asked for,
-            or that the file merges).
-        reason: a KeepReason for a kept file, the SkipStep for a skipped one.
+    ``selected_rows``: live rows left by filter, top-n and limit; for a merging file its row count.
+    ``selection``: their positions; None means every row of the file (or that no positions were asked for, or
+    that the file merges).
     """
 
     selected_rows: int

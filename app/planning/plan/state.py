@@ -189,9 +189,8 @@ class PlanState:
     ) -> None:
         """Adds to the explanation of each of some files a step of its own.
 
-        Args:
-            steps: as many, or more.
-            may_be_known: a step is not added to a file with one of the same evidence.
+        ``steps``: as many, or more. ``may_be_known``: a step is not added to a file with one of the same
+        evidence.
         """
         if self.steps is None:
             return

@@ -24,8 +24,7 @@ _SHARE_OF_DEADLINE: Final = 2 / 3
 class Budget:
     """The time in which a plan may begin to read index files, and ask them long lists.
 
-    Attributes:
-        ends: when it is used up, on the monotonic clock; None for a plan that waits for all index files.
+    ``ends``: when it is used up, on the monotonic clock; None for a plan that waits for all index files.
     """
 
     ends: float | None = None
@@ -51,8 +50,7 @@ class Budget:
     def out_of_time(self) -> bool:
         """Whether no more values of long lists are to be asked.
 
-        Raises:
-            DeadlineExceededError: the request's time ran out.
+        Raises DeadlineExceededError: the request's time ran out.
         """
         check_deadline()
         return self.is_spent

@@ -11,11 +11,8 @@ _MIB = 1 << 20
 class Limits:
     """Bounds on one request.
 
-    Attributes:
-        filter_depth: nesting of AND, OR, NOT and parentheses.
-        filter_literals: literals in one filter.
-        files_named: data files or index files that a request may name.
-        staleness_ms: how old the latest version may be that answers a request which does not say.
+    ``filter_depth``: nesting of AND, OR, NOT and parentheses. ``staleness_ms``: how old the latest version
+    may be that answers a request which does not say.
     """
 
     filter_depth: int = 200

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
+from app.errors import FilterError
 from app.planning.request.limits import Limits
 from app.predicates.binding.binding import bind
 from app.predicates.binding.names import Relation
@@ -18,8 +19,11 @@ from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import And, FilterLimits, Predicate
-from app.types import DataField, Json
-from app.types.session_zone import SessionZone
+from app.table.schema.schema import TableSchema
+from app.types import DataField, Json, TypeRoot, Value, parse_json
+from app.types.json_values import parse_instants
+from app.types.session_zone import Instants, SessionZone
+from app.types.values import same_in_sql
 
 
 class SelectionForm(StrEnum):
@@ -36,9 +40,8 @@ class SelectionForm(StrEnum):
 class TableRef:
     """A table as callers name it.
 
-    Attributes:
-        directory: where it lies in the warehouse, without a slash at the end; None is where its name puts it.
-            Then the name is only what it is called.
+    ``directory``: where it lies in the warehouse, without a slash at the end; None is where its name puts it.
+    Then the name is only what it is called.
     """
 
     warehouse: str
@@ -51,11 +54,9 @@ class TableRef:
 class SnapshotSelector:
     """Which version of a table: at most one of the first three; none of them is the latest.
 
-    Attributes:
-        schema_id: filters refer to this schema; None is the newest one, or that of the version where an older
-            one is asked for.
-        max_staleness_ms: the latest may be the one that was the latest so many milliseconds ago; None leaves
-            that to the service.
+    ``schema_id``: filters refer to this schema; None is the newest one, or that of the version where an older
+    one is asked for. ``max_staleness_ms``: the latest may be the one that was the latest so many milliseconds
+    ago; None leaves that to the service.
     """
 
     snapshot_id: int | None = None
@@ -90,16 +91,10 @@ class PlanRequest:
     Attributes:
         filter: Spark SQL text, Paimon predicate JSON (already parsed), what a reader of another form has made
             of it, or None for no filter.
-        in_lists: literals by column; a row has to have one of each list, too.
-        alias: what the query calls the table; its columns may be qualified by it, and then not by the
-            table's name.
-        files: decide only these data file names.
         selection: NONE spares the work of computing positions.
-        time_zone: the time zone of the caller's session; None is the service's default.
         budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
             leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
         deletions: the form in which deleted rows of kept files are told; NONE spares the reading of vectors.
-        schemas: tell the schemas that the kept files were written with, and that of the version.
         totals: read every manifest, so that totals cover all files. Otherwise manifests are left out whose
             partitions the filter rules out; never with ``explain`` or ``files``.
     """
@@ -141,9 +136,7 @@ class DeletionsRequest:
 class LookupRequest:
     """Asks for buckets of keys: exactly one of ``keys`` and ``hashes``.
 
-    Attributes:
-        keys: objects over the bucket key or primary key.
-        hashes: signed 32-bit key hashes.
+    ``keys``: objects over the bucket key or primary key. ``hashes``: signed 32-bit key hashes.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -185,9 +178,8 @@ class IndexFileRef:
 class EvaluateRequest:
     """Asks a filter of index files without a table.
 
-    Attributes:
-        schema: column name and type text of the data files.
-        row_count: rows of each data file, where the caller knows it.
+    ``schema``: column name and type text of the data files. ``row_count``: rows of each data file, where the
+    caller knows it.
     """
 
     schema: tuple[tuple[str, str | Mapping[str, Json]], ...]
@@ -220,9 +212,8 @@ def read_filter(
 ) -> BoundPredicate:
     """The predicate that a filter and lists of values stand for; none is TRUE.
 
-    Raises:
-        FilterError: it cannot be read, or does not fit the columns.
-        LimitExceededError: it is too large.
+    Raises FilterError: it cannot be read, or does not fit the columns. Raises LimitExceededError: it is too
+    large.
     """
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
     parts: list[Predicate] = []
@@ -252,9 +243,73 @@ def _undecided(leaf: Unknown) -> str:
 
 
 def _first(warnings: Sequence[str]) -> list[str]:
-    """The first of warnings about conditions, each once, and how many more there are."""
     distinct = list(dict.fromkeys(warnings))
     left_out = len(distinct) - _MOST_NOT_READ
     if left_out <= 0:
         return distinct
     return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions, likewise"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPartition:
+    """A value for each partition column; :class:`Instants` where a wall clock may be several of them."""
+
+    fields: tuple[DataField, ...]
+    values: tuple[Value | Instants | None, ...]
+
+    @classmethod
+    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
+        """The partition that a caller named, of a table with this schema.
+
+        Raises FilterError: columns are missing, or too many, or a value does not fit.
+        """
+        fields = schema.partition_fields
+        given = dict(written or {})
+        if set(given) != {field.name for field in fields}:
+            names = ", ".join(field.name for field in fields) or "no columns"
+            raise FilterError(f"the partition of this table has {names}; found {', '.join(given) or 'none'}")
+        return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))
+
+    @property
+    def exact(self) -> tuple[Value | None, ...]:
+        """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
+        found: list[Value | None] = []
+        for field, value in zip(self.fields, self.values, strict=True):
+            if isinstance(value, Instants):
+                raise FilterError(
+                    f"{field.name} is an instant, and its value may be several of them: write it with an "
+                    f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
+                    column=field.name,
+                )
+            found.append(value)
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warning that a time zone would narrow the answer, if it would."""
+        return (WITHOUT_TIME_ZONE,) if any(isinstance(value, Instants) for value in self.values) else ()
+
+    def could_be(self, row: tuple[Value | None, ...]) -> bool:
+        """Whether a table's partition holds these values, in SQL's sense; nulls are alike."""
+        return all(
+            _could_be(mine, named, field)
+            for mine, named, field in zip(row, self.values, self.fields, strict=True)
+        )
+
+
+def _read(written: Json, field: DataField, zone: SessionZone | None) -> Value | Instants | None:
+    try:
+        if field.type.root is not TypeRoot.TIMESTAMP_LTZ or written is None:
+            return parse_json(written, field.type)
+        instants = parse_instants(written, field.type, zone)
+    except FilterError as error:
+        raise FilterError(str(error), column=field.name) from error
+    return instants.low if instants.low == instants.high else instants
+
+
+def _could_be(mine: Value | None, named: Value | Instants | None, field: DataField) -> bool:
+    if mine is None or named is None:
+        return mine is named
+    if isinstance(named, Instants):
+        return named.low <= int(mine) <= named.high
+    return same_in_sql(field.type, mine, named)

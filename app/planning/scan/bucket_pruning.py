@@ -36,11 +36,7 @@ from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS
 
 @dataclass(slots=True)
 class BucketPruning:
-    """Decides for all files with one filter at once.
-
-    Attributes:
-        warnings: where hash indexes that could not be used are reported.
-    """
+    """Decides for all files with one filter at once."""
 
     version: Version
     warnings: list[str]
@@ -49,7 +45,7 @@ class BucketPruning:
         """Skips files in buckets where no row can match."""
         schema = self.version.schema
         match schema.bucket_mode:
-            case BucketMode.HASH_FIXED if _is_known(schema.options.bucket_function):
+            case BucketMode.HASH_FIXED if schema.options.bucket_function in set(BucketFunction):
                 decide, key = self._outside_fixed, schema.bucket_key
             case BucketMode.HASH_DYNAMIC:
                 decide, key = self._outside_dynamic, schema.trimmed_primary_keys
@@ -129,10 +125,6 @@ class BucketPruning:
             for column in key
             for written in (schema.by_id.get(column.id),)
         )
-
-
-def _is_known(function: str) -> bool:
-    return function in set(BucketFunction)
 
 
 def _hash_alike(written: DataType, present: DataType) -> bool:

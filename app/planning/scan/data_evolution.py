@@ -36,20 +36,10 @@ from app.planning.scan.merge_units import sections
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
-from app.predicates.binding.undecided_columns import ROW_ID
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
-from app.predicates.model import (
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    BoundPredicate,
-    Constant,
-    Unknown,
-    fold,
-    leaves,
-)
+from app.predicates.binding.names import ROW_ID
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, fold, leaves
 from app.predicates.simplify import conjunction, disjunction
-from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types import DataField
 from app.types.value_arrays import group_rows, placeholders
@@ -171,9 +161,7 @@ class _Question:
         return none
 
     def _pieces(
-        self,
-        children: Sequence[BoundPredicate],
-        join: Callable[[Sequence[BoundPredicate]], BoundPredicate],
+        self, children: Sequence[BoundPredicate], join: Callable[[Sequence[BoundPredicate]], BoundPredicate]
     ) -> Iterable[BoundPredicate]:
         by_part: dict[int | None, list[BoundPredicate]] = {}
         for child in children:

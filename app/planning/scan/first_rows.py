@@ -37,7 +37,7 @@ from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import every_position
 from app.planning.version.file_bounds import FileBounds
 from app.predicates.binding.names import Names
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.table.statistics.key_ranks import column_ranks
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
@@ -52,10 +52,8 @@ _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *I
 class Candidates:
     """Files that top-n may drop; files that merge are not among them and always stay.
 
-    Attributes:
-        bounds: statistics of the first sort column, in plan order.
-        sure_rows: int64, shape (m,): live rows that are proven to satisfy the filter.
-        whole: shape (m,): every row of the file is one of them.
+    ``sure_rows``: int64, shape (m,): live rows that are proven to satisfy the filter. ``whole``: shape (m,):
+    every row of the file is one of them.
     """
 
     bounds: ColumnBounds

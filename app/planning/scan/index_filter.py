@@ -37,7 +37,7 @@ from app.planning.request.budget import Budget, asks_much
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
 from app.predicates.binding.comparisons import compare
-from app.predicates.binding.undecided_columns import ROW_ID
+from app.predicates.binding.names import ROW_ID
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -60,12 +60,7 @@ _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 @dataclass(slots=True)
 class IndexFilter:
-    """The file indexes of one version.
-
-    Attributes:
-        warnings: where indexes that could not be used are reported.
-        budget: when to stop asking long lists.
-    """
+    """The file indexes of one version."""
 
     version: Version
     indexes: FileIndexes
@@ -231,12 +226,7 @@ class IndexFilter:
             trace: list[Step] = []
             row_count = int(state.files.columns.row_counts[file])
             try:
-                evaluate(
-                    predicate,
-                    stacked.index.file_index(place),
-                    row_count=row_count,
-                    trace=trace,
-                )
+                evaluate(predicate, stacked.index.file_index(place), row_count=row_count, trace=trace)
             except _UNUSABLE:
                 # The decision meets it as well, and tells of it.
                 continue

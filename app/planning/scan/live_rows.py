@@ -29,11 +29,7 @@ _VECTORS_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """Fills ``live_rows`` and ``positions`` of files.
-
-    Attributes:
-        wants_positions: somebody needs the positions of files that only deletions narrow.
-    """
+    """Fills ``live_rows``, and ``positions`` of files that only deletions narrow if somebody wants these."""
 
     version: Version
     wants_positions: bool

@@ -121,7 +121,6 @@ def sections(
 
 
 def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers from 0 on for distinct keys, in the order they first come in."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 

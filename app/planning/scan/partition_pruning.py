@@ -28,7 +28,6 @@ from app.planning.plan.state import PlanState
 from app.planning.version.manifests import NeededManifests
 from app.planning.version.version import Version
 from app.predicates.bound_texts import point_texts
-from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -39,7 +38,7 @@ from app.predicates.model import (
     leaves,
 )
 from app.predicates.simplify import with_leaves
-from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
+from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds, leaf_verdicts
 from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
 from app.types import DataField
@@ -163,9 +162,8 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
 def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:
     """The filter with the leaves on partition columns decided.
 
-    Args:
-        decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
-            a filter more than once, and comparing long lists of literals costs more than deciding twice.
+    ``decided``: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in a
+    filter more than once, and comparing long lists of literals costs more than deciding twice.
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:

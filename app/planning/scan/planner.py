@@ -39,6 +39,7 @@ from app.planning.scan.merge_units import MergeUnits, units_of_version
 from app.planning.scan.partition_pruning import needed_manifests, only_on, prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
@@ -49,9 +50,7 @@ from app.types.session_zone import SessionZone
 class Decisions:
     """What is decided of the files of a version.
 
-    Attributes:
-        version: with those manifests alone that the filter needs, unless the request reads everything.
-        timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
+    ``version``: with those manifests alone that the filter needs, unless the request reads everything.
     """
 
     version: Version
@@ -82,10 +81,6 @@ def decide(
     Args:
         version: what is planned, whatever the request's selector says.
         request: its time zone is not looked at.
-        limits: how large the filter may be.
-        zone: the time zone of the caller's session; None if it is not known.
-        named: the numbers of the files that are decided, ascending; None for those that the request names.
-        budget: when to stop reading index files.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
@@ -119,12 +114,8 @@ def decide(
 class Planner:
     """Plans one request.
 
-    Attributes:
-        predicate: the request's filter, bound to the version's schema.
-        warnings: what did not stop the plan but should be known, and may not hold for the next one.
-        lasting_warnings: what holds for every plan of this request.
-        budget: when to stop reading index files, and asking them long lists.
-        named: the files that are decided, ascending; None for those that the request names.
+    ``warnings``: what did not stop the plan but should be known, and may not hold for the next one.
+    ``lasting_warnings``: what holds for every plan of this request.
     """
 
     version: Version
@@ -147,7 +138,7 @@ class Planner:
         )
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
-        values = ValueFilter.of(version)
+        values = ValueFilter(FileBounds(version))
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED

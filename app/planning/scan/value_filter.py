@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
-from app.planning.version.version import Version
 from app.predicates.bound_texts import bound_texts
-from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
-from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
@@ -41,23 +39,12 @@ class ValueFilter:
 
     bounds: FileBounds
 
-    @classmethod
-    def of(cls, version: Version) -> ValueFilter:
-        """The statistics of a version."""
-        return cls(FileBounds(version))
-
     def test_keys(
-        self,
-        state: PlanState,
-        files: NDArray[np.int64],
-        key_part: Callable[[BoundPredicate], BoundPredicate],
+        self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
         """Skips files whose range of keys lies outside of what the filter allows.
 
-        Args:
-            state: a plan of a primary key table.
-            files: ascending.
-            key_part: the filter with everything but key columns unknown.
+        ``files``: ascending. ``key_part``: the filter with everything but key columns unknown.
         """
         for predicate, members in state.by_predicate(files):
             part = key_part(predicate)

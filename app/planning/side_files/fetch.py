@@ -100,9 +100,8 @@ class Fronts:
 class Payloads:
     """Payloads of n index files.
 
-    Attributes:
-        found: by column and kind, shape (n,): null where a file has no such index within its bytes.
-        failures: why files cannot be used, by position among the n.
+    ``found``: by column and kind, shape (n,): null where a file has no such index within its bytes.
+    ``failures``: why files cannot be used, by position among the n.
     """
 
     found: Mapping[tuple[str, str], BytesColumn]

@@ -55,10 +55,8 @@ class Share:
 class Stacked:
     """The indexes of some files of one manifest, stacked.
 
-    Attributes:
-        at: int64, shape (k,): positions of the files among those that were asked about.
-        index: their indexes, and possibly those of others.
-        places: int64, shape (k,): position of each file in ``index``.
+    ``at``: int64, shape (k,): positions of the files among those that were asked about. ``places``: int64,
+    shape (k,): position of each file in ``index``.
     """
 
     manifest: int

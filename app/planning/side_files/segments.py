@@ -37,10 +37,8 @@ _BODY_BYTES: Final = 64 << 20
 class HeadSegment:
     """Heads of up to n consecutive files of a manifest.
 
-    Attributes:
-        heads: of n files; there is none for files that nobody asked about, or that could not be read.
-        whole: bool, shape (n,): files that are here as a whole, since they are small.
-        kept: how many heads lie on the disk (:class:`KeptSegments`).
+    ``heads``: of n files; there is none for files that nobody asked about, or that could not be read.
+    ``whole``: bool, shape (n,): files that are here as a whole, since they are small.
     """
 
     heads: Heads
@@ -51,12 +49,7 @@ class HeadSegment:
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
-        """The segment of some fronts.
-
-        Args:
-            buffers: the content of each, shape (n,).
-            sizes: bytes of the files, shape (n,).
-        """
+        """The segment of some fronts: their content and the bytes of their files, each of shape (n,)."""
         whole = buffers.lengths == sizes
         containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
         return cls(Heads.read(buffers, sizes), whole, StackedIndex.read(containers))
@@ -94,9 +87,8 @@ class HeadSegment:
     def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
         """The segment with the fronts of further files.
 
-        Args:
-            places: of these files, shape (n,).
-            contents: small files as a whole, of others their heads; null where there is none. Shape (n,).
+        ``places``: of these files, shape (n,). ``contents``: small files as a whole, of others their heads;
+        null where there is none. Shape (n,).
         """
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
@@ -129,9 +121,8 @@ def files_of_bodies(largest_body: int) -> int:
 class BodySegment:
     """The indexes of up to n consecutive files of a manifest that a filter asks.
 
-    Attributes:
-        fetched: bool, shape (n,): files of which the asked indexes are here.
-        kept: of how many files the indexes lie on the disk.
+    ``fetched``: bool, shape (n,): files of which the asked indexes are here. ``kept``: of how many files the
+    indexes lie on the disk.
     """
 
     fetched: NDArray[np.bool_]
@@ -156,16 +147,15 @@ class BodySegment:
     @classmethod
     def none(cls, count: int) -> Self:
         """Nothing is fetched yet of ``count`` files."""
-        return cls(np.zeros(count, np.bool_), StackedIndex.of(Heads.read(BytesColumn.of([None] * count)), {}))
+        return cls(np.zeros(count, np.bool_), StackedIndex(Heads.read(BytesColumn.of([None] * count)), {}))
 
     def with_payloads(
         self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
     ) -> Self:
         """The segment with the payloads of further files.
 
-        Args:
-            heads: of all files of the segment, as far as they are known.
-            payloads: by column and kind, those of the further files in this order.
+        ``heads``: of all files of the segment, as far as they are known. ``payloads``: by column and kind,
+        those of the further files in this order.
         """
         before = self.index.fetched or {}
         nothing = BytesColumn.of([None] * len(heads))
@@ -173,7 +163,7 @@ class BodySegment:
         # Heads that were dropped from their cache meanwhile are not known any more, but may be read again.
         fetched = self.fetched & ~heads.buffers.is_null
         fetched[places] = True
-        return type(self)(fetched, StackedIndex.of(heads, joined), self.kept)
+        return type(self)(fetched, StackedIndex(heads, joined), self.kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,9 +200,8 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
 class KeptSegments:
     """Where segments of one manifest lie on the disk.
 
-    Attributes:
-        place_of: the place of what is called by some name among all that is made of the manifest; None where
-            nothing is kept.
+    ``place_of``: the place of what is called by some name among all that is made of the manifest; None where
+    nothing is kept.
     """
 
     place_of: Callable[[str], KeptArrays | None]
@@ -226,10 +215,7 @@ class KeptSegments:
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
-        """Keeps heads, if many of them are not kept yet.
-
-        Returns the same heads, which know how many of them are kept.
-        """
+        """Keeps heads, if many of them are not kept yet; returns them, which know how many of them are."""
         place = self.place_of(_heads_name(first))
         if place is None or not _is_worth_keeping(segment):
             return segment
@@ -240,15 +226,14 @@ class KeptSegments:
     def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
         """The asked indexes of a segment, as far as they are kept.
 
-        Args:
-            size: how many rows segments have, but for the last one.
+        ``size``: how many rows segments have, but for the last one.
         """
         stored = self._open(_body_name(first, size, wanted))
         if stored is None:
             return BodySegment.none(len(heads))
         payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
         fetched = stored["fetched"] & ~heads.buffers.is_null
-        segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
+        segment = BodySegment(fetched, StackedIndex(heads, payloads))
         return replace(segment, kept=segment.known)
 
     def keep_body(self, first: int, size: int, segment: BodySegment) -> BodySegment:

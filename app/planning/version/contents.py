@@ -1,10 +1,17 @@
-"""Which files a version of a table has, where their deletion vectors and hash indexes lie, and its cache."""
+"""Which files a version of a table has, where their deletion vectors and hash indexes lie, and its cache.
+
+Most commits add a manifest to those that were there, and remove no file. Then the files of the other
+manifests are still there under their numbers, and only entries of the new manifest are looked at.
+
+Large tables have their files on the disk as well, for processes that start later: one entry for each table
+and branch, with the files of a version that was planned. It is written anew when it lacks many files.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -14,21 +21,116 @@ from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.manifests import Manifests, NeededManifests
-from app.planning.version.version_files import (
-    FORM,
-    LEAST_FILES,
-    VersionFiles,
-    open_version_files,
-    store_version_files,
-)
 from app.storage import ByteCache
+from app.storage.disk_tier import KeptArrays
+from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.live_files import live_rows
+from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
+from app.table.manifests.manifest_list import ManifestFile
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import POSTPONED_BUCKET, Table
 from app.types.bytes_column import BytesColumn, own_bytes
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
+
+FORM: Final = "live files 1"
+"""What the entry is called among all that is made of a table."""
+
+LEAST_FILES: Final = 10_000
+"""Fewer are put together from their manifests in as little time."""
+_NEW_SHARE: Final = 8
+"""An entry is written anew when more than one file in so many is missing in it."""
+_BYTES_OF_KEY: Final = 300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VersionFiles:
+    """The files of a version, hidden ones included, of which the first ``on_disk`` lie on the disk."""
+
+    keys: Sequence[ManifestFile]
+    columns: FileColumns
+    removing: Sequence[int]
+    on_disk: int = 0
+
+    @classmethod
+    def of(
+        cls, keys: Sequence[ManifestFile], manifests: Manifests, other: VersionFiles | None = None
+    ) -> Self:
+        """The files of a version."""
+        same = 0 if other is None else _common(keys, other.keys)
+        if (
+            other is None
+            or any(at >= same for at in other.removing)
+            or any(map(removes_files, manifests[same:]))
+        ):
+            live, removing = live_and_removing(manifests)
+            return cls(keys, FileColumns.of(manifests, live), removing)
+        before, added = other.columns.first(same), manifests[same:]
+        on_disk = min(other.on_disk, len(before))
+        if not added:
+            return cls(keys, before, other.removing, on_disk)
+        # What is added may have been removed before.
+        rows = live_rows(manifests.choose([*other.removing, *range(same, len(keys))]))
+        rows = rows[len(other.removing) :]
+        return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
+
+    def is_of(self, keys: Sequence[ManifestFile]) -> bool:
+        """Whether these are the files of the version whose manifests have these keys."""
+        return len(keys) == len(self.keys) == _common(keys, self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
+
+
+def open_version_files(place: KeptArrays) -> VersionFiles | None:
+    """The files of the version that lies on the disk, if there is one; their columns are mapped."""
+    stored = load_value(place)
+    if stored is None:
+        return None
+    starts, some = stored["starts"], stored["some"]
+    ends = np.cumsum(np.diff(starts)[some])[:-1]
+    pieces = iter(np.split(stored["rows"], ends))
+    columns = FileColumns(
+        rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
+        starts=starts,
+        partitions=stored["partitions"],
+        **stored["columns"],
+    )
+    names = (name.decode(errors="surrogatepass") for name in stored["names"])
+    keys = tuple(zip(names, stored["sizes"].tolist(), strict=True))
+    return VersionFiles(keys, columns, stored["removing"].tolist(), on_disk=len(columns))
+
+
+def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
+    """Writes the files of a version to the disk if many of them are not there yet."""
+    columns = files.columns
+    missing = len(columns) - files.on_disk
+    if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
+        return files
+    some = [rows for rows in columns.rows if rows is not None]
+    value = {
+        "names": tuple(name.encode(errors="surrogatepass") for name, _ in files.keys),
+        "sizes": np.array([size for _, size in files.keys], np.int64),
+        "removing": np.array(files.removing, np.int64),
+        "starts": columns.starts,
+        "some": np.array([rows is not None for rows in columns.rows], np.bool_),
+        "rows": np.concatenate([np.zeros(0, np.int64), *some]),
+        "partitions": columns.partitions,
+        "columns": columns.arrays,
+    }
+    store_value(place, value)
+    return replace(files, on_disk=len(columns))
+
+
+def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:
+    # Mostly these are all of the others, which is told fastest of all of them together.
+    if [*keys[: len(others)]] == [*others]:
+        return len(others)
+    pairs = enumerate(zip(keys, others, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(others)))
+
 
 UNKNOWN_CARDINALITY: Final = -1
 
@@ -40,9 +142,8 @@ _MEMORY_PER_PLACE: Final = 400
 class VectorPlaces:
     """The deletion vectors of some files.
 
-    Attributes:
-        cardinalities: int64, shape (vectors,): deleted rows, -1 where the index manifest does not tell.
-        numbers: int32, shape (files,): each file's vector, -1 for none.
+    ``cardinalities``: int64, shape (vectors,): deleted rows, -1 where the index manifest does not tell.
+    ``numbers``: int32, shape (files,): each file's vector, -1 for none.
     """
 
     places: tuple[tuple[IndexEntry, DeletionRange], ...]
@@ -122,9 +223,8 @@ class VersionContents:
     ) -> VersionContents:
         """The contents of a version.
 
-        Args:
-            level: the only one that is read; None for all.
-            before: of an earlier version, which ``live`` may lie in the same place as.
+        ``level``: the only one that is read; None for all. ``before``: of an earlier version, which ``live``
+        may lie in the same place as.
         """
         visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())
@@ -199,9 +299,8 @@ class ContentsCache:
     ) -> VersionContents:
         """The contents of a version, or what some of its manifests tell of them.
 
-        Raises:
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: its index manifest is damaged.
+        Raises SnapshotExpiredError: the version went away. Raises CorruptMetadataError: its index manifest is
+        damaged.
         """
 
         def read() -> VersionContents:

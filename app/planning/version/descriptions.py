@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Annotated, Any, Final, Self, TypeAlias, overload
 
 from pydantic import Field
@@ -15,7 +15,6 @@ from app.storage import Readers
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot as TableSnapshot
 from app.types import type_json
-from app.types.index_files import DeletionRange
 
 _READ_AT_ONCE: Final = 64
 
@@ -161,13 +160,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
-        """What a version is.
-
-        Args:
-            version: what is described.
-            latest: the newest snapshot of its branch.
-            refusal: tells ``iceberg_refusal``.
-        """
+        """What a version is; ``latest`` is the newest snapshot of its branch."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,
@@ -203,11 +196,6 @@ class VectorRange:
     length: int
     cardinality: int | None
 
-    @classmethod
-    def of(cls, place: DeletionRange) -> Self:
-        """A place of the index manifest."""
-        return cls(place.data_file, place.offset, place.length, place.cardinality)
-
 
 @dataclass(frozen=True, slots=True)
 class IndexFileEntry:
@@ -237,7 +225,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
             version.source.paths.index_file(entry),
             entry.file.file_size,
             entry.file.row_count,
-            [VectorRange.of(place) for place in entry.file.ranges] or None,
+            [VectorRange(*astuple(place)) for place in entry.file.ranges] or None,
         )
         for entry in version.table.metadata.index_entries(version.resolved)
         if index_type is None or entry.file.index_type == index_type

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.version.version import Version
-from app.predicates.binding.undecided_columns import ROW_ID
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.binding.names import ROW_ID
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.statistics.statistics import StatisticsRows, key_bounds, value_bounds
 from app.types import DataField
@@ -30,9 +30,8 @@ _WORTH_KEEPING: Final = 500
 class FileBounds:
     """Bounds of the files of one version.
 
-    Attributes:
-        as_engine: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
-            default they are so only in a warehouse to which nobody else writes.
+    ``as_engine``: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
+    default they are so only in a warehouse to which nobody else writes.
     """
 
     version: Version
@@ -48,8 +47,7 @@ class FileBounds:
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column's values in ascending ``files``; None for a key of a map.
 
-        Raises:
-            CorruptMetadataError: the statistics of one of the manifests are damaged.
+        Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
         """
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 

@@ -230,9 +230,8 @@ def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 class FileDetails(NamedTuple):
     """What answers tell of files beside their columns; each of shape (k,).
 
-    Attributes:
-        external_paths: in UTF-8, where those lie that do not lie in their bucket.
-        first_row_ids: ids of first rows, -1 where rows have no ids.
+    ``external_paths``: in UTF-8, where those lie that do not lie in their bucket. ``first_row_ids``: ids of
+    first rows, -1 where rows have no ids.
     """
 
     names: pa.LargeBinaryArray
@@ -243,13 +242,7 @@ class FileDetails(NamedTuple):
 
     def take(self, at: NDArray[np.int64]) -> FileDetails:
         """The details of some of the files."""
-        return FileDetails(
-            self.names.take(at),
-            self.external_paths.take(at),
-            self.min_sequence_numbers[at],
-            self.max_sequence_numbers[at],
-            self.first_row_ids[at],
-        )
+        return FileDetails(*(column.take(at) for column in self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

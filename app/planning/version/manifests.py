@@ -32,8 +32,7 @@ _SHARE: Final = 4
 class Manifests(Sequence["Manifest"]):
     """Some manifests of a version; those that there is no room for are read again whenever they are needed.
 
-    Args:
-        most_bytes: memory that those at hand may take, one at least; None for as much as it takes.
+    ``most_bytes``: memory that those at hand may take, one at least; None for as much as it takes.
     """
 
     def __init__(
@@ -135,8 +134,7 @@ def read_manifests(
 ) -> Manifests:
     """The manifests of a version, all in memory if they fit.
 
-    Args:
-        room: memory that there is for manifests of all plans; 0 for as much as it takes.
+    ``room``: memory that there is for manifests of all plans; 0 for as much as it takes.
     """
     if room == 0 or (decoded_bytes is not None and decoded_bytes <= room):
         return Manifests.of(read(files))

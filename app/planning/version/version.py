@@ -27,8 +27,7 @@ from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
-from app.predicates.binding.names import Relation
-from app.predicates.binding.undecided_columns import shown_defaults
+from app.predicates.binding.names import Relation, shown_defaults
 from app.storage import ByteCache, Readers, Warehouse
 from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
@@ -40,12 +39,7 @@ from app.table.table import Table, TablePaths
 
 @dataclass(frozen=True, slots=True)
 class IndexCaches:
-    """Decoded index files by kind, shared by all tables.
-
-    Attributes:
-        file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
-        deletion_vectors: by file and offset.
-    """
+    """Decoded index files by kind, shared by all tables."""
 
     file_indexes: ByteCache[Any]
     deletion_vectors: ByteCache[Any]
@@ -205,9 +199,8 @@ class Version:
 def missing_file_means_expired(version: Version) -> Iterator[None]:
     """Looks again where the block finds a file of ``version`` missing.
 
-    Raises:
-        SnapshotExpiredError: the version went away.
-        FileMissingError: it is there, without the file.
+    Raises SnapshotExpiredError: the version went away. Raises FileMissingError: it is there, without the
+    file.
     """
     try:
         yield

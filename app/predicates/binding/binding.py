@@ -17,14 +17,9 @@ from app.predicates import unbound
 from app.predicates.binding.char_tests import PaddingRoom, compare_char, outside_char
 from app.predicates.binding.column_functions import in_column, result_of
 from app.predicates.binding.comparisons import compare, undecided, unproven
-from app.predicates.binding.moments import at_earliest, at_latest, moments, today
+from app.predicates.binding.moments import moments, resolved, today
 from app.predicates.binding.names import NAMELESS, Names, Relation
-from app.predicates.binding.reasons import (
-    LIST_OF_MOMENTS,
-    PADDED_KEYS,
-    WITHOUT_OPPOSITE,
-    why_not_within,
-)
+from app.predicates.binding.reasons import LIST_OF_MOMENTS, PADDED_KEYS, WITHOUT_OPPOSITE, why_not_within
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -165,7 +160,7 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
         bound = [_test(each, field, scope, negated=negated) for each in ends]
         return disjunction(bound) if negated else conjunction(bound)
     operator = NEGATIONS.get(leaf.operator) if negated else leaf.operator
-    first, last = (resolve(leaf, scope.zone, scope.day) for resolve in (at_earliest, at_latest))
+    first, last = (resolved(leaf, scope.zone, scope.day, last=last) for last in (False, True))
     match operator:
         case Operator.LESS_THAN | Operator.LESS_OR_EQUAL:
             found = compare(last, operator, field, scope.zone)

@@ -68,7 +68,6 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: Padding
     Args:
         operator: any but the NULL tests.
         field: a column of CHAR, or a key of a map to CHAR.
-        room: gives room for the forms in which literals may be stored.
 
     Raises:
         FilterError: a literal does not fit the column's type.

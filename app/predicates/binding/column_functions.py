@@ -30,9 +30,8 @@ from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, 
 from app.predicates.simplify import conjunction, disjunction, with_leaves
 from app.predicates.unbound import ColumnFunction
 from app.types import DataField, TypeRoot, parse_type
-from app.types.civil_time import epoch_days
+from app.types.civil_time import NANOS_PER_DAY, epoch_days
 from app.types.session_zone import SessionZone, instants_of_day
-from app.types.time_units import NANOS_PER_DAY
 
 _RESULTS: Final = {ColumnFunction.DATE: parse_type("DATE"), ColumnFunction.YEAR: parse_type("INT")}
 _YEARS: Final = range(-300_000, 300_001)
@@ -51,11 +50,7 @@ def result_of(function: ColumnFunction, field: DataField) -> DataField | None:
 def in_column(
     bound: BoundPredicate, function: ColumnFunction, field: DataField, zone: SessionZone | None
 ) -> BoundPredicate:
-    """A test of what :func:`result_of` gives as one of the column.
-
-    Args:
-        bound: the test, nested as few levels as one leaf is.
-    """
+    """A test of what :func:`result_of` gives as one of the column; it nests no deeper than one leaf does."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         match part:

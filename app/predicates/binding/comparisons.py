@@ -102,8 +102,7 @@ _NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, Literal
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
 
-    Raises:
-        FilterError: a literal does not fit the column's type.
+    Raises FilterError: a literal does not fit the column's type.
     """
     match operator:
         case Operator.IS_NULL | Operator.IS_NOT_NULL:

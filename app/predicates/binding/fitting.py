@@ -41,9 +41,8 @@ from typing import Any, Final
 from app.errors import FilterError
 from app.predicates.binding.places import Exact, Gap, Nowhere, Place
 from app.predicates.binding.time_fitting import TIME_ROOTS, place_among_instants, place_in_times
-from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.spark_text import cast_boolean, cast_integer, cast_number, to_double
-from app.predicates.unbound import Literal, LiteralKind
+from app.predicates.unbound import ListedKind, Literal, LiteralKind, LiteralList
 from app.types import DataField, DataType, TypeRoot, Value, parse_json
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
 from app.types.json_values import parse_decimal, parse_instants, parse_integer
@@ -66,9 +65,7 @@ _LONG_DIGITS: Final = 20
 def place_in_scaled(literal: Literal, data_type: DataType) -> Place:
     """The place of a literal in BOOLEAN, an integer type or DECIMAL.
 
-    Raises:
-        FilterError: a JSON literal is no number.
-        ValueError: text that Spark cannot cast.
+    Raises FilterError: a JSON literal is no number. Raises ValueError: text that Spark cannot cast.
     """
     place = _place_in_scaled(literal, data_type)
     if data_type.root is not TypeRoot.BOOLEAN:
@@ -175,21 +172,13 @@ def _place_among_casts(number: float, data_type: DataType) -> Place:
 
 
 def place_in_double(literal: Literal) -> Place:
-    """Where an SQL literal lies among DOUBLE values.
-
-    Raises:
-        ValueError: text that Spark cannot cast.
-    """
+    """Where an SQL literal lies among DOUBLE values. Raises ValueError: text that Spark cannot cast."""
     number = _as_decimal(literal)
     return Nowhere.UNDECIDED if number is None else Exact(to_double(number))
 
 
 def place_in_float(literal: Literal) -> Place:
-    """Where an SQL literal lies among FLOAT values.
-
-    Raises:
-        ValueError: text that Spark cannot cast.
-    """
+    """Where an SQL literal lies among FLOAT values. Raises ValueError: text that Spark cannot cast."""
     number = _as_decimal(literal)
     if number is None:
         return Nowhere.UNDECIDED
@@ -225,8 +214,7 @@ _LISTED_ROOTS: Final = {
 def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
     """The place of a literal among the values of a column.
 
-    Raises:
-        FilterError: the literal does not fit the column's type.
+    Raises FilterError: the literal does not fit the column's type.
     """
     if literal.value is None:
         return Nowhere.NULL

@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from app.predicates.unbound import Interval, Leaf, Literal, LiteralKind, Moment
-from app.types.civil_time import add_months
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
 from app.types.session_zone import Instants, SessionZone, clocks_of_instants
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_SECOND
 
 _MARGIN: Final = NANOS_PER_DAY
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
@@ -38,17 +37,8 @@ def moments(leaf: Leaf) -> list[Moment]:
     return [each.value for each in leaf.literals if isinstance(each.value, Moment)]
 
 
-def at_earliest(leaf: Leaf, zone: SessionZone | None, day: int) -> Leaf:
-    """The leaf with the least values that its moments may have on the request's day in UTC."""
-    return _resolved(leaf, zone, day, last=False)
-
-
-def at_latest(leaf: Leaf, zone: SessionZone | None, day: int) -> Leaf:
-    """The leaf with the greatest values that its moments may have."""
-    return _resolved(leaf, zone, day, last=True)
-
-
-def _resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
+def resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
+    """The leaf with the least, or greatest, values that its moments may have on the request's day in UTC."""
     literals = tuple(
         _literal(each, each.value, zone, day, last=last) if isinstance(each.value, Moment) else each
         for each in leaf.literals

@@ -11,24 +11,62 @@ The name of the catalog is Spark's matter and not known here, so any name may st
 could also be read otherwise, nothing is decided.
 
 ``column['key']`` in SQL and ``column[key]`` in JSON name one key of a map column; in JSON a plain column of
-that very name goes before. Where the table has no such column, a name may be that of a hidden one
-(:mod:`app.predicates.binding.undecided_columns`).
+that very name goes before. Where the table has no such column, a name may be that of a *hidden
+column*, which Spark's connector gives every table beside its own. Nothing here knows their values, but for
+``_ROW_ID``: the rows of a file that has a first row id are numbered from it on.
+
+*Shown defaults*: releases of the engine up to 1.2 show NULL as ``fields.<column>.default-value`` when they
+read, later ones do not. Statistics, indexes and buckets are of what is stored, and nobody knows who reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
-from app.predicates.binding.undecided_columns import HIDDEN_COLUMNS, ROW_ID, why_hidden, why_shown
 from app.predicates.sql.token_reader import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
-from app.types import DataField, TypeRoot
+from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
+
+ROW_ID: Final = DataField(0x7FFFFFFA, "_ROW_ID", parse_type("BIGINT"))
+"""The row ids of a table that tracks rows, with the engine's number."""
+
+HIDDEN_COLUMNS: Final = frozenset(
+    {
+        "_row_id",
+        "_sequence_number",
+        "__paimon_bucket",
+        "__paimon_file_path",
+        "__paimon_partition",
+        "__paimon_row_index",
+        "__paimon_search_score",
+    }
+)
+"""In lower case, since Spark compares names so."""
+
+_PREFIX: Final = "fields."
+_SUFFIX: Final = ".default-value"
+
+
+def shown_defaults(options: Iterable[str]) -> frozenset[str]:
+    """Lower-case names of the columns whose NULLs some readers show as another value.
+
+    The engine minds the case of options and columns, and takes the words around a column's name out of it
+    wherever they stand. Here neither matters: a column too many only keeps files.
+    """
+    names = (option.lower() for option in options)
+    defaults = [name for name in names if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]
+    return frozenset(
+        column
+        for name in defaults
+        for column in (name[len(_PREFIX) : -len(_SUFFIX)], name.replace(_PREFIX, "").replace(_SUFFIX, ""))
+    )
+
 
 FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
     {
@@ -50,9 +88,7 @@ class Relation:
 
     Attributes:
         name: its alias, or its name; None if it has neither.
-        database: its database; None behind an alias, which hides it.
         branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
-        tracks_rows: whether its rows have row ids.
         shown_defaults: lower-case names of columns whose NULLs some readers show as another value.
     """
 
@@ -107,8 +143,7 @@ class Names:
     def column(self, column: Column) -> DataField:
         """The column that is named and no part of one, but for a key of a map.
 
-        Raises:
-            FilterError: there is no such column, there are several, or something within one is named.
+        Raises FilterError: there is no such column, there are several, or something within one is named.
         """
         readings = self._readings(column)
         if len(readings) != 1 or readings[0][1]:
@@ -118,8 +153,7 @@ class Names:
     def sort_column(self, text: str) -> DataField:
         """The column of an ORDER BY: one of that very name, or as SQL writes it (``events.`event id```).
 
-        Raises:
-            FilterError: there is no such column, there are several, or something within one is named.
+        Raises FilterError: there is no such column, there are several, or something within one is named.
         """
         whole = Column((text,), position=0)
         parts = () if self._readings(whole) else read_names(text)
@@ -131,12 +165,8 @@ class Names:
         That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
         what can be read in two ways, and what :meth:`doubt` tells of.
 
-        Args:
-            column: the column.
-            may_be_text: it stands where a literal would, so that quotes may have been forgotten.
-
-        Raises:
-            FilterError: there is no such column, or there are several that differ in case only.
+        ``may_be_text``: it stands where a literal would, so that quotes may have been forgotten. Raises
+        FilterError: there is no such column, or there are several that differ in case only.
         """
         readings = self._known_readings(column, may_be_text=may_be_text)
         if len(readings) != 1:
@@ -167,7 +197,9 @@ class Names:
             hidden = self._hidden(column)
             if hidden is None:
                 return f"{column} is a function of Spark, and no column of the table"
-            return None if self._is_row_id(column) else why_hidden(hidden)
+            if self._is_row_id(column):
+                return None
+            return f"{hidden} is a hidden column of Spark, whose values nothing here knows"
         if len(readings) > 1:
             return f"{column} may be two things: begin it with an alias or the table's name"
         field, nested = readings[0]
@@ -183,7 +215,13 @@ class Names:
         # A key of a map is one of the column before the bracket.
         name = field.name.lower()
         shows = any(name == each or name.startswith(f"{each}[") for each in self._relation.shown_defaults)
-        return why_shown(field.name) if shows else None
+        if not shows:
+            return None
+        name = field.name
+        return (
+            f"engine releases up to 1.2 show NULL in column {name} as its fields.{name}.default-value; where "
+            f"none of them reads the table, unset that option, which later releases do not mind"
+        )
 
     def _hidden(self, column: Column) -> str | None:
         places = (0, *(length for length, _ in self._relation.lengths(column.parts)))
@@ -280,5 +318,5 @@ class Names:
 def _map_key(field: DataField, key: str) -> DataField | None:
     if field.type.root is not TypeRoot.MAP or field.type.children[0].root not in STRING_ROOTS:
         return None
-    value_type = field.type.children[1].with_nullable(nullable=True)
+    value_type = replace(field.type.children[1], nullable=True)
     return DataField(field.id, map_key_name(field.name, key), value_type)

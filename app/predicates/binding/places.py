@@ -34,10 +34,8 @@ class Exact:
 class Gap:
     """The literal lies between two values.
 
-    Attributes:
-        below, above: the values next to it; None if there is none.
-        nearest: the one of the two that it becomes where Spark casts it to the column's type; None where
-            Spark never does.
+    ``below``, ``above``: the values next to it; None if there is none. ``nearest``: the one of the two that
+    it becomes where Spark casts it to the column's type; None where Spark never does.
     """
 
     below: Value | None
@@ -66,10 +64,8 @@ class Doubt(Enum):
 class Regions:
     """Which values of a column are less than the literal, equal to it, or greater than it.
 
-    Attributes:
-        less, equal, greater: stretches of values, ascending.
-        doubt: why a value may stand in several regions: it does wherever it could belong. None if every
-            value stands in exactly one.
+    ``less``, ``equal``, ``greater``: stretches of values, ascending. ``doubt``: why a value may stand in
+    several regions: it does wherever it could belong. None if every value stands in exactly one.
     """
 
     less: tuple[Stretch, ...]

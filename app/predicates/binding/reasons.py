@@ -31,11 +31,7 @@ _DATE_DIGITS: Final = 8
 
 
 def why_undecided(leaf: Leaf, field: DataField) -> str:
-    """Why a leaf is not decided of a field.
-
-    Args:
-        leaf: one test, of which a literal has no place among the values of the field.
-    """
+    """Why a leaf is not decided of a field among whose values one of its literals has no place."""
     root = field.type.root
     if root in NESTED_ROOTS:
         return f"{field.name} is {field.type}, of which indexes know NULL alone"

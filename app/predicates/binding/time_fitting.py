@@ -53,6 +53,7 @@ from app.predicates.binding.places import (
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import DataType, TypeRoot
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import (
     Instants,
@@ -62,7 +63,6 @@ from app.types.session_zone import (
     instants_of_day,
     instants_of_text,
 )
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO
 
 TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
 """Types whose comparisons the session's time zone may decide."""
@@ -74,8 +74,7 @@ _NEARBY_DAYS: Final = 3
 def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
     """The place of a literal of SQL in a column of dates or timestamps.
 
-    Raises:
-        ValueError: the literal's text is no value of the type.
+    Raises ValueError: the literal's text is no value of the type.
     """
     typed = _typed(literal, data_type.root, zone)
     written = _place(typed, data_type.root, zone)
@@ -88,20 +87,14 @@ def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | No
 def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
     """The literal as Spark casts it to TIMESTAMP_LTZ; itself where it has no such value.
 
-    Raises:
-        ValueError: its text is no timestamp.
+    Raises ValueError: its text is no timestamp.
     """
     instants = _instants(literal, zone)
     return literal if instants is None else replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=instants)
 
 
 def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
-    """The place of a literal that may be compared as text: of instants, text is the clock that they show.
-
-    Args:
-        place: where it stands by its value.
-        data_type: of the column.
-    """
+    """The place of a literal that may be compared as text: of instants, text is the clock that they show."""
     clock = _shown_clock(literal, zone)
     if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
         return place
@@ -273,8 +266,5 @@ def _is_certain(instants: Instants, zone: SessionZone) -> bool:
 
 def _open(low: int, high: int) -> Regions:
     return Regions(
-        (Stretch(None, high),),
-        (Stretch(low, high + 1),),
-        (Stretch(low + 1, None),),
-        Doubt.TIME_ZONE,
+        (Stretch(None, high),), (Stretch(low, high + 1),), (Stretch(low + 1, None),), Doubt.TIME_ZONE
     )

@@ -13,7 +13,7 @@
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
 
-What literals and moments add up to, :mod:`app.predicates.sql.arithmetic` says.
+What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from app.predicates.sql.arithmetic import added, integer_literal, is_int, multiplied, read_interval
 from app.predicates.sql.literals import (
+    added,
     cast_literal,
+    integer_literal,
+    is_int,
+    multiplied,
     negate,
+    read_interval,
     read_list,
     read_number,
     read_string,
@@ -35,15 +39,7 @@ from app.predicates.sql.literals import (
 )
 from app.predicates.sql.token_reader import OPERATORS, TokenReader
 from app.predicates.sql.tokens import Token, TokenKind
-from app.predicates.unbound import (
-    Call,
-    Column,
-    ColumnFunction,
-    Interval,
-    Literal,
-    LiteralKind,
-    Moment,
-)
+from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
@@ -81,11 +77,8 @@ _FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
 class OperandReader(TokenReader):
     """Reads operands to the right.
 
-    Attributes:
-        literals: how many literals were read.
-        doubles_quotes: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
-            releases they end one string and begin the next.
-        met_doubled: two quotes in a row were read.
+    ``doubles_quotes``: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
+    releases they end one string and begin the next.
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
@@ -99,8 +92,7 @@ class OperandReader(TokenReader):
     def operand(self) -> Operand | None:
         """Reads a column or a literal, however many parentheses it stands in; None if it is neither.
 
-        Raises:
-            FilterError: no expression can begin here, or a literal has no value.
+        Raises FilterError: no expression can begin here, or a literal has no value.
         """
         opened = 0
         while self.take("("):

@@ -89,9 +89,8 @@ _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
 def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
     """Reads a condition of Spark SQL; short ones are remembered.
 
-    Raises:
-        FilterError: the text is no condition; ``position`` tells where.
-        LimitExceededError: it is nested too deeply or has too many literals.
+    Raises FilterError: the text is no condition; ``position`` tells where. Raises LimitExceededError: it is
+    nested too deeply or has too many literals.
     """
     if len(text) > _REMEMBERED_CHARACTERS:
         return _read(text, limits, zone)

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.like import read_pattern, write_pattern
-from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
 from app.predicates.sql.operands import WORD_LITERALS, Operand, OperandReader, named_moment
 from app.predicates.sql.reasons import TWO_COLUMNS
@@ -37,6 +36,7 @@ from app.predicates.unbound import (
     Not,
     Predicate,
     Unknown,
+    joined_literals,
     shorten,
 )
 
@@ -86,12 +86,8 @@ _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 def read_test(operands: OperandReader, text: str) -> Predicate | None:
     """Reads a test from where ``operands`` stands; None if it begins as another condition.
 
-    Args:
-        text: what its tokens were cut from.
-
-    Raises:
-        FilterError: a value is missing, has no value or stands where a condition belongs; or a word behind an
-            operand can be no part of a condition.
+    Raises FilterError: a value is missing, has no value or stands where a condition belongs; or a word behind
+    an operand can be no part of a condition.
     """
     return _TestReader(operands, text).test()
 

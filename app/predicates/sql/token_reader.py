@@ -87,8 +87,7 @@ class TokenReader:
     def refuse_values(self, expected: str) -> None:
         """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
 
-        Raises:
-            FilterError: a name or a literal is the next token.
+        Raises FilterError: a name or a literal is the next token.
         """
         goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
         if not goes_on:
@@ -110,8 +109,7 @@ class TokenReader:
 def read_names(text: str) -> tuple[str, ...]:
     """The names of a text that is nothing but names with dots between them; empty if it is not.
 
-    Raises:
-        FilterError: a quoted name does not end.
+    Raises FilterError: a quoted name does not end.
     """
     reader = TokenReader(tokenize(text, DEFAULT_LIMITS))
     names = reader.names()

@@ -47,10 +47,8 @@ class TokenKind(Enum):
 class Token(NamedTuple):
     """A piece of the text.
 
-    Attributes:
-        start: 0-based character where it starts.
-        word: upper case text of a WORD, to be compared with keywords, unless it is a name behind a dot; the
-            text of a SYMBOL; else empty.
+    ``start``: 0-based character where it starts. ``word``: upper case text of a WORD, to be compared with
+    keywords, unless it is a name behind a dot; the text of a SYMBOL; else empty.
     """
 
     kind: TokenKind
@@ -90,9 +88,8 @@ _OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name"}
 def tokenize(text: str, limits: FilterLimits) -> list[Token]:
     """The tokens of ``text``, END as the last.
 
-    Raises:
-        FilterError: a string, a quoted name or a comment does not end.
-        LimitExceededError: there are far more tokens than the allowed literals need.
+    Raises FilterError: a string, a quoted name or a comment does not end. Raises LimitExceededError: there
+    are far more tokens than the allowed literals need.
     """
     tokens: list[Token] = []
     at = 0

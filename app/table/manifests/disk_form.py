@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.storage.array_file import ArrayFile, Block, DamagedArraysError
 from app.storage.disk_tier import KeptArrays
 from app.table.manifests.manifest import Derived, Manifest

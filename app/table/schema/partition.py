@@ -31,9 +31,8 @@ from app.errors import UnsupportedFormatError
 from app.table.schema.schema import TableSchema
 from app.types import DataType, Json, TypeRoot, Value, to_json
 from app.types.binary_row.row import read_row
-from app.types.civil_time import civil_date
+from app.types.civil_time import NANOS_PER_MILLI, NANOS_PER_SECOND, civil_date
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MILLI, NANOS_PER_SECOND
 
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")

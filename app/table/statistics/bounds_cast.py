@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MILLI
 from app.types.data_types import (
     BINARY_ROOTS,
     INTEGER_BITS,
@@ -31,7 +32,6 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MILLI
 from app.types.value_arrays import INT64, Values
 
 Cast: TypeAlias = "Callable[[Values], Values]"

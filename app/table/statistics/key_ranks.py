@@ -20,8 +20,8 @@ from app.table.statistics.bounds_cast import Cast, bounds_cast
 from app.types import DataField, DataType
 from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
+from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MICRO
 from app.types.value_arrays import Values, concat, group_rows
 
 Column: TypeAlias = tuple[Values, NDArray[np.bool_]]

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.row_statistics import StatisticsColumns
@@ -37,8 +37,8 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, DataType, TypeRoot
-from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.value_arrays import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"

@@ -47,8 +47,8 @@ from typing import Final, TypeAlias
 import mmh3
 
 from app.errors import CorruptMetadataError
+from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
-from app.types.time_units import NANOS_PER_MILLI
 from app.types.values import Value
 
 ARITY_BYTES: Final = 4
@@ -159,8 +159,7 @@ def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> 
 def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
     """A row without its number of fields, byte for byte as the engine writes it.
 
-    Args:
-        values: one value or None per type, each in the range of its type; None where the type has no values.
+    ``values``: one value or None per type, each in the range of its type; None where the type has no values.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))

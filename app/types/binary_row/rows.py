@@ -30,6 +30,7 @@ from app.types.binary_row.row import (
     slot_start,
 )
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import (
     BINARY_ROOTS,
     FLOATING_ROOTS,
@@ -39,7 +40,6 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.time_units import NANOS_PER_MILLI
 from app.types.value_arrays import INT64, Values
 from app.types.values import Value
 
@@ -60,10 +60,9 @@ _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLIN
 class FieldValues:
     """One field of n rows.
 
-    Attributes:
-        values: shape (n,), as :mod:`app.types.value_arrays` holds values of the type; integers and floats may
-            be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
-        is_null: shape (n,).
+    ``values``: shape (n,), as :mod:`app.types.value_arrays` holds values of the type; integers and floats may
+    be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
+    ``is_null``: shape (n,).
     """
 
     type: DataType
@@ -99,9 +98,8 @@ def fields_of(rows: Sequence[Sequence[Value | None]], types: Sequence[DataType])
 class RowGroup(NamedTuple):
     """Rows of one length.
 
-    Attributes:
-        positions: int64, shape (m,): which rows they are, ascending.
-        rows: uint8, shape (m, length); contiguous.
+    ``positions``: int64, shape (m,): which rows they are, ascending. ``rows``: uint8, shape (m, length);
+    contiguous.
     """
 
     positions: NDArray[np.int64]
@@ -118,8 +116,7 @@ class _Pieces(NamedTuple):
 def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
     """The rows without their number of fields, byte for byte as ``write_row`` writes each.
 
-    Args:
-        fields: the fields, each of shape (count,).
+    ``fields``: the fields, each of shape (count,).
     """
     width = slot_start(len(fields), len(fields))
     fixed = np.zeros((count, width), np.uint8)
@@ -229,9 +226,8 @@ _SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.i
 class RowColumns:
     """Serialized rows with the same fields.
 
-    Attributes:
-        rows: the rows, number of fields included, shape (n,).
-        name_of: what a row is called in messages, by its position.
+    ``rows``: the rows, number of fields included, shape (n,). ``name_of``: what a row is called in messages,
+    by its position.
     """
 
     rows: BytesColumn

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.file_index.answers.conditions import Condition, NullTest, Points, Span
+from app.file_index.answers.conditions import Condition, NullTest, Points, Span, never_out_of_time
 from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.row_index import answer_of
 from app.file_index.bsi import bsi
 from app.file_index.bsi.stack import BsiStack
 from app.types import parse_type
@@ -53,7 +52,8 @@ def _stack(*files: Sequence[int | None]) -> BsiStack:
 def test_heads_decide_what_lies_outside_and_what_takes_in_the_ends(
     condition: Condition, expected: list[np.int8]
 ) -> None:
-    assert answer_of(_stack(*FILES), condition).tolist() == expected
+    answers = _stack(*FILES).answers(condition, np.arange(len(FILES)), never_out_of_time)
+    assert answers.tolist() == expected
 
 
 def test_holds_the_largest_integer() -> None:

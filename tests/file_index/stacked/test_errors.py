@@ -15,7 +15,7 @@ from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
-from app.file_index.range_bitmap import bit_slice_index, range_bitmap
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import FileDecisions, decide_files
 from app.file_index.stacked.index import Heads, StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
@@ -188,7 +188,7 @@ def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
 def test_a_range_bitmap_has_slices_for_all_of_its_values() -> None:
     rows = np.arange(3, dtype=np.uint32)
     slices, fewer = (
-        b"".join(bit_slice_index.write([(rows, np.array(codes, np.uint32))], len(set(codes))))
+        b"".join(range_bitmap.write_slices([(rows, np.array(codes, np.uint32))], len(set(codes))))
         for codes in ((0, 1, 2), (0, 1, 1))
     )
     sound = range_bitmap.write(key_column([1, 2, 3], INT))
@@ -249,7 +249,7 @@ def test_payloads_outside_of_a_side_file_are_broken_though_nobody_can_fetch_them
     content = _file(c=[("bitmap", _bitmap(1, 2))], d=[("bitmap", _bitmap(1, 2))])
     heads = Heads.read(BytesColumn.of([content, content]), np.array([len(content), len(content) - 1]))
     fetched = {("d", "bitmap"): BytesColumn.of([_bitmap(1, 2), None])}
-    index = StackedIndex.of(heads, fetched)
+    index = StackedIndex(heads, fetched)
 
     decisions = decide_files(_equal(D, 9), index, np.arange(2), np.full(2, 2))
     unfetched = decide_files(_equal(C, 9), index, np.arange(2), np.full(2, 2))

@@ -192,7 +192,7 @@ def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) ->
                 continue
             of_kind = fetched.setdefault((entry.column, entry.kind), [None] * len(contents))
             of_kind[file] = content[entry.start : entry.end]
-    index = StackedIndex.of(heads, {key: BytesColumn.of(each) for key, each in fetched.items()})
+    index = StackedIndex(heads, {key: BytesColumn.of(each) for key, each in fetched.items()})
 
     decisions = decide_files(predicate, index, np.arange(len(contents)), np.array(counts))
 

@@ -46,7 +46,8 @@ def main(directory: Path, released: str) -> None:
     for name in sorted((releases[-1] / "tzdata" / "zones").read_text().split()):
         found = list(stretches(revised(name, releases)))
         if found:
-            lines.append(f'    "{name}": ({"".join(f"({low}, {high})," for low, high in found)}),\n')
+            pairs = ", ".join(f"({low}, {high})" for low, high in found)
+            lines.append(f'    "{name}": ({pairs}{"," if len(found) == 1 else ""}),\n')
     MODULE.write_text("".join([*lines, "}\n"]))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.planning.version.contents import VersionFiles
 from app.planning.version.manifests import Manifests
-from app.planning.version.version_files import VersionFiles
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row

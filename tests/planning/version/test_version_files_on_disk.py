@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.planning.version import version_files
+from app.planning.version import contents
+from app.planning.version.contents import VersionFiles, open_version_files, store_version_files
 from app.planning.version.manifests import Manifests
-from app.planning.version.version_files import VersionFiles, open_version_files, store_version_files
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import KeptArrays
@@ -35,7 +35,7 @@ def manifests() -> list[Manifest]:
 
 @pytest.fixture(autouse=True)
 def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version_files, "LEAST_FILES", 1)
+    monkeypatch.setattr(contents, "LEAST_FILES", 1)
 
 
 def place(directory: Path) -> KeptArrays:

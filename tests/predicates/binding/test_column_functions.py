@@ -4,9 +4,8 @@ import pytest
 
 from app.predicates.model import Unknown, leaves
 from app.types import DataField, parse_type
-from app.types.civil_time import epoch_days
+from app.types.civil_time import NANOS_PER_DAY, epoch_days
 from app.types.session_zone import session_zone
-from app.types.time_units import NANOS_PER_DAY
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 

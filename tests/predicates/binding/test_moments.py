@@ -11,9 +11,8 @@ from app.predicates.binding.moments import day_of_request, today
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
-from app.types.civil_time import add_months, epoch_days
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months, epoch_days
 from app.types.session_zone import session_zone
-from app.types.time_units import NANOS_PER_DAY, NANOS_PER_SECOND
 from tests.row_matches import matches
 from tests.session_meaning import COMPARISONS
 

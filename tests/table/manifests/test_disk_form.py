@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.predicates.column_bounds import ColumnBounds
+from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import KeptArrays
