@@ -25,8 +25,6 @@ _WRITES: Final = ("pipe_file", "rm_file")
 
 
 class Failure(Enum):
-    """What becomes of a call."""
-
     ERROR = auto()
     """It fails, and nothing was done."""
     LOST = auto()
@@ -61,7 +59,6 @@ class Calls:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, call: str) -> bool:
-        """Counts a call, and tells whether it fails."""
         with self._lock:
             self.made.append(call)
             if len(self.made) - 1 != self.fails_at:

@@ -32,8 +32,6 @@ SECRET: Final = "pix_of_a_reader"  # noqa: S105 - of tests
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """One server without tokens, and one with them."""
-
     open: httpx.Client
     guarded: httpx.Client
 

@@ -20,7 +20,6 @@ def piece(found: TableAdvice, subject: AdviceSubject) -> Advice:
 
 
 def followed(options: Mapping[str, str], found: TableAdvice) -> dict[str, str]:
-    """The options after the advice was taken."""
     merged = {**options, **found.options}
     return {name: value for name, value in merged.items() if value is not None}
 

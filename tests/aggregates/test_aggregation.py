@@ -59,8 +59,6 @@ FILTERS = ["n = 1", "n > 0 AND n < 3", "s = 'a' OR n IS NULL", "d >= 0", "x > 0"
 
 @dataclass(frozen=True)
 class File:
-    """Rows of one file, and what is told of them."""
-
     day: int | None
     rows: Mapping[str, Sequence[Value | None]]
     indexed: Mapping[str, str]
@@ -72,7 +70,6 @@ class File:
 
 
 def few(column: DataField) -> st.SearchStrategy[Value | None]:
-    """A handful of values, so that they repeat."""
     if column.type.root is TypeRoot.CHAR:
         return st.sampled_from([None, b"a", b"a  ", b"ab "])
     found = values(column.type)
@@ -118,14 +115,11 @@ def made(warehouse: Path, made_files: Sequence[File]) -> tuple[MadeTable, IndexS
 
 
 def holds(rows: Sequence[Value | None]) -> bool:
-    """Whether a BSI can hold the values."""
     return all(value is None or isinstance(value, bytes) or int(value) > -(2**62) for value in rows)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Every aggregate by the rows of files."""
-
     files: Sequence[File]
     predicate: BoundPredicate
 

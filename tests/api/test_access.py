@@ -142,7 +142,6 @@ def headers_of(caller: str) -> dict[str, str]:
 
 
 def routes(found: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
-    """Routes, and those of routers that were included."""
     for route in found:
         included = getattr(route, "original_router", None)
         if included is None:

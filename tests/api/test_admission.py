@@ -36,8 +36,6 @@ class Hung:
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """An event loop whose time can be put forward."""
-
     ahead = 0.0
 
     def time(self) -> float:
@@ -46,7 +44,6 @@ class Clock(asyncio.SelectorEventLoop):
 
 @pytest.fixture
 def begun() -> list[str]:
-    """What was begun, in order."""
     return []
 
 

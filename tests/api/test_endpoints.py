@@ -476,7 +476,6 @@ def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
 
 
 def sidecar(golden: GoldenWarehouse) -> str:
-    """The path of a side file below the warehouse."""
     file = min(golden.table("append_sidecar").glob("bucket-0/*.index"))
     return str(file.relative_to(golden.root))
 

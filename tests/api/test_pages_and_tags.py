@@ -24,7 +24,6 @@ PLAN = f"{TABLES}/append_dv32/plan"
 def pages(
     client: httpx.Client, path: str, body: dict[str, Any], token: str | None = None
 ) -> list[dict[str, Any]]:
-    """All pages of an answer, from ``token`` on."""
     found: list[dict[str, Any]] = []
     while not found or token:
         response = client.post(path, json={**body, "page_token": token})

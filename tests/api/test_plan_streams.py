@@ -42,7 +42,6 @@ def lines(response: httpx.Response) -> list[dict[str, Any]]:
 
 
 def arrow(response: httpx.Response) -> tuple[list[dict[str, Any]], pa.Schema]:
-    """The rows of a stream, and its schema."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == PlanFormat.ARROW
     with pa.ipc.open_stream(response.content) as reader:

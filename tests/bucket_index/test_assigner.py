@@ -65,7 +65,6 @@ def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner:
 
 
 def follow(table: Table, step: dict[str, Any]) -> None:
-    """Takes a step other than an assignment."""
     match step:
         case {"op": "commit"}:
             table.commit(step["identifier"], step["index_files"])

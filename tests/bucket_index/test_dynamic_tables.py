@@ -34,8 +34,6 @@ def partition_row(entry: dict[str, Any]) -> bytes:
 
 
 class Index:
-    """The hash indexes of one table as the engine wrote them."""
-
     def __init__(self, name: str) -> None:
         self.golden = golden_tables.expected(name)["dynamic_bucket"]
 
@@ -103,7 +101,6 @@ def test_new_keys_go_where_the_engine_sent_them(name: str, size: int) -> None:
 
 
 def index_files(table: Path, manifest: str) -> dict[tuple[bytes, int], tuple[IndexFileMeta, bytes]]:
-    """The hash index of each partition and bucket of a snapshot."""
     entries = IndexManifest.read((table / "manifest" / manifest).read_bytes()).entries
     return {
         (entry.partition, entry.bucket): (entry.file, (table / "index" / entry.file.file_name).read_bytes())

@@ -71,7 +71,6 @@ class Job:
         self.indexes: dict[Place, DynamicBucketIndexMaintainer] = {}
 
     def write(self, batch: KeyBatch) -> NDArray[np.int32]:
-        """The bucket of each row."""
         channels, assigners = self.places[0].channels, self.places[0].assigners
         routed = assigners_of(batch.partition_hashes, batch.hashes, channels, assigners)
         buckets = np.empty(len(batch.hashes), np.int32)

@@ -34,8 +34,6 @@ _LISTENING = re.compile(r"running on (https?)://(\S+?):(\d+) ")
 
 
 class Server:
-    """A running service and what it has written so far."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.lines: list[str] = []
         self.scheme, self.port = "", 0
@@ -60,7 +58,6 @@ class Server:
         self._output.close()
 
     def written(self) -> str:
-        """What it has written, all of it after its end."""
         return "".join(self.lines)
 
 
@@ -85,7 +82,6 @@ def serving(*command: str, **environment: str) -> Iterator[Server]:
 
 
 def refused(*arguments: str, **environment: str) -> str:
-    """What the command says that does not start."""
     done = CliRunner().invoke(program, [*SERVE[1:], *arguments], env=environment)
     assert isinstance(done.exception, SettingsError)
     assert "\n" not in str(done.exception)

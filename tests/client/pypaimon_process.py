@@ -33,7 +33,6 @@ _ODD = 60
 
 
 def value(written: Any, type_text: str) -> Any:
-    """A literal of the engine's JSON in Python's types."""
     if not isinstance(written, str):
         return written
     match type_text.removesuffix(" NOT NULL").partition("(")[0]:
@@ -55,7 +54,6 @@ def value(written: Any, type_text: str) -> Any:
 
 
 def predicate(builder: Any, written: dict[str, Any]) -> Any:
-    """A predicate of the engine's JSON as pypaimon's."""
     function = written["function"]
     if written["kind"] == "COMPOUND":
         join = builder.and_predicates if function == "AND" else builder.or_predicates

@@ -36,7 +36,6 @@ QUERIES = [
 
 
 def pages(url: str, table: str, **asked: Any) -> list[dict[str, Any]]:
-    """The files of the JSON answer."""
     files: list[dict[str, Any]] = []
     path = f"{url}/v1/main/databases/golden/tables/{table}/plan"
     token = None

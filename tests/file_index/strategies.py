@@ -77,12 +77,7 @@ def values(data_type: DataType) -> st.SearchStrategy[Value]:
 
 
 def columns(data_type: DataType, *, least_integer: bool = True) -> st.SearchStrategy[list[Value | None]]:
-    """Rows of a type, nulls among them.
-
-    Args:
-        data_type: the type.
-        least_integer: whether the smallest BIGINT may occur, which bsi cannot hold.
-    """
+    """Rows of a type, nulls among them."""
     found = values(data_type)
     if not least_integer:
         found = found.filter(lambda value: value != _LEAST_BSI - 1)

@@ -27,14 +27,7 @@ def expected_rows(
     chosen: Mapping[str, Iterable[Any]],
     ids: Iterable[int],
 ) -> Rows:
-    """Some rows of a version.
-
-    Args:
-        golden: has the files.
-        version: of the expectations of a table.
-        chosen: positions by the name of a file, as golden expectations list them.
-        ids: the fields, in this order.
-    """
+    """Some rows of a version."""
     paths = {each["file"]: each for each in version["files"]}
     found: Rows = Counter()
     for name, recorded in chosen.items():
@@ -92,7 +85,6 @@ def _path(golden: GoldenWarehouse, file: Mapping[str, Any]) -> Path:
 
 @cache
 def _columns(path: Path, ids: tuple[int, ...]) -> pa.Table:
-    """The columns of these ids; NULL where a file has none."""
     table = pq.ParquetFile(path).read()
     by_id = {
         int(field.metadata[_FIELD_ID]): table.column(at)
@@ -110,7 +102,6 @@ def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def field_ids(path: Path) -> dict[int, str]:
-    """The names of all fields of a data file by their ids."""
     found: dict[int, str] = {}
     pending = list(pq.read_schema(path))
     while pending:

@@ -15,11 +15,7 @@ _NULLS = ("is-null", "not-null")
 
 
 def expressions(values: Mapping[str, Sequence[Any]]) -> st.SearchStrategy[Any]:
-    """Expressions whose tests have a ``column`` and Python values as ``literals``.
-
-    Args:
-        values: some values of each column, in one type.
-    """
+    """Expressions whose tests have a ``column`` and Python values as ``literals``."""
     tests = st.sampled_from(sorted(values)).flatmap(lambda column: _tests(column, values[column]))
     leaves = tests | st.booleans()
     return st.recursive(

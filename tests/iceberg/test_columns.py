@@ -13,7 +13,6 @@ from app.types import DataField, parse_type
 
 
 def schema(number: int, **columns: tuple[int, str]) -> TableSchema:
-    """A schema with the id and type of each column."""
     fields = tuple(DataField(id_, name, parse_type(written)) for name, (id_, written) in columns.items())
     return TableSchema(number, fields)
 

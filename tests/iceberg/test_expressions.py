@@ -39,14 +39,7 @@ TABLES = ("append_sidecar", "append_embedded", "append_part_types", "append_part
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A table with all that is in it.
-
-    Attributes:
-        ref: the table.
-        rows: by the name of each file.
-        values: some of each column.
-        ids: of the columns.
-    """
+    """A table with all that is in it."""
 
     ref: TableRef
     rows: Mapping[str, list[dict[str, Any]]]

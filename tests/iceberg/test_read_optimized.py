@@ -294,6 +294,5 @@ def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
 
 
 def files_of(answer: Mapping[str, Any]) -> set[str]:
-    """The files of a plan."""
     tasks = json.loads(write_json(answer))["file-scan-tasks"]
     return {each["data-file"]["file-path"].rpartition("/")[2] for each in tasks}

@@ -35,13 +35,7 @@ from tests.table.entries import NO_STATISTICS, avro, record
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """A table of one version.
-
-    Attributes:
-        directory: the table's directory.
-        ref: its name in a service of the warehouse.
-        partitioned_by: its partition columns.
-    """
+    """A table of one version."""
 
     directory: Path
     ref: TableRef
@@ -66,12 +60,7 @@ class MadeTable:
     def commit(
         self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
     ) -> None:
-        """Makes the files of some manifests, and the index files beside them, the newest version.
-
-        Args:
-            manifests: the entries of each, or its file as it is.
-            index_entries: of the index manifest.
-        """
+        """Makes the files of some manifests, and the index files beside them, the newest version."""
         number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
         listed = [
             self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
@@ -92,7 +81,6 @@ class MadeTable:
         return bucket / f"{data_file}.index"
 
     def version(self, service: IndexService) -> Version:
-        """The newest version."""
         return service.resolve(self.ref, SnapshotSelector())
 
     def plan(self, service: IndexService, written: str | None = None, **asked: Any) -> Plan:

@@ -31,12 +31,7 @@ EXPECTED = [f"f{WANTED}"]
 
 
 class Trial:
-    """A table of files that hold one number each, and bloom filters of it in its manifest.
-
-    Attributes:
-        indexes: of the files.
-        bits: bytes at the end of each index that are bits of its filter.
-    """
+    """A table of files that hold one number each, and bloom filters of it in its manifest."""
 
     def __init__(self, directory: Path, items: int = 20) -> None:
         self.warehouse, self.cache = directory / "warehouse", directory / "cache"

@@ -81,8 +81,6 @@ _BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0, 100.0, 6.0)
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table, and the rows of each of its files by the file's name."""
-
     version: Version
     rows: Mapping[str, Mapping[str, Sequence[Value | None]]]
 

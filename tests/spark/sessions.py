@@ -23,11 +23,7 @@ class SparkError(Exception):
 
 
 class Spark:
-    """One running Spark, shared by all sessions.
-
-    Attributes:
-        warehouse: the directory of the catalog ``paimon``, which is the current one in every session.
-    """
+    """One running Spark, shared by all sessions."""
 
     def __init__(self, process: subprocess.Popen[str], warehouse: Path) -> None:
         self.warehouse = warehouse

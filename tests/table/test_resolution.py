@@ -98,12 +98,7 @@ class FarStore(MemoryStorage):
 
 
 class RoundTrips(FarStore):
-    """A store that answers once as many calls as are expected were made side by side.
-
-    Args:
-        store: its files.
-        expected: how many calls each round trip has.
-    """
+    """A store that answers once as many calls as are expected were made side by side."""
 
     def __init__(self, store: Store, *expected: int) -> None:
         super().__init__(store)

@@ -259,13 +259,7 @@ def test_an_attempt_after_a_lost_race_merges_nothing(golden: GoldenWarehouse, tm
 
 
 class Interrupted(Writing):
-    """Other writers act while snapshots are made.
-
-    Args:
-        warehouse: of the table.
-        meanwhile: once the first snapshot is there, and before it is read back.
-        then: before the next one is made.
-    """
+    """Other writers act while snapshots are made."""
 
     def __init__(
         self, warehouse: Warehouse, *meanwhile: Callable[[], object], then: Callable[[], object] = int
