@@ -128,5 +128,7 @@ def test_texts_of_a_bug_are_in_the_log_of_debug_only(
     response = anyio.run(ask)
 
     assert response.status_code == 500
+    assert response.json()["type"] == "urn:paimon-index:error:internal"
+    assert "4711" not in response.text
     assert "GET /bug: ValueError" in caplog.text
     assert ("literal 4711" in caplog.text) == has_texts

@@ -335,12 +335,6 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
     assert answer["summary"]["files_total"] == 1
 
 
-def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/empty/plan", PlanAnswer, {})
-
-    assert (answer["snapshot_id"], answer["files"]) == (None, [])
-
-
 def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
     body = dict.fromkeys(
         ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
@@ -371,43 +365,6 @@ def test_deletions_in_every_encoding(client: httpx.Client, encoding: str) -> Non
                 assert list(BitMap.deserialize(base64.b64decode(entry["bitmap"]))) == rows
             case _:
                 assert not {"positions", "ranges", "bitmap"} & set(entry)
-
-
-def test_deletions_of_named_files(client: httpx.Client) -> None:
-    whole = next(file["file"] for file in files_of("append_dv32", 3) if not file["deletion"])
-    body = {"snapshot_id": 3, "files": [whole, "data-unknown.parquet"]}
-
-    answer = post(client, f"{TABLES}/append_dv32/deletions", DeletionsPage, body)
-
-    (entry,) = answer["deletions"]
-    assert (entry["file_name"], entry["cardinality"], entry["positions"]) == (whole, 0, [])
-    assert answer["unknown_files"] == ["data-unknown.parquet"]
-
-
-def test_buckets_of_keys_and_of_hashes_in_request_order(client: httpx.Client) -> None:
-    known = [
-        key
-        for key in golden_tables.expected("dyn_bucket")["dynamic_bucket"]["keys"]
-        if key["partition"] == {"dte": "2024-01-01"}
-    ][::-1]
-    expected = [{"key_hash": key["hash"], "bucket": key["bucket"]} for key in known]
-    path, partition = f"{TABLES}/dyn_bucket/buckets/lookup", {"dte": "2024-01-01"}
-
-    by_keys = post(
-        client,
-        path,
-        answers.BucketLookup,
-        {"partition": partition, "keys": [key["key"] for key in known]},
-    )
-    by_hashes = post(
-        client,
-        path,
-        answers.BucketLookup,
-        {"partition": partition, "hashes": [key["hash"] for key in known]},
-    )
-
-    assert by_keys["bucket_mode"] == "hash_dynamic"
-    assert by_keys["buckets"] == by_hashes["buckets"] == expected
 
 
 def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
@@ -540,11 +497,6 @@ def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Pa
         emptied = client.post("/v1/cache/clear").json()["disk"]
 
         assert emptied == filled
-
-
-def test_the_api_describes_itself(client: httpx.Client) -> None:
-    assert client.get("/docs").headers["content-type"].startswith("text/html")
-    assert "/v1/config" in client.get("/openapi.json").json()["paths"]
 
 
 def literal(column: str, text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from app.planning.service import IndexService
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable, open_service
-from tests.planning.tables_beside import Beside, MakeBeside
+from tests.planning.tables_beside import Beside, MakeBeside, large
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +44,8 @@ def make_beside(tmp_path: Path) -> Iterator[MakeBeside]:
             return beside
 
         yield make
+
+
+@pytest.fixture
+def beside(make_beside: MakeBeside) -> Beside:
+    return make_beside(large)

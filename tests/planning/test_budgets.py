@@ -46,8 +46,7 @@ def test_without_time_every_file_with_an_index_file_is_kept(
     assert "budget_ms" in warning
 
 
-def test_what_was_left_is_loaded_in_the_background(make_beside: MakeBeside) -> None:
-    beside = make_beside(large)
+def test_what_was_left_is_loaded_in_the_background(beside: Beside) -> None:
     assert names_of(plan(beside, "cat = 3", 0).files) == ALL
 
     found = wait_until_complete(beside, "cat = 3")
@@ -56,8 +55,7 @@ def test_what_was_left_is_loaded_in_the_background(make_beside: MakeBeside) -> N
     assert not found.warnings
 
 
-def test_what_is_loaded_is_asked_without_any_time(make_beside: MakeBeside) -> None:
-    beside = make_beside(large)
+def test_what_is_loaded_is_asked_without_any_time(beside: Beside) -> None:
     plan(beside, "cat = 3 AND place < 3")
     beside.reads.taken()
 
@@ -71,22 +69,19 @@ def test_what_is_loaded_is_asked_without_any_time(make_beside: MakeBeside) -> No
     assert names_of(plan(beside, "cat = 4", 0).files) == ["3", "4", "5"]
 
 
-def test_a_complete_plan_is_given_whatever_the_budget(make_beside: MakeBeside) -> None:
-    beside = make_beside(large)
+def test_a_complete_plan_is_given_whatever_the_budget(beside: Beside) -> None:
     whole = plan(beside, "cat = 3")
     beside.service._indexes.file_indexes.clear()  # noqa: SLF001 - as a cache that was too small
     assert plan(beside, "cat = 3", 0) is whole
 
 
-def test_an_incomplete_plan_is_given_to_nobody_else(make_beside: MakeBeside) -> None:
-    beside = make_beside(large)
+def test_an_incomplete_plan_is_given_to_nobody_else(beside: Beside) -> None:
     assert names_of(plan(beside, "cat = 3", 0).files) == ALL
     assert names_of(plan(beside, "cat = 3").files) == ["3"]
 
 
-def test_a_limit_cuts_only_complete_plans(make_beside: MakeBeside) -> None:
+def test_a_limit_cuts_only_complete_plans(beside: Beside) -> None:
     """The pages of an answer may come from an incomplete plan and a complete one."""
-    beside = make_beside(large)
     assert names_of(plan(beside, "cat >= 0 AND cat < 5", 0, limit=1).files) == ALL
     found = plan(beside, "cat >= 0 AND cat < 5", limit=1)
     assert len(found.files) < len(ALL)
@@ -97,22 +92,15 @@ def test_a_limit_cuts_only_complete_plans(make_beside: MakeBeside) -> None:
     "asked", [{"explain": True}, {"top_n": TopN((SortKey("place"),), 2)}], ids=["explain", "top_n"]
 )
 def test_explanations_and_first_rows_take_the_time_that_they_need(
-    make_beside: MakeBeside, asked: dict[str, object]
+    beside: Beside, asked: dict[str, object]
 ) -> None:
-    beside = make_beside(large)
     assert plan(beside, "cat = 3", 0, **asked).summary.complete
 
 
 @pytest.mark.parametrize("budget_ms", [0, 60_000])
-def test_embedded_indexes_need_no_reading(make_beside: MakeBeside, budget_ms: int) -> None:
-    beside = make_beside(large)
+def test_embedded_indexes_need_no_reading(beside: Beside, budget_ms: int) -> None:
     assert plan(beside, "place = 3", budget_ms).summary.complete
     assert names_of(plan(beside, "place = 3", budget_ms).files) == ["3"]
-
-
-@pytest.fixture
-def beside(make_beside: MakeBeside) -> Beside:
-    return make_beside(large)
 
 
 filters = st.sampled_from(

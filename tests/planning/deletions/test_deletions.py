@@ -15,7 +15,7 @@ from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, FilterError
 from app.planning.deletions import DeletionsAnswer
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import DeletionsRequest, SnapshotSelector
 from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
@@ -195,17 +195,3 @@ def test_a_file_that_a_snapshot_needs_is_missing(copy_table: CopyTable, table: s
         _deletions(copied)
     with pytest.raises(FileMissingError, match=path.name):
         copied.plan()
-
-
-def test_a_count_that_the_manifest_tells_needs_no_vector(copy_table: CopyTable) -> None:
-    copied = copy_table("append_dv32")
-    path, holder = _vector_file(copied)
-    intact = copied.plan(selection=SelectionForm.COUNT)
-    path.unlink()
-
-    damaged = copied.plan(selection=SelectionForm.COUNT)
-
-    assert {file.file_name: file.selected_rows for file in damaged.files} == {
-        file.file_name: file.selected_rows for file in intact.files
-    }
-    assert holder in {file.file_name for file in damaged.files}

@@ -279,18 +279,6 @@ def test_of_single_rows_just_those_that_match_are_kept(
         assert kept == {row_id for row_id, row in rows.items() if matches(predicate, row)}
 
 
-def test_an_older_files_index_is_not_asked_for_what_a_newer_one_replaced(warehouse: Warehouse) -> None:
-    old = JoinedFile(0, {A: [1, 2], B: [5, 6]}, {A: WITH_BITMAP, B: WITH_BITMAP}, has_statistics=False)
-    new = JoinedFile(0, {B: [7, 8]}, {B: WITH_BITMAP}, has_statistics=False)
-    made = warehouse.table_of([old, new], [0, 1])
-
-    def kept(written: str) -> list[str]:
-        return names_of(made.plan(warehouse.service, written).files)
-
-    assert kept("b = 7") == kept("a = 1 AND b = 8") == kept("a = 9 OR b = 7") == ["0", "1"]
-    assert kept("b = 5") == kept("a = 1 AND b = 5") == kept("a = 3") == kept("a = 3 OR b = 6") == []
-
-
 def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
     old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: WITH_BITMAP})
     made = warehouse.table_of([old, JoinedFile(0, {B: [7, 8]})], [0, 1])

@@ -201,13 +201,3 @@ def test_rows_that_only_may_match_take_nobodys_place(warehouse: Warehouse) -> No
     plan = made.plan(warehouse.service, "name = 'b'", top_n=TopN((SortKey("number"),), 1))
 
     assert "large" in [file.file_name for file in plan.files]
-
-
-def test_a_file_of_leading_nulls_stays_whatever_its_values(warehouse: Warehouse) -> None:
-    rows: list[list[int | None]] = [[1, 2, 3], [None, 9]]
-    files = [File(each, set(), indexed=False, counted=False) for each in rows]
-    made = warehouse.table(files)
-
-    plan = made.plan(warehouse.service, top_n=TopN((SortKey("number", nulls_first=True),), 2))
-
-    assert rows_of(plan).keys() == {0, 1}

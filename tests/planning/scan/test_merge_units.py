@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
-from app.planning.scan.merge_units import MergeUnits, merge_units, sections
+from app.planning.scan.merge_units import MergeUnits, merge_units
 from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
 from app.table.manifests.manifest_entry import ManifestEntry
@@ -182,13 +182,6 @@ def test_a_delete_row_makes_overlapping_files_merge_even_with_one_version() -> N
 
     assert units.sizes.tolist() == [2]
     assert units.raw_convertible.tolist() == [False]
-
-
-def test_ranges_that_touch_share_a_section() -> None:
-    order, opens = sections(np.array([0, 0, 0]), np.array([5, 0, 2]), np.array([9, 2, 4]))
-
-    assert order.tolist() == [1, 2, 0]
-    assert opens.tolist() == [True, False, True]
 
 
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))

@@ -9,17 +9,12 @@ from hypothesis import strategies as st
 
 from app.planning.scan.partition_pruning import only_on, specialise
 from app.predicates.model import (
-    ALWAYS_FALSE,
-    ALWAYS_TRUE,
-    BoundAnd,
     BoundLeaf,
-    BoundOr,
     BoundPredicate,
     Constant,
-    Operator,
     leaves,
 )
-from tests.planning.strategies import FIELDS, NAME, NUMBER, leaf, predicates, rows
+from tests.planning.strategies import FIELDS, predicates, rows
 from tests.row_matches import matches
 
 
@@ -72,20 +67,3 @@ def test_what_satisfies_the_filter_satisfies_its_part_on_some_columns(
 @given(predicate=predicates(), row=rows())
 def test_the_part_on_all_columns_is_the_filter(predicate: BoundPredicate, row: dict[int, Any]) -> None:
     assert matches(only_on(predicate, frozenset(range(len(FIELDS)))), row) is matches(predicate, row)
-
-
-def test_each_partition_gets_its_own_arm_of_an_or() -> None:
-    one, two = leaf(Operator.IN, NUMBER, [1]), leaf(Operator.IN, NUMBER, [2])
-    in_a, in_ab = leaf(Operator.IN, NAME, [b"a"]), leaf(Operator.IN, NAME, [b"ab"])
-    predicate = BoundOr((BoundAnd((in_a, one)), BoundAnd((in_ab, two))))
-
-    assert inside(predicate, {NAME.id: b"a"}) == one
-    assert inside(predicate, {NAME.id: b"ab"}) == two
-    assert inside(predicate, {NAME.id: b"c"}) == ALWAYS_FALSE
-
-
-def test_a_null_partition_matches_null_tests_only() -> None:
-    partition = {NAME.id: None}
-
-    assert inside(BoundLeaf(Operator.IS_NULL, NAME), partition) == ALWAYS_TRUE
-    assert inside(BoundLeaf(Operator.NOT_EQUAL, NAME, (b"a",)), partition) == ALWAYS_FALSE

@@ -165,17 +165,6 @@ def test_manifests_of_other_partitions_are_not_read(
     assert (plan.summary.manifests_total, plan.summary.manifests_skipped) == (3, 2)
 
 
-def test_removals_are_read_with_what_they_remove(
-    of_days: MadeTable, cold: Callable[[], IndexService]
-) -> None:
-    forget_all_but(of_days, 0, 2)
-
-    plan = of_days.plan(cold(), "day = 1")
-
-    assert names_of(plan.files) == ["data-1"]
-    assert plan.summary.manifests_skipped == 1
-
-
 def test_totals_come_from_the_lists_and_the_snapshot(
     of_days: MadeTable, cold: Callable[[], IndexService]
 ) -> None:

@@ -15,12 +15,7 @@ from app.file_index.index_kinds import BITMAP
 from app.planning.service import IndexService
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
-from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, large
-
-
-@pytest.fixture
-def beside(make_beside: MakeBeside) -> Beside:
-    return make_beside(large)
+from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
 
 
 @dataclass(frozen=True)
