@@ -90,7 +90,7 @@ class FailingFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec is not 
         content: bytes = await self._call("cat_file", path, read)
         return content
 
-    async def _ls(self, path: str, detail: bool = True, **_: object) -> list[Any]:  # noqa: FBT001, FBT002 - its form
+    async def _ls(self, path: str, detail: bool = True, **_: object) -> list[Any]:  # noqa: FBT002 - as the base has it
         def names() -> list[str]:
             return [str(each) for each in sorted(Path(path).iterdir())]
 

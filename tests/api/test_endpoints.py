@@ -8,8 +8,9 @@ import json
 import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 from pydantic import TypeAdapter
 from pyroaring import BitMap
@@ -33,9 +34,6 @@ from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLES = "/v1/main/databases/golden/tables"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 from tests.api.conftest import Serve
 from tests.examples import examples
 from tests.golden_tables import GoldenWarehouse
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLES = "/v1/main/databases/golden/tables"
 MEMBERS = f"""

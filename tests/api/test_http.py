@@ -99,7 +99,7 @@ def test_small_answers_are_not(client: httpx.Client) -> None:
         ("", False),
     ],
 )
-def test_which_tags_are_known(header: str, known: bool) -> None:  # noqa: FBT001 - an expected value
+def test_which_tags_are_known(header: str, known: bool) -> None:
     assert is_known('"abc"', [header]) is known
 
 

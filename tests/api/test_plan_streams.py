@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,9 +15,6 @@ from app.api.negotiation import PlanFormat, preferred_format
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"

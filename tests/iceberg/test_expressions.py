@@ -238,7 +238,7 @@ def test_a_transform_that_changes_nothing_is_its_column() -> None:
         ({"type": "not", "child": {"type": "in", "term": "id", "values": [5, 6]}}, False),
     ],
 )
-def test_only_what_all_clients_read_alike_is_exact(written: Any, exact: bool) -> None:  # noqa: FBT001 - a case
+def test_only_what_all_clients_read_alike_is_exact(written: Any, exact: bool) -> None:
     assert read(written).exact is exact
 
 

@@ -76,11 +76,7 @@ _FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), m
     st.lists(char_tests(), min_size=1, max_size=8),
 )
 def test_no_row_is_lost_by_statistics_or_indexes_of_any_kind(
-    tables: Tables,
-    files: list[list[str | None]],
-    kinds: list[IndexKind],
-    bounds: bool,  # noqa: FBT001 - drawn by hypothesis
-    asked: list[CharTest],
+    tables: Tables, files: list[list[str | None]], kinds: list[IndexKind], bounds: bool, asked: list[CharTest]
 ) -> None:
     made = tables.make(files, kinds, bounds=bounds)
     for each in asked:
@@ -121,11 +117,7 @@ _FIRST = st.sampled_from([True, False])
 @examples(60)
 @given(_FILES, st.integers(1, 6), _FIRST, _FIRST)
 def test_the_first_rows_are_those_of_padded_values(
-    tables: Tables,
-    files: list[list[str | None]],
-    limit: int,
-    descending: bool,  # noqa: FBT001 - drawn by hypothesis
-    nulls_first: bool,  # noqa: FBT001 - likewise
+    tables: Tables, files: list[list[str | None]], limit: int, descending: bool, nulls_first: bool
 ) -> None:
     made = tables.make(files, [RANGE_BITMAP], bounds=True)
     order = TopN((SortKey("c", descending, nulls_first),), limit)
@@ -139,7 +131,7 @@ def test_the_first_rows_are_those_of_padded_values(
     assert _first(left, limit, descending, nulls_first) == _first(rows, limit, descending, nulls_first)
 
 
-def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bool) -> list[str | None]:  # noqa: FBT001
+def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bool) -> list[str | None]:
     padded = sorted((value.ljust(LENGTH) for value in rows if value is not None), reverse=descending)
     nulls = [None] * rows.count(None)
     return ([*nulls, *padded] if nulls_first else [*padded, *nulls])[:limit]

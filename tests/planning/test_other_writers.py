@@ -176,9 +176,7 @@ def test_a_limit_leaves_enough_rows(written: WrittenTable) -> None:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("nulls_first", [False, True])
 def test_the_first_rows_are_those_of_all_files(
-    written: WrittenTable,
-    descending: bool,  # noqa: FBT001 - a parameter of the test
-    nulls_first: bool,  # noqa: FBT001 - likewise
+    written: WrittenTable, descending: bool, nulls_first: bool
 ) -> None:
     for field in written.version.schema.fields:
         key = sql_key(field.type)

@@ -115,9 +115,7 @@ def bound(predicate: Predicate, field: DataField) -> object:
 
 @given(PLAIN_LISTS, st.sampled_from(COLUMNS), st.booleans())
 def test_a_list_is_bound_as_its_literals_one_by_one(
-    values: list[int] | list[str],
-    field: DataField,
-    negated: bool,  # noqa: FBT001 - drawn
+    values: list[int] | list[str], field: DataField, negated: bool
 ) -> None:
     listed = ", ".join(str(each) if isinstance(each, int) else f"'{each}'" for each in values)
     column = {"name": "FIELD_REF", "fieldRef": {"name": field.name}}

@@ -207,7 +207,7 @@ def test_bounds_of_strings(condition: str, low: str, high: str, verdict: str) ->
     ("low", "high", "verdict"),
     [(False, False, "NONE"), (True, True, "ALL"), (False, True, "SOME"), (None, True, "SOME")],
 )
-def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> None:  # noqa: FBT001 - values
+def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> None:
     assert verdict_of_sql(FLAG, "= TRUE", FileBounds(low, high, 0, 5)).name == verdict
 
 

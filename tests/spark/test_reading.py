@@ -401,9 +401,7 @@ def test_rows_are_those_that_the_connector_reads_merge_on_read(merged: Written) 
     ],
 )
 def test_a_session_that_changes_what_the_table_shows_is_refused(
-    merged: Written,
-    name: str,
-    is_refused: bool,  # noqa: FBT001 - a parameter of the test
+    merged: Written, name: str, is_refused: bool
 ) -> None:
     session = merged.session.spark.session("UTC", {name: "1"})
 

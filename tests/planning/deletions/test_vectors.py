@@ -138,7 +138,7 @@ def test_ranges_that_hold_no_record_are_corrupt(writer: Writer, offset: int, len
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_every_cut_of_the_last_record_is_found(writer: Writer, wide: bool) -> None:  # noqa: FBT001 - a case
+def test_every_cut_of_the_last_record_is_found(writer: Writer, wide: bool) -> None:
     first, last = writer.write("dv", [({1}, False), ({2}, wide)])
     content = writer.path("dv").read_bytes()
     for length in range(last.place[1].offset, len(content)):

@@ -170,7 +170,7 @@ def test_files_of_a_row_that_matches_are_kept_together(
     warehouse: Warehouse,
     files: list[JoinedFile],
     filters: list[BoundPredicate],
-    explain: bool,  # noqa: FBT001 - drawn
+    explain: bool,
     data: st.DataObject,
 ) -> None:
     made = warehouse.table_of(files, data.draw(st.permutations(range(len(files)))))

@@ -72,10 +72,7 @@ def service(beside: Beside, request: pytest.FixtureRequest) -> Iterator[IndexSer
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_damaged_file_keeps_its_data_file_and_is_named(
-    beside: Beside,
-    service: IndexService,
-    damage: Damage,
-    explain: bool,  # noqa: FBT001 - a case
+    beside: Beside, service: IndexService, damage: Damage, explain: bool
 ) -> None:
     path = beside.made.side_file("3")
     path.write_bytes(damage.change(path.read_bytes()))
@@ -91,11 +88,7 @@ def test_a_damaged_file_keeps_its_data_file_and_is_named(
 
 @pytest.mark.parametrize("part", ["front", "payload"])
 @pytest.mark.parametrize("explain", [False, True])
-def test_what_storage_failed_to_give_is_asked_for_again(
-    beside: Beside,
-    part: str,
-    explain: bool,  # noqa: FBT001 - a case
-) -> None:
+def test_what_storage_failed_to_give_is_asked_for_again(beside: Beside, part: str, explain: bool) -> None:
     def fail(read: Read) -> None:
         if read.file == "3" and (read.start > 0) == (part == "payload"):
             raise ConnectionResetError("dropped")

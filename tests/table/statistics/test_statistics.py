@@ -98,7 +98,7 @@ def test_statistics_that_do_not_fit_their_columns(changes: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("wrong", [True, False])
-def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:  # noqa: FBT001
+def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:
     """Statistics of another file need not even have the columns of this one."""
     strange = RowStatistics(b"strange", b"", (1, 2, 3, 4, 5)) if wrong else BOTH
     entries = [
