@@ -82,9 +82,7 @@ def add_keys(table: Table, options: DynamicBucketOptions, channels: int) -> dict
     rng = np.random.default_rng(3)
     partitions = list(table.serialized)
     batch = KeyBatch.of(
-        partitions,
-        rng.integers(0, len(partitions), NEW_KEYS),
-        rng.integers(-(2**31), 2**31, NEW_KEYS),
+        partitions, rng.integers(0, len(partitions), NEW_KEYS), rng.integers(-(2**31), 2**31, NEW_KEYS)
     )
     added: dict[tuple[bytes, int], set[int]] = {}
     indexes: dict[tuple[bytes, int], DynamicBucketIndexMaintainer] = {}

@@ -147,10 +147,7 @@ def test_what_plans_never_needed(tmp_path: Path) -> None:
     found = table.advice(table.usage())
 
     assert piece(found, AdviceSubject.INDEX_WITHOUT_EFFECT).column == "city"
-    assert found.options == {
-        "file-index.bitmap.columns": None,
-        "file-index.range-bitmap.columns": "amount",
-    }
+    assert found.options == {"file-index.bitmap.columns": None, "file-index.range-bitmap.columns": "amount"}
     assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "id"
     assert [(each.filter, each.plans) for each in found.shapes] == [("`city` = ? AND `id` > ?", 30)]
 

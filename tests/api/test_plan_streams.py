@@ -200,11 +200,7 @@ def test_streams_are_compressed(client: httpx.Client, headers: dict[str, str], c
 
 @pytest.mark.parametrize("headers", [ARROW, LINES])
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"filter": "no_such_column = 1"}, 422),
-        ({"snapshot_id": 10_000}, 404),
-    ],
+    ("body", "status"), [({"filter": "no_such_column = 1"}, 422), ({"snapshot_id": 10_000}, 404)]
 )
 def test_what_goes_wrong_before_the_first_piece_is_a_problem(
     client: httpx.Client, headers: dict[str, str], body: dict[str, Any], status: int

@@ -141,11 +141,7 @@ def test_partitions_are_loaded_when_a_key_of_theirs_comes() -> None:
     assigner = HashBucketAssigner(AssignerOptions(), load)
     assert assigner.assign_batch(KeyBatch.of(PARTITIONS, [], [])).tolist() == []
     found = assigner.assign_batch(KeyBatch.of([*PARTITIONS, *PARTITIONS], [1, 4, 1], [5, 5, 6]))
-    assert [each.strategy for each in found.tolist()] == [
-        Strategy.NEW,
-        Strategy.EXISTING,
-        Strategy.NON_FULL,
-    ]
+    assert [each.strategy for each in found.tolist()] == [Strategy.NEW, Strategy.EXISTING, Strategy.NON_FULL]
     assert loaded == [PARTITIONS[1]]
 
 

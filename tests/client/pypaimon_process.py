@@ -22,12 +22,7 @@ from pypaimon import CatalogFactory
 from paimon_index.pypaimon import UnplannedWarning, planned, planning
 from tests.client.literals import OTHERS, VALUES
 
-_METHODS = {
-    "IN": "is_in",
-    "NOT_IN": "is_not_in",
-    "STARTS_WITH": "startswith",
-    "ENDS_WITH": "endswith",
-}
+_METHODS = {"IN": "is_in", "NOT_IN": "is_not_in", "STARTS_WITH": "startswith", "ENDS_WITH": "endswith"}
 """Those of pypaimon's builder that are not called as the engine's functions are."""
 _ODD = 60
 

@@ -110,11 +110,7 @@ def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:
 def environment() -> Iterator[dict[str, str]]:
     """Of a user with our client, beside a service of the samples."""
     with serving(SAMPLES) as served:
-        yield {
-            **os.environ,
-            "URL": f"http://127.0.0.1:{served.port}",
-            "PYTHONPATH": str(_ROOT / "client"),
-        }
+        yield {**os.environ, "URL": f"http://127.0.0.1:{served.port}", "PYTHONPATH": str(_ROOT / "client")}
 
 
 def test_the_example_prints_what_stands_in_it(environment: dict[str, str]) -> None:

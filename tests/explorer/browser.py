@@ -89,12 +89,7 @@ class Page:
     def size(self, width: int, height: int, *, is_phone: bool = False) -> None:
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
-            {
-                "width": width,
-                "height": height,
-                "deviceScaleFactor": 2 if is_phone else 1,
-                "mobile": is_phone,
-            },
+            {"width": width, "height": height, "deviceScaleFactor": 2 if is_phone else 1, "mobile": is_phone},
         )
 
     def prefer(self, scheme: str) -> None:

@@ -20,15 +20,7 @@ from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.model import (
-    ALWAYS_FALSE,
-    ALWAYS_TRUE,
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    Operator,
-    Unknown,
-)
+from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.types import DataField, Value, parse_type
 from tests.key_columns import key_column
 

@@ -116,12 +116,7 @@ def test_counts_the_rows_of_each_key(kind: IndexKind, data_type: DataType, data:
 @examples(150)
 def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
     row_count = data.draw(st.integers(0, 20))
-    kinds: dict[str, IndexKind | None] = {
-        "a": RANGE_BITMAP,
-        "b": BITMAP,
-        "c": BLOOM_FILTER,
-        "d": None,
-    }
+    kinds: dict[str, IndexKind | None] = {"a": RANGE_BITMAP, "b": BITMAP, "c": BLOOM_FILTER, "d": None}
     rows = {
         name: data.draw(st.lists(st.none() | st.integers(0, 3), min_size=row_count, max_size=row_count))
         for name in kinds

@@ -44,11 +44,7 @@ def _tests(column: str, values: Sequence[Any]) -> st.SearchStrategy[Any]:
 
     def test(name: str, literals: list[Any]) -> Any:
         count = {"in": len(literals), "not-in": len(literals), "is-null": 0, "not-null": 0}.get(name, 1)
-        return {
-            "type": name,
-            "column": column,
-            "literals": literals[: 0 if name.endswith("nan") else count],
-        }
+        return {"type": name, "column": column, "literals": literals[: 0 if name.endswith("nan") else count]}
 
     return st.builds(test, st.sampled_from(names), st.lists(literal, min_size=1, max_size=4))
 

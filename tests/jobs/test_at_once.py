@@ -16,9 +16,7 @@ from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 
-pytestmark = [
-    *(pytest.mark.spark, pytest.mark.connector, pytest.mark.engine, pytest.mark.long),
-]
+pytestmark = [*(pytest.mark.spark, pytest.mark.connector, pytest.mark.engine, pytest.mark.long)]
 
 ROUNDS = 50
 KEYS = 40

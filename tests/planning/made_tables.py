@@ -88,11 +88,7 @@ class MadeTable:
         return service.plan(self.ref, PlanRequest(filter=written, **asked))
 
     def plan_bound(
-        self,
-        service: IndexService,
-        predicate: BoundPredicate,
-        budget: Budget = UNBOUNDED,
-        **asked: Any,
+        self, service: IndexService, predicate: BoundPredicate, budget: Budget = UNBOUNDED, **asked: Any
     ) -> Plan:
         """The same by a filter that is bound already, which nothing simplifies, with less time perhaps."""
         request = PlanRequest(**asked)
@@ -100,12 +96,7 @@ class MadeTable:
         planner = Planner(version, request, predicate, budget=budget)
         state = planner.run()
         return answer_plan(
-            version,
-            request,
-            predicate,
-            state,
-            PlanWarnings(planner.lasting_warnings, planner.warnings),
-            {},
+            version, request, predicate, state, PlanWarnings(planner.lasting_warnings, planner.warnings), {}
         )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:

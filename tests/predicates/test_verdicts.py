@@ -308,10 +308,7 @@ def test_or_looks_no_further_at_a_file_that_is_in() -> None:
 
 
 def test_nothing_is_asked_once_no_file_is_left() -> None:
-    assert asked_files("c > 30 AND c > 0", [LOW]) == (
-        [Verdict.NONE],
-        [("c > 30", [100], [Verdict.NONE])],
-    )
+    assert asked_files("c > 30 AND c > 0", [LOW]) == ([Verdict.NONE], [("c > 30", [100], [Verdict.NONE])])
 
 
 def test_bounds_of_two_parts_and_of_some_files() -> None:

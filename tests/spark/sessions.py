@@ -40,14 +40,7 @@ class Spark:
         scratch.mkdir()
         python = str(spark_python())
         process = subprocess.Popen(  # noqa: S603 - fixed words
-            [
-                python,
-                str(_PROGRAM),
-                CONNECTOR,
-                ",".join(map(str, more_jars)),
-                str(warehouse),
-                str(scratch),
-            ],
+            [python, str(_PROGRAM), CONNECTOR, ",".join(map(str, more_jars)), str(warehouse), str(scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

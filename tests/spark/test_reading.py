@@ -42,8 +42,7 @@ def test_as_many_rows_are_read_as_the_engine_has(tables: Golden, table: str) -> 
 
 @pytest.mark.connector
 @pytest.mark.parametrize(
-    ("table", "zone"),
-    [(table, zone) for table in READ for zone in ZONES if table in TIMED or zone == "UTC"],
+    ("table", "zone"), [(table, zone) for table in READ for zone in ZONES if table in TIMED or zone == "UTC"]
 )
 def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zone: str) -> None:
     session = tables.session(zone)
@@ -109,9 +108,7 @@ def test_versions_are_pinned(tables: Golden, reader: str) -> None:
     session = tables.session()
 
     ours = session.read(
-        tables.url,
-        "main.golden.versions",
-        *({"snapshot_id": number, "reader": reader} for number in numbers),
+        tables.url, "main.golden.versions", *({"snapshot_id": number, "reader": reader} for number in numbers)
     )
 
     assert ours == session.exactly(

@@ -23,15 +23,7 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import (
-    Cancellation,
-    DiskTier,
-    RetryPolicy,
-    Warehouse,
-    cancellable,
-    range_reading,
-    time_limit,
-)
+from app.storage import Cancellation, DiskTier, RetryPolicy, Warehouse, cancellable, range_reading, time_limit
 from app.storage.range_reading import FileRange, batches, merge_ranges, portions
 
 LONG = bytes(range(256)) * 300

@@ -7,13 +7,7 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from app.errors import (
-    FileMissingError,
-    LimitExceededError,
-    PathNotAllowedError,
-    SettingsError,
-    StorageError,
-)
+from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, SettingsError, StorageError
 from app.storage import RetryPolicy, Warehouse
 
 LONG = bytes(range(256)) * 300

@@ -101,11 +101,7 @@ filters: Final = st.recursive(
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=filters, budget=st.sampled_from([SPENT, UNBOUNDED]), explain=st.booleans())
 def test_no_matching_row_is_left_out_however_little_is_asked(
-    made: tuple[MadeTable, IndexService],
-    *,
-    predicate: BoundPredicate,
-    budget: Budget,
-    explain: bool,
+    made: tuple[MadeTable, IndexService], *, predicate: BoundPredicate, budget: Budget, explain: bool
 ) -> None:
     table, service = made
 

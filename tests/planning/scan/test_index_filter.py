@@ -242,11 +242,7 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: W
             KeepReason.MATCHED,
             ["nothing is left out for upper(name) = 'B' (at position 15): upper is a function"],
         ),
-        (
-            "name = 20261102",
-            KeepReason.NOT_DECIDABLE,
-            ["nothing is left out for name = 20261102: it"],
-        ),
+        ("name = 20261102", KeepReason.NOT_DECIDABLE, ["nothing is left out for name = 20261102: it"]),
         ("name = '20261102'", KeepReason.NO_INDEX, []),
     ],
 )

@@ -52,9 +52,7 @@ class SimulatedFile:
 
 @st.composite
 def buckets(
-    draw: st.DrawFn,
-    levels: Sequence[int] = (0, 1, 3, 5),
-    deletes: st.SearchStrategy[int] = _DELETES,
+    draw: st.DrawFn, levels: Sequence[int] = (0, 1, 3, 5), deletes: st.SearchStrategy[int] = _DELETES
 ) -> list[SimulatedFile]:
     """Files of one bucket: those of level 0 hold any keys, within a higher level key ranges are disjoint."""
     parts: list[tuple[int, Sequence[Key]]] = []
@@ -246,10 +244,7 @@ def test_new_files_are_read_with_those_whose_keys_they_may_share(
 
 def test_a_limit_does_not_count_rows_of_files_that_merge(tmp_path: Path, service: IndexService) -> None:
     table = MadeTable.make(
-        tmp_path,
-        [ID, SCORE],
-        primary_key=[ID],
-        options=VECTORS | {"deletion-vectors.merge-on-read": "true"},
+        tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | {"deletion-vectors.merge-on-read": "true"}
     )
     table.commit([OLD, NEW, FAR])
 

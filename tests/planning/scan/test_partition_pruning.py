@@ -20,14 +20,7 @@ from app.planning.plan.state import PlanState, decision
 from app.planning.scan.partition_pruning import only_on, prune_partitions, specialise
 from app.planning.service import IndexService
 from app.planning.version.version import Version
-from app.predicates.model import (
-    ALWAYS_FALSE,
-    BoundLeaf,
-    BoundPredicate,
-    Constant,
-    Operator,
-    leaves,
-)
+from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Constant, Operator, leaves
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
