@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pytest
@@ -18,13 +17,9 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
-from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json_filter
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.types import DataField, Value, parse_type
 from tests.key_columns import key_column
-
-LEAST_LONG = -(1 << 63)
 
 
 def _field(type_text: str, name: str = "c") -> DataField:
@@ -53,38 +48,6 @@ def _ask(
 
 def exactly(*rows: int) -> Rows:
     return Rows(BitMap(rows), exact=True)
-
-
-@pytest.mark.parametrize("kind", ["bitmap", "range-bitmap"])
-@pytest.mark.parametrize("type_text", ["FLOAT", "DOUBLE"])
-@pytest.mark.parametrize("zero", [0.0, -0.0])
-def test_the_zeros_are_equal(kind: str, type_text: str, zero: float) -> None:
-    rows = [-0.0, 0.0, None, 1.0, -1.0, math.nan]
-
-    assert _ask(kind, type_text, rows, Operator.EQUAL, zero) == exactly(0, 1)
-    assert _ask(kind, type_text, rows, Operator.IN, zero, 1.0) == exactly(0, 1, 3)
-    assert _ask(kind, type_text, rows, Operator.NOT_EQUAL, zero) == exactly(3, 4, 5)
-    assert _ask(kind, type_text, rows, Operator.LESS_THAN, zero) == exactly(4)
-    assert _ask(kind, type_text, rows, Operator.LESS_OR_EQUAL, zero) == exactly(0, 1, 4)
-    assert _ask(kind, type_text, rows, Operator.GREATER_THAN, zero) == exactly(3, 5)
-    assert _ask(kind, type_text, rows, Operator.GREATER_OR_EQUAL, zero) == exactly(0, 1, 3, 5)
-    assert _ask(kind, type_text, rows, Operator.BETWEEN, zero, zero) == exactly(0, 1)
-
-
-def test_a_bloom_filter_looks_for_both_zeros() -> None:
-    assert _ask("bloom-filter", "DOUBLE", [-0.0], Operator.EQUAL, 0.0) is KEEP
-    assert _ask("bloom-filter", "DOUBLE", [0.0], Operator.EQUAL, -0.0) is KEEP
-    assert _ask("bloom-filter", "DOUBLE", [1.0], Operator.EQUAL, 0.0) is SKIP
-
-
-@pytest.mark.parametrize("kind", ["bitmap", "range-bitmap"])
-def test_nan_equals_itself_and_is_the_largest(kind: str) -> None:
-    rows = [math.nan, math.inf, None, 1.0]
-
-    assert _ask(kind, "DOUBLE", rows, Operator.EQUAL, math.nan) == exactly(0)
-    assert _ask(kind, "DOUBLE", rows, Operator.GREATER_THAN, math.inf) == exactly(0)
-    assert _ask(kind, "DOUBLE", rows, Operator.GREATER_THAN, math.nan) is SKIP
-    assert _ask(kind, "DOUBLE", rows, Operator.LESS_THAN, math.nan) == exactly(1, 3)
 
 
 @pytest.mark.parametrize("kind", ["bitmap", "bsi"])
@@ -124,37 +87,9 @@ def test_a_bloom_filter_knows_a_whole_microsecond() -> None:
     assert _ask("bloom-filter", "TIMESTAMP(9)", rows, Operator.BETWEEN, 5_000, 6_000) is KEEP
 
 
-@pytest.mark.parametrize("kind", ["bitmap", "range-bitmap", "bsi"])
-def test_a_column_of_nulls_is_null_in_every_row(kind: str) -> None:
-    rows = [None] * 7
-
-    assert _ask(kind, "INT", rows, Operator.IS_NULL) == exactly(*range(7))
-    assert _ask(kind, "INT", rows, Operator.IS_NOT_NULL) is SKIP
-    assert _ask(kind, "INT", rows, Operator.NOT_EQUAL, 1) is SKIP
-
-
-def test_the_smallest_long_is_an_ordinary_literal_of_bsi() -> None:
-    rows = [-5, None, 0, 5, LEAST_LONG + 1]
-
-    assert _ask("bsi", "BIGINT", rows, Operator.GREATER_THAN, LEAST_LONG) == exactly(0, 2, 3, 4)
-    assert _ask("bsi", "BIGINT", rows, Operator.GREATER_OR_EQUAL, LEAST_LONG) == exactly(0, 2, 3, 4)
-    assert _ask("bsi", "BIGINT", rows, Operator.LESS_THAN, LEAST_LONG) is SKIP
-    assert _ask("bsi", "BIGINT", rows, Operator.LESS_OR_EQUAL, LEAST_LONG) is SKIP
-    assert _ask("bsi", "BIGINT", rows, Operator.EQUAL, LEAST_LONG) is SKIP
-
-
 def test_decimals_beyond_64_bits_are_ordinary_literals_of_bsi() -> None:
     assert _ask("bsi", "DECIMAL(38, 10)", [1, -1], Operator.LESS_THAN, 10**37) == exactly(0, 1)
     assert _ask("bsi", "DECIMAL(38, 10)", [1, -1], Operator.EQUAL, -(10**37)) is SKIP
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_inequality_leaves_the_null_rows_of_a_bitmap_out(version: int) -> None:
-    payload = bitmap.write(key_column([b"a", None, b"b", None], parse_type("STRING")), version)
-    index = FileIndex.read(write({"c": [("bitmap", payload)]}))
-
-    assert evaluate(BoundLeaf(Operator.NOT_EQUAL, _field("STRING"), (b"a",)), index) == exactly(2)
-    assert evaluate(BoundLeaf(Operator.NOT_IN, _field("STRING"), (b"a", b"c")), index) == exactly(2)
 
 
 @pytest.mark.parametrize("kind", ["bitmap", "range-bitmap"])
@@ -169,36 +104,6 @@ def test_text_tests_use_the_order_of_the_dictionary(kind: str) -> None:
     assert _ask(kind, "STRING", rows, Operator.CONTAINS, b"p") is KEEP
 
 
-def test_a_null_inside_a_list_selects_nothing() -> None:
-    rows = [1, None, 2]
-    field = _field("INT")
-    index = FileIndex.read(write({"c": [("bitmap", _payload("bitmap", "INT", rows))]}))
-
-    def ask(function: str) -> Result:
-        written = {
-            "kind": "LEAF",
-            "transform": {"name": "FIELD_REF", "fieldRef": {"name": "c"}},
-            "function": function,
-            "literals": [1, None],
-        }
-        return evaluate(bind(read_json_filter(written), [field]), index, row_count=3)
-
-    assert ask("IN") == exactly(0)
-    assert ask("NOT_IN") is SKIP
-
-
-def test_or_skips_only_what_both_bloom_filters_exclude() -> None:
-    index = FileIndex.read(
-        write({name: [("bloom-filter", _payload("bloom-filter", "INT", [1, 2]))] for name in "ab"})
-    )
-    absent = [BoundLeaf(Operator.EQUAL, _field("INT", name), (77,)) for name in "ab"]
-    present = BoundLeaf(Operator.EQUAL, _field("INT", "b"), (2,))
-
-    assert evaluate(BoundOr((absent[0], absent[1])), index) is SKIP
-    assert evaluate(BoundOr((absent[0], present)), index) is KEEP
-    assert evaluate(BoundAnd((absent[0], present)), index) is SKIP
-
-
 @pytest.mark.parametrize("operator", list(Operator))
 def test_an_empty_entry_decides_what_the_engine_lets_it(operator: Operator) -> None:
     index = FileIndex.read(write({"m[k]": [("bitmap", None)]}))
@@ -206,26 +111,6 @@ def test_an_empty_entry_decides_what_the_engine_lets_it(operator: Operator) -> N
 
     open_tests = {Operator.IS_NULL, Operator.NOT_EQUAL, Operator.NOT_IN, Operator.BETWEEN, Operator.LIKE}
     assert evaluate(leaf, index, row_count=3) is (KEEP if operator in open_tests else SKIP)
-
-
-def test_a_filter_that_is_not_answered_exactly_stops_top_n() -> None:
-    rows = [5, 4, 3, 2, 1]
-    ranged = [("range-bitmap", _payload("range-bitmap", "INT", rows))]
-    index = FileIndex.read(write({"c": ranged}))
-    unindexed = Unknown("f(c) = 1")
-
-    for filtered in (unindexed, BoundAnd((unindexed, BoundLeaf(Operator.GREATER_THAN, _field("INT"), (1,))))):
-        selection = evaluate(filtered, index, row_count=5)
-        narrowed = top_n(
-            index,
-            _field("INT"),
-            descending=False,
-            nulls_first=False,
-            limit=1,
-            strict=True,
-            selection=selection,
-        )
-        assert narrowed == selection
 
 
 def test_top_n_refuses_an_index_of_fewer_rows_than_the_file_has() -> None:
@@ -241,28 +126,6 @@ def test_top_n_refuses_an_index_of_fewer_rows_than_the_file_has() -> None:
             strict=True,
             selection=exactly(0, 1, 2),
         )
-
-
-def test_top_n_with_further_keys_keeps_every_tie() -> None:
-    rows = [None, 0.0, None, -0.0, 1.0, None]
-    index = FileIndex.read(write({"c": [("range-bitmap", _payload("range-bitmap", "DOUBLE", rows))]}))
-    everything = evaluate(ALWAYS_TRUE, index, row_count=6)
-
-    def first(limit: int, *, descending: bool, nulls_first: bool) -> Result:
-        return top_n(
-            index,
-            _field("DOUBLE"),
-            descending=descending,
-            nulls_first=nulls_first,
-            limit=limit,
-            strict=False,
-            selection=everything,
-        )
-
-    assert first(1, descending=False, nulls_first=True) == exactly(0, 2, 5)
-    assert first(1, descending=False, nulls_first=False) == exactly(1, 3)
-    assert first(2, descending=True, nulls_first=False) == exactly(1, 3, 4)
-    assert first(4, descending=False, nulls_first=False) == exactly(0, 1, 2, 3, 4, 5)
 
 
 def test_an_exact_index_settles_a_leaf_before_others_are_opened() -> None:
