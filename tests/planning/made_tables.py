@@ -126,6 +126,19 @@ class MadeTable:
         }
 
 
+@dataclass
+class MadeTables:
+    """A warehouse where each example of a test gets a table of its own."""
+
+    root: Path
+    service: IndexService
+    count: int = 0
+
+    def make(self, columns: Sequence[DataField], *layout: Sequence[DataField], **how: Any) -> MadeTable:
+        self.count += 1
+        return MadeTable.make(self.root, columns, *layout, **how, name=f"made_{self.count}")
+
+
 def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:
     """Statistics of just these columns, of values that compare as Python compares them."""
     present = [[value for value in rows if value is not None] for rows in columns.values()]
