@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyiceberg.table import DataScan
 
 from tests.golden_checks import positions
 from tests.golden_tables import GoldenWarehouse
@@ -84,6 +86,13 @@ def _path(golden: GoldenWarehouse, file: Mapping[str, Any]) -> Path:
 
 
 @cache
+def read(scan: DataScan) -> Rows:
+    """The rows of a scan, whose warnings are told elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rows_of(scan.to_arrow())
+
+
 def _columns(path: Path, ids: tuple[int, ...]) -> pa.Table:
     table = pq.ParquetFile(path).read()
     by_id = {
