@@ -134,9 +134,11 @@ class MadeTables:
     service: IndexService
     count: int = 0
 
-    def make(self, columns: Sequence[DataField], *layout: Sequence[DataField], **how: Any) -> MadeTable:
+    def make(
+        self, columns: Sequence[DataField], partitioned_by: Sequence[DataField] = (), **how: Any
+    ) -> MadeTable:
         self.count += 1
-        return MadeTable.make(self.root, columns, *layout, **how, name=f"made_{self.count}")
+        return MadeTable.make(self.root, columns, partitioned_by, **how, name=f"made_{self.count}")
 
 
 def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:
