@@ -13,30 +13,18 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type, sql_key, to_json
+from app.types import DataField, DataType, Json, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, to_float32
+from tests.columns import columns_of
 
-FIELDS: Final = tuple(
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "flag": "BOOLEAN",
-            "tiny": "TINYINT",
-            "Count": "INT",
-            "big": "BIGINT NOT NULL",
-            "price": "DECIMAL(9, 2)",
-            "ratio": "FLOAT",
-            "score": "DOUBLE",
-            "name": "STRING",
-            "a `quoted` name": "VARCHAR(20)",
-            "raw": "BYTES",
-            "day": "DATE",
-            "at": "TIMESTAMP(6)",
-            "instant": "TIMESTAMP(3) WITH LOCAL TIME ZONE",
-        }.items(),
-        start=3,
-    )
+FIELDS: Final = columns_of(
+    """
+    flag: BOOLEAN; tiny: TINYINT; Count: INT; big: BIGINT NOT NULL; price: DECIMAL(9, 2); ratio: FLOAT;
+    score: DOUBLE; name: STRING; a `quoted` name: VARCHAR(20); raw: BYTES; day: DATE; at: TIMESTAMP(6);
+    instant: TIMESTAMP(3) WITH LOCAL TIME ZONE
+    """,
+    3,
 )
 Row: TypeAlias = "Mapping[int, Value | None]"
 ActualValues: TypeAlias = "bool | None"

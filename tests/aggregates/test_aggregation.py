@@ -29,6 +29,7 @@ from app.types.session_zone import session_zone
 from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.brute_force import matching_rows
+from tests.columns import columns_of
 from tests.filters import values
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
@@ -37,22 +38,15 @@ from tests.planning.made_tables import MadeTable, no_statistics, payload, statis
 from tests.table.entries import entry
 
 DAY = DataField(0, "day", parse_type("INT"))
-COLUMNS = [
-    DataField(number, name, parse_type(text))
-    for number, (name, text) in enumerate(
-        {
-            "n": "INT",
-            "d": "DECIMAL(9, 2)",
-            "s": "STRING",
-            "x": "DOUBLE",
-            "t": "TIMESTAMP(3)",
-            "fine": "TIMESTAMP(9)",
-            "b": "BOOLEAN",
-            "c": "CHAR(3)",
-        }.items(),
-        start=1,
+COLUMNS = list(
+    columns_of(
+        """
+    n: INT; d: DECIMAL(9, 2); s: STRING; x: DOUBLE; t: TIMESTAMP(3); fine: TIMESTAMP(9); b: BOOLEAN;
+    c: CHAR(3)
+    """,
+        1,
     )
-]
+)
 BY_NAME = {column.name: column for column in (DAY, *COLUMNS)}
 KINDS_OF = {
     name: [kind for kind in KINDS.values() if kind.takes(column.type)] for name, column in BY_NAME.items()

@@ -10,16 +10,15 @@ from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import Unknown
 from app.predicates.unbound import FilterLimits
 from app.types import DataField, parse_type
+from tests.columns import columns_of
 
-FIELDS = [
-    DataField(1, "score", parse_type("INT")),
-    DataField(2, "name", parse_type("STRING")),
-    DataField(3, "m", parse_type("MAP<STRING, INT>")),
-    DataField(4, "odd[name]", parse_type("BIGINT")),
-    DataField(5, "price", parse_type("DECIMAL(9, 2)")),
-    DataField(6, "ratio", parse_type("FLOAT")),
-    DataField(7, "tags", parse_type("ARRAY<STRING>")),
-]
+FIELDS = columns_of(
+    """
+    score: INT; name: STRING; m: MAP<STRING, INT>; odd[name]: BIGINT; price: DECIMAL(9, 2); ratio: FLOAT;
+    tags: ARRAY<STRING>
+    """,
+    1,
+)
 
 
 def leaf(function: str, *literals: Any, name: str = "score") -> dict[str, Any]:

@@ -14,8 +14,8 @@ import pytest
 from app.errors import FilterError
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import Predicate
-from app.types import DataField, parse_type
 from app.types.session_zone import SessionZone, session_zone
+from tests.columns import columns_of
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 
@@ -68,12 +68,7 @@ def test_what_spark_does_not_parse_is_refused_or_keeps_every_row() -> None:
 GOLDEN: Final = json.loads(
     (Path(__file__).parents[1] / "golden" / "spark_dates" / "answers.json").read_text()
 )
-FIELDS: Final = tuple(
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {"n": "TIMESTAMP(6)", "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "d": "DATE"}.items()
-    )
-)
+FIELDS: Final = columns_of("n: TIMESTAMP(6); z: TIMESTAMP(6) WITH LOCAL TIME ZONE; d: DATE")
 MICROS: Final = {"n": 1_000, "z": 1_000, "d": 1}
 
 

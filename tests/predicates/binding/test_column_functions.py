@@ -3,24 +3,17 @@ from __future__ import annotations
 import pytest
 
 from app.predicates.model import Unknown, leaves
-from app.types import DataField, parse_type
 from app.types.civil_time import epoch_days
 from app.types.session_zone import session_zone
 from app.types.time_units import NANOS_PER_DAY
+from tests.columns import columns_of
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 
-FIELDS = tuple(
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "d": "DATE",
-            "n": "TIMESTAMP(6)",
-            "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-            "text": "STRING",
-            "m": "MAP<STRING, DATE>",
-        }.items()
-    )
+FIELDS = columns_of(
+    """
+    d: DATE; n: TIMESTAMP(6); z: TIMESTAMP(6) WITH LOCAL TIME ZONE; text: STRING; m: MAP<STRING, DATE>
+    """
 )
 NEW_YORK = session_zone("America/New_York")
 

@@ -13,34 +13,19 @@ from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
+from tests.columns import columns_of
 from tests.file_bounds import FileBounds, column_bounds
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 
-FIELDS = [
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "x": "INT",
-            "y": "INT",
-            "flag": "BOOLEAN",
-            "name": "STRING",
-            "price": "DECIMAL(9, 2)",
-            "ratio": "FLOAT",
-            "score": "DOUBLE",
-            "raw": "BYTES",
-            "day": "DATE",
-            "at": "TIMESTAMP(6)",
-            "instant": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-            "m": "MAP<STRING, INT>",
-            "m[a]": "BIGINT",
-            "person": "ROW<first STRING>",
-            "items": "ARRAY<INT>",
-            "two words": "INT",
-            "back`tick": "INT",
-        }.items()
-    )
-]
+FIELDS = columns_of(
+    """
+    x: INT; y: INT; flag: BOOLEAN; name: STRING; price: DECIMAL(9, 2); ratio: FLOAT; score: DOUBLE;
+    raw: BYTES; day: DATE; at: TIMESTAMP(6); instant: TIMESTAMP(6) WITH LOCAL TIME ZONE;
+    m: MAP<STRING, INT>; m[a]: BIGINT; person: ROW<first STRING>; items: ARRAY<INT>; two words: INT;
+    back`tick: INT
+    """
+)
 
 
 def meaning(condition: str) -> str:
