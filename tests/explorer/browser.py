@@ -22,15 +22,8 @@ DESKTOP: Final = (1280, 800)
 PHONE: Final = (390, 844)
 
 _ARGUMENTS: Final = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--hide-scrollbars",
 )
 # What a page cannot tell afterwards: faults before somebody looks, and what its policy refused.

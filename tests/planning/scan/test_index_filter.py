@@ -369,17 +369,9 @@ _DOUBLES = st.one_of(
 _DECIMALS = st.integers(-(10**9) + 1, 10**9 - 1) | st.integers(-300, 300)
 _WIDE_DECIMALS = st.integers(-(10**20) + 1, 10**20 - 1) | st.integers(-30_000, 30_000)
 _COMPARISONS = (
-    Operator.EQUAL,
-    Operator.NOT_EQUAL,
-    Operator.LESS_THAN,
-    Operator.LESS_OR_EQUAL,
-    Operator.GREATER_THAN,
-    Operator.GREATER_OR_EQUAL,
-    Operator.IN,
-    Operator.NOT_IN,
-    Operator.BETWEEN,
-    Operator.IS_NULL,
-    Operator.IS_NOT_NULL,
+    *(Operator.EQUAL, Operator.NOT_EQUAL, Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
+    *(Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL, Operator.IN, Operator.NOT_IN, Operator.BETWEEN),
+    *(Operator.IS_NULL, Operator.IS_NOT_NULL),
 )
 
 
