@@ -58,6 +58,15 @@ def positions(recorded: Iterable[Any]) -> set[int]:
     return expanded
 
 
+def char_functions(written: Mapping[str, Any]) -> set[str]:
+    """The functions that compare CHAR columns: the engine asks for one form of a literal, we for all."""
+    if written["kind"] == "COMPOUND":
+        return set().union(*map(char_functions, written["children"]))
+    field = written.get("transform", {}).get("fieldRef", {})
+    is_char = bool(written["literals"]) and str(field.get("type", "")).startswith("CHAR")
+    return {written["function"]} if is_char else set()
+
+
 def check(golden: GoldenQuery, kept: Mapping[str, KeptFile]) -> None:
     """Asserts safety, power and the deletion vectors of one plan."""
     query = golden.query
@@ -133,6 +142,8 @@ def _drops_what_the_engine_drops(golden: GoldenQuery, kept: Mapping[str, KeptFil
     is_top_n, is_limit = query["topn"] is not None, query["limit"] is not None
     # Top-n with a filter is a defect of the engine, whether or not it hit the rows of this query.
     if engine is None or (is_top_n and query["filter_sql"] is not None):
+        return
+    if query["predicate"] is not None and char_functions(query["predicate"]) - {"EQUAL", "IN"}:
         return
     rows_of = {each["file"]: each for each in engine}
     # Where the engine lost rows of this query, it is no measure of which others it may drop.
