@@ -42,7 +42,6 @@ def serve(directory: Path, port: int = 0) -> Iterator[str]:
 
 
 def connection_string(endpoint: str, key: str = _KEY) -> str:
-    """The settings of a client, in the form of ``AZURE_STORAGE_CONNECTION_STRING``."""
     return (
         f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={key};"
         f"BlobEndpoint={endpoint}/{ACCOUNT};"

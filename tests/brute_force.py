@@ -15,13 +15,7 @@ from app.types import Value, sql_key
 def matching_rows(
     predicate: BoundPredicate, columns: Mapping[str, Sequence[Value | None]], row_count: int
 ) -> BitMap:
-    """Rows for which the predicate is true.
-
-    Args:
-        predicate: without unknown parts.
-        columns: values by column, or by ``column[key]``.
-        row_count: rows of every column.
-    """
+    """Rows for which the predicate is true."""
     match predicate:
         case Constant(value):
             return BitMap(range(row_count)) if value else BitMap()

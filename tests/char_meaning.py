@@ -32,15 +32,12 @@ LETTERS: Final = "ab é😀\x01"
 
 @dataclass(frozen=True)
 class CharTest:
-    """One test of a column by literals, none of which is NULL."""
-
     __test__ = False
 
     function: str
     literals: tuple[str, ...]
 
     def sql(self, column: str) -> str:
-        """The SQL form."""
         shown = [_quoted(literal) for literal in self.literals]
         function = self.function.replace("_", " ")
         if self.function in LISTS:
@@ -52,7 +49,6 @@ class CharTest:
         return f"{column} {SYMBOLS.get(self.function, function)} {shown[0]}"
 
     def json(self, column: str) -> Json:
-        """The JSON form; there is none of NOT LIKE."""
         transform: Json = {"name": "FIELD_REF", "fieldRef": {"index": 0, "name": column, "type": "CHAR(4)"}}
         listed: list[Json] = list(self.literals)
         return {"kind": "LEAF", "transform": transform, "function": self.function, "literals": listed}
@@ -113,7 +109,6 @@ class CharTest:
 
 
 def texts(most: int = 6) -> st.SearchStrategy[str]:
-    """Texts that often differ in blanks at the end only."""
     return st.text(LETTERS, max_size=most) | st.builds(
         lambda stem, blanks: (stem + " " * blanks)[:most],
         st.sampled_from(["", "a", "é", "ab"]),
@@ -123,7 +118,6 @@ def texts(most: int = 6) -> st.SearchStrategy[str]:
 
 @st.composite
 def char_tests(draw: st.DrawFn) -> CharTest:
-    """Single tests."""
     function = draw(st.sampled_from(FUNCTIONS))
     if function in PATTERNS:
         units = st.sampled_from(["%", "_", "a", "é", " ", " "])

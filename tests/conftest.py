@@ -37,15 +37,9 @@ settings.load_profile("quick")
 
 
 _SHARED: Final = (
-    "tests/jobs/",
-    "tests/jvm/",
-    "tests/spark/",
-    "tests/explorer/",
-    "tests/proof/test_pairs.py",
-    "tests/telemetry/test_running_service.py",
-    "tests/telemetry/test_workers.py",
-    "tests/test_examples.py",
-    "tests/test_getting_started.py",
+    *("tests/jobs/", "tests/jvm/", "tests/spark/", "tests/explorer/", "tests/proof/test_pairs.py"),
+    *("tests/telemetry/test_running_service.py", "tests/telemetry/test_workers.py"),
+    *("tests/test_examples.py", "tests/test_getting_started.py"),
 )
 """Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
 

@@ -52,5 +52,4 @@ def _avro_type(found: pa.DataType) -> Any:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its maps as dictionaries."""
     return {name: dict(value) if isinstance(value, list) else value for name, value in row.items()}

@@ -35,7 +35,6 @@ class Terminal:
 
     @classmethod
     def show(cls, line: str) -> None:
-        """Shows a line at once; not on standard output, which a worker of pytest does not have."""
         with cls.uncaptured():
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()

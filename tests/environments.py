@@ -20,7 +20,6 @@ from tests import downloads
 
 
 def cache_directory() -> Path:
-    """Where tests keep what they have fetched."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
 
 
@@ -38,13 +37,7 @@ def one_at_a_time(place: Path) -> Iterator[None]:
 
 
 def python_with(name: str, requirements: Sequence[str], sizes: str = "") -> Path:
-    """The Python interpreter of an environment with these packages.
-
-    Args:
-        name: what the directory's name begins with.
-        requirements: as pip takes them.
-        sizes: how much is downloaded, in words.
-    """
+    """The Python interpreter of an environment with these packages."""
     called = f"{name}-{hashlib.sha256(' '.join(requirements).encode()).hexdigest()[:16]}"
     environment = cache_directory() / f"{called}-python{sys.version_info.major}.{sys.version_info.minor}"
     if not environment.exists():

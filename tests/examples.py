@@ -8,10 +8,5 @@ from hypothesis import settings
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Settings for a test whose examples are cheaper, or dearer, than most.
-
-    Args:
-        count: in ``.ci/run``; ``make test`` and ``make fuzz`` look at as many less or more as of other tests.
-        others: see :class:`hypothesis.settings`.
-    """
+    """Settings for a test whose examples are cheaper, or dearer, than most."""
     return settings(max_examples=max(1, count * settings().max_examples // 100), **others)

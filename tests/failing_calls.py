@@ -25,8 +25,6 @@ _WRITES: Final = ("pipe_file", "rm_file")
 
 
 class Failure(Enum):
-    """What becomes of a call."""
-
     ERROR = auto()
     """It fails, and nothing was done."""
     LOST = auto()
@@ -61,7 +59,6 @@ class Calls:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, call: str) -> bool:
-        """Counts a call, and tells whether it fails."""
         with self._lock:
             self.made.append(call)
             if len(self.made) - 1 != self.fails_at:
@@ -93,7 +90,7 @@ class FailingFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec is not 
         content: bytes = await self._call("cat_file", path, read)
         return content
 
-    async def _ls(self, path: str, detail: bool = True, **_: object) -> list[Any]:  # noqa: FBT001, FBT002 - its form
+    async def _ls(self, path: str, detail: bool = True, **_: object) -> list[Any]:  # noqa: FBT002 - as the base has it
         def names() -> list[str]:
             return [str(each) for each in sorted(Path(path).iterdir())]
 

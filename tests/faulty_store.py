@@ -21,8 +21,6 @@ BUCKET = "bucket"
 
 
 class Fault(Enum):
-    """What becomes of a request."""
-
     SLOW_DOWN = auto()
     """It is answered with the error that asks for fewer."""
     RESET = auto()
@@ -60,7 +58,6 @@ class Store:
 
     @classmethod
     def of(cls, directory: Path, fault: Callable[[str], Fault | None]) -> Store:
-        """The files of a directory."""
         files = (path for path in directory.rglob("*") if path.is_file())
         return cls({path.relative_to(directory).as_posix(): path.read_bytes() for path in files}, fault)
 
@@ -165,7 +162,6 @@ class _Handler(BaseHTTPRequestHandler):
         return len(self.store.objects.get(key, b""))
 
     def _range(self) -> slice | None:
-        """The bytes that were asked for, if not all."""
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         return None if wanted is None else slice(int(wanted[1]), int(wanted[2]) + 1)
 

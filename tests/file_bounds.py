@@ -39,7 +39,6 @@ def value_array(data_type: DataType, values: Sequence[Value | None]) -> Values:
 
 
 def column_bounds(data_type: DataType, files: Sequence[FileBounds]) -> ColumnBounds:
-    """The bounds of all files."""
     return ColumnBounds(
         value_array(data_type, [each.low for each in files]),
         value_array(data_type, [each.high for each in files]),

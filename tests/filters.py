@@ -13,30 +13,18 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type, sql_key, to_json
+from app.types import DataField, DataType, Json, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, to_float32
+from tests.columns import columns_of
 
-FIELDS: Final = tuple(
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "flag": "BOOLEAN",
-            "tiny": "TINYINT",
-            "Count": "INT",
-            "big": "BIGINT NOT NULL",
-            "price": "DECIMAL(9, 2)",
-            "ratio": "FLOAT",
-            "score": "DOUBLE",
-            "name": "STRING",
-            "a `quoted` name": "VARCHAR(20)",
-            "raw": "BYTES",
-            "day": "DATE",
-            "at": "TIMESTAMP(6)",
-            "instant": "TIMESTAMP(3) WITH LOCAL TIME ZONE",
-        }.items(),
-        start=3,
-    )
+FIELDS: Final = columns_of(
+    """
+    flag: BOOLEAN; tiny: TINYINT; Count: INT; big: BIGINT NOT NULL; price: DECIMAL(9, 2); ratio: FLOAT;
+    score: DOUBLE; name: STRING; a `quoted` name: VARCHAR(20); raw: BYTES; day: DATE; at: TIMESTAMP(6);
+    instant: TIMESTAMP(3) WITH LOCAL TIME ZONE
+    """,
+    3,
 )
 Row: TypeAlias = "Mapping[int, Value | None]"
 ActualValues: TypeAlias = "bool | None"
@@ -88,8 +76,6 @@ def rows() -> st.SearchStrategy[Row]:
 
 @dataclass(frozen=True)
 class Test:
-    """One test of a column, by the names of the JSON form."""
-
     __test__ = False
 
     function: str
@@ -97,7 +83,6 @@ class Test:
     literals: tuple[Value | None, ...]
 
     def json(self) -> Json:
-        """The JSON form."""
         return {
             "kind": "LEAF",
             "transform": {
@@ -109,7 +94,6 @@ class Test:
         }
 
     def sql(self) -> str:
-        """The SQL form."""
         column = f"`{self.field.name.replace('`', '``')}`"
         literals = [_sql(literal, self.field.type) for literal in self.literals]
         match self.function:
@@ -126,7 +110,6 @@ class Test:
                 return f"{column} {_SYMBOLS[self.function]} {literals[0]}"
 
     def truth(self, row: Row) -> ActualValues:
-        """What the filter is for a row."""
         value = row[self.field.id]
         if self.function in ("IS_NULL", "IS_NOT_NULL"):
             return (value is None) is (self.function == "IS_NULL")
@@ -181,13 +164,10 @@ class Test:
 
 @dataclass(frozen=True)
 class Joined:
-    """AND or OR of filters."""
-
     function: str
     children: tuple[Filter, ...]
 
     def json(self) -> Json:
-        """The JSON form."""
         return {
             "kind": "COMPOUND",
             "function": self.function,
@@ -195,11 +175,9 @@ class Joined:
         }
 
     def sql(self) -> str:
-        """The SQL form."""
         return f" {self.function} ".join(f"({child.sql()})" for child in self.children)
 
     def truth(self, row: Row) -> ActualValues:
-        """What the filter is for a row."""
         truths = [child.truth(row) for child in self.children]
         return _any(truths) if self.function == "OR" else _not(_any([_not(truth) for truth in truths]))
 
@@ -238,7 +216,6 @@ def patterns() -> st.SearchStrategy[str]:
 
 @st.composite
 def tests(draw: st.DrawFn) -> Test:
-    """Single tests."""
     field = draw(st.sampled_from(FIELDS))
     literal = values(field.type) | st.none()
     functions = [*_SYMBOLS, "IS_NULL", "IS_NOT_NULL", "IN", "NOT_IN", "BETWEEN", "NOT_BETWEEN"]
@@ -259,7 +236,6 @@ def tests(draw: st.DrawFn) -> Test:
 
 
 def filters() -> st.SearchStrategy[Filter]:
-    """Tests joined by AND and OR."""
     return st.recursive(
         tests(),
         lambda inner: st.builds(

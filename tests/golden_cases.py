@@ -10,13 +10,7 @@ Check: TypeAlias = Callable[..., None]
 
 
 def together(group: str, member: str, members: Mapping[str, Sequence[Any]]) -> Callable[[Check], Check]:
-    """Has a check run over all members of a group in one case; a failure tells of which member it is.
-
-    Args:
-        group: the argument of the case, which the check is given if it takes it.
-        member: the argument of the check.
-        members: by group.
-    """
+    """Has a check run over all members of a group in one case; a failure tells of which member it is."""
 
     def decorate(check: Check) -> Check:
         takes_group = group in inspect.signature(check).parameters

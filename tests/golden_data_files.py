@@ -13,14 +13,7 @@ from tests.golden_tables import GoldenWarehouse
 
 @dataclass(frozen=True, slots=True)
 class GoldenDataFile:
-    """One data file.
-
-    Attributes:
-        path: where it is.
-        schema: that it was written with.
-        index: its container.
-        embedded: whether the container lies in the manifest.
-    """
+    """One data file."""
 
     path: Path
     schema: TableSchema

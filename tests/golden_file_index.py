@@ -24,14 +24,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class GoldenIndex:
-    """One golden file.
-
-    Attributes:
-        document: the description beside it.
-        content: the file.
-        fields: columns of the data file.
-        columns: the values of each column, and of each map key that an index or a predicate names.
-    """
+    """One golden file."""
 
     document: Mapping[str, Any]
     content: bytes
@@ -43,15 +36,12 @@ class GoldenIndex:
         return int(self.document["row_count"])
 
     def read(self) -> FileIndex:
-        """The file, decoded anew."""
         return FileIndex.read(self.content)
 
     def bind(self, written: object) -> BoundPredicate:
-        """A predicate of the document."""
         return bind_json(expand(written), self.fields)
 
     def field(self, name: str) -> DataField:
-        """A column or map key."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -61,7 +51,6 @@ class GoldenIndex:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all golden files."""
     return tuple(name for name in golden_unit.documents(_KIND) if name not in _OTHER_DOCUMENTS)
 
 

@@ -21,18 +21,12 @@ _ARCHIVES = Path(__file__).parent / "golden" / "tables"
 
 @dataclass(frozen=True, slots=True)
 class GoldenWarehouse:
-    """The unpacked archive; nothing in it may be written to.
-
-    Attributes:
-        root: the warehouse directory, which holds ``golden.db``.
-        external: the directory that holds the files of tables that live elsewhere, by table name.
-    """
+    """The unpacked archive; nothing in it may be written to."""
 
     root: Path
     external: Path
 
     def table(self, name: str) -> Path:
-        """The directory of one table."""
         return self.root / f"{DATABASE}.db" / name
 
     def allow_external(self) -> list[str]:
@@ -53,7 +47,6 @@ def unpack(directory: Path) -> GoldenWarehouse:
 
 @cache
 def tables() -> tuple[str, ...]:
-    """The names of all golden tables."""
     return tuple(table["table"] for table in json.loads(_documents()["index.json"])["tables"])
 
 

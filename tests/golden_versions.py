@@ -16,11 +16,7 @@ _ARCHIVES = Path(__file__).parent / "golden" / "versions"
 
 @dataclass(frozen=True, slots=True)
 class VersionTable:
-    """One table of one release.
-
-    Attributes:
-        expected: what is known of it; shared, so do not change it.
-    """
+    """One table of one release."""
 
     expected: Mapping[str, Any]
 
@@ -34,13 +30,11 @@ class VersionTable:
 
     @property
     def name(self) -> str:
-        """The table's name in database ``golden``."""
         return str(self.expected["table"])
 
 
 @cache
 def version_tables() -> tuple[VersionTable, ...]:
-    """All tables."""
     documents = json.loads(lzma.decompress((_ARCHIVES / "expected.json.xz").read_bytes()))
     return tuple(map(VersionTable, documents))
 

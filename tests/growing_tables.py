@@ -16,12 +16,7 @@ FIRST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class GrowingTable:
-    """A copy of the table.
-
-    Attributes:
-        warehouse: the directory of the warehouse.
-        directory: the table's own.
-    """
+    """A copy of the table."""
 
     warehouse: Path
     directory: Path

@@ -25,7 +25,6 @@ print(json.dumps(printed))
 
 
 def cells(name: str) -> list[dict[str, Any]]:
-    """The cells of a notebook that are code."""
     document = json.loads((NOTEBOOKS / name).read_text())
     return [cell for cell in document["cells"] if cell["cell_type"] == "code"]
 

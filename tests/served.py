@@ -39,15 +39,7 @@ class Served:
 def serving(
     warehouse: Path | None, workers: int = 1, *, before: str = "", log: Path | None = None, **settings: object
 ) -> Iterator[Served]:
-    """A server for the time of a block.
-
-    Args:
-        warehouse: what it serves as ``main``; None where a setting says so.
-        workers: processes of it.
-        before: what a shell does before it becomes the server, such as setting limits.
-        log: the file for its lines.
-        settings: others, by their names.
-    """
+    """A server for the time of a block."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     named = {f"PAIMON_INDEX_{name.upper()}": str(value) for name, value in settings.items()}

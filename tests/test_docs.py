@@ -136,14 +136,9 @@ def test_no_text_installs_a_package_that_no_registry_has() -> None:
         root / "compose.yaml",
     ]
     for directory, suffixes in (
-        ("app", ("py",)),
-        ("benchmarks", ("py", "md")),
-        ("client", ("py", "md")),
-        ("container", ("py", "sh")),
-        ("demo", ("py",)),
-        ("docs", ("md",)),
-        ("examples", ("ipynb", "md", "py", "sh", "sql")),
-        ("helm", ("md", "yaml", "txt")),
+        *(("app", ("py",)), ("benchmarks", ("py", "md")), ("client", ("py", "md"))),
+        *(("container", ("py", "sh")), ("demo", ("py",)), ("docs", ("md",))),
+        *(("examples", ("ipynb", "md", "py", "sh", "sql")), ("helm", ("md", "yaml", "txt"))),
     ):
         pages += [page for suffix in suffixes for page in (root / directory).rglob(f"*.{suffix}")]
     unpublished = re.compile(

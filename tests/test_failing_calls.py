@@ -199,9 +199,7 @@ def test_whichever_call_of_a_commit_fails_the_table_is_as_it_was_or_as_it_should
 
 @pytest.mark.parametrize("is_filled", [False, True])
 def test_whichever_call_of_the_disk_cache_fails_nothing_is_wrong(
-    tables: Path,
-    tmp_path: Path,
-    is_filled: bool,  # noqa: FBT001 - a parameter
+    tables: Path, tmp_path: Path, is_filled: bool
 ) -> None:
     question = QUESTIONS["plan by side files"]
     with closing(open_service(tables)) as service:

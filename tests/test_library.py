@@ -1,16 +1,20 @@
-"""The library: its page's examples run, and importing it brings no web framework."""
+"""What the library and packages offer: examples of the page run, and no web framework comes along."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import app
+import paimon_index
 from app import library
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +50,24 @@ def test_importing_it_imports_no_web_framework() -> None:
     )
 
     assert {"fastapi", "starlette", "uvicorn", "typer"} & set(found.stdout.split()) == set()
+
+
+# The package of commands is a program: nobody imports it.
+PACKAGES = [
+    f"app.{each.name}" for each in pkgutil.iter_modules(app.__path__) if each.ispkg and each.name != "cli"
+]
+
+
+@pytest.mark.parametrize("name", [*PACKAGES, paimon_index.__name__])
+def test_a_package_lists_exactly_the_names_that_it_imports_for_others(name: str) -> None:
+    package = importlib.import_module(name)
+    listed = getattr(package, "__all__", ())
+
+    found = {
+        each
+        for each, value in vars(package).items()
+        if not each.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+    assert found - {"annotations"} == set(listed)
+    assert len(set(listed)) == len(listed)

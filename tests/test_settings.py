@@ -198,10 +198,7 @@ def test_the_operator_may_say_how_much_there_is() -> None:
     assert (found.limit, found.source) == (4096 * MIB, "PAIMON_INDEX_MEMORY_BYTES")
 
 
-@pytest.mark.parametrize(
-    ("mebibytes", "settings"),
-    [(200, {}), (2048, {"workers": 8})],
-)
+@pytest.mark.parametrize(("mebibytes", "settings"), [(200, {}), (2048, {"workers": 8})])
 def test_what_cannot_fit_is_an_error_that_says_what_to_do(
     mebibytes: int, settings: dict[str, object]
 ) -> None:

@@ -9,13 +9,7 @@ COLUMNS = ("id", "city", "Amount", "order_id")
 
 @pytest.mark.parametrize(
     ("word", "names"),
-    [
-        ("citi", ["city"]),
-        ("AMOUNT", ["Amount"]),
-        ("orderid", ["order_id"]),
-        ("zip_code", []),
-        ("", []),
-    ],
+    [("citi", ["city"]), ("AMOUNT", ["Amount"]), ("orderid", ["order_id"]), ("zip_code", []), ("", [])],
 )
 def test_names_that_are_spelled_alike_are_meant(word: str, names: list[str]) -> None:
     assert alike(word, COLUMNS)[:1] == names

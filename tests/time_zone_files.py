@@ -8,11 +8,7 @@ from zoneinfo import ZoneInfo
 
 
 def zone_of_rules(rules: str) -> ZoneInfo:
-    """A zone that has always had the same rules.
-
-    Args:
-        rules: as the variable TZ of POSIX has them: ``PST8PDT,M3.2.0,M11.1.0``, or ``<-07>7``.
-    """
+    """A zone that has always had the same rules."""
     # One type of local time, which no moment has: the rules at the end go for all of them. See RFC 9636.
     header = struct.pack(">4sc15x6I", b"TZif", b"2", 0, 0, 0, 0, 1, 4)
     body = struct.pack(">iBB", 0, 0, 0) + b"LMT\0"

@@ -15,5 +15,4 @@ __all__ = ["client", "engine", "serve"]
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
-    """The engine's programs."""
     return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")

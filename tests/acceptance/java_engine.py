@@ -17,17 +17,12 @@ _PROGRAMS = Path(__file__).resolve().parents[3] / "shared" / "engine" / "tables"
 
 @dataclass(frozen=True, slots=True)
 class JavaEngine:
-    """The programs over the engine, see their README.
-
-    Attributes:
-        directory: where they are built.
-    """
+    """The programs over the engine, see their README."""
 
     directory: Path
 
     @classmethod
     def build(cls, directory: Path) -> JavaEngine:
-        """Builds a copy of the programs in a directory, which must not exist."""
         shutil.copytree(_PROGRAMS, directory)
         for folder in (directory, *directory.rglob("*/")):
             folder.chmod(0o755)
@@ -35,13 +30,7 @@ class JavaEngine:
         return cls(directory)
 
     def read_back(self, table: Path, *, max_rows: int = 0, predicate: object = None) -> dict[str, Any]:
-        """What the engine sees in the latest snapshot of a table, with some of its rows.
-
-        Args:
-            table: its directory.
-            max_rows: how many rows are told.
-            predicate: of the rows that are read; reading fails if pushing it down changes them.
-        """
+        """What the engine sees in the latest snapshot of a table, with some of its rows."""
         program = str(self.directory / "run.sh")
         asked = ["--table", str(table), "--max-rows", str(max_rows)]
         if predicate is not None:
@@ -52,13 +41,7 @@ class JavaEngine:
     def evaluate_index(
         self, index: Path, columns: Mapping[str, DataType], predicates: Sequence[object]
     ) -> list[dict[str, Any]]:
-        """What the engine answers about a file index, predicate by predicate.
-
-        Args:
-            index: the container.
-            columns: types of the columns that it indexes.
-            predicates: as the programs write them.
-        """
+        """What the engine answers about a file index, predicate by predicate."""
         asked = index.with_suffix(".json")
         asked.write_text(json.dumps(predicates))
         listed = json.dumps([{"name": name, "type": str(data_type)} for name, data_type in columns.items()])

@@ -94,7 +94,6 @@ def _check(
 
 
 def _column(data_type: DataType, rows: int, distinct: int, random: Random) -> list[Value | None]:
-    """Some null rows, and values that come in short runs."""
     draw = _values(data_type, random)
     pool: list[Value | None] = [draw() for _ in range(distinct)]
     found: list[Value | None] = []
@@ -147,7 +146,6 @@ def _leaves(field: DataField, rows: Sequence[Value | None], random: Random, *, m
 
 
 def _written(leaf: BoundLeaf) -> dict[str, Any]:
-    """The leaf as the engine's programs read it."""
     return {
         "kind": "LEAF",
         "transform": {"name": "FIELD_REF", "fieldRef": {"name": leaf.field.name}},

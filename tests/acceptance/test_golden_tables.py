@@ -27,7 +27,6 @@ _CHECKS = 6
 
 
 def plan_body(query: Mapping[str, Any], written: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The body that asks a golden query."""
     body = {key: query[key] for key in ("snapshot_id", "tag", "branch", "limit") if query[key] is not None}
     if query["topn"] is not None:
         orders = [
@@ -151,7 +150,6 @@ def test_written_keys_are_in_their_buckets_and_new_ones_in_none(client: httpx.Cl
 
 
 def ask(client: httpx.Client, golden: golden_file_index.GoldenIndex, question: Mapping[str, Any]) -> Any:
-    """What the service says of one golden file."""
     body = {
         "schema": list(golden.document["columns"]),
         "files": [{"content": base64.b64encode(golden.content).decode(), "name": "golden"}],
@@ -165,7 +163,6 @@ def ask(client: httpx.Client, golden: golden_file_index.GoldenIndex, question: M
 
 
 def assert_same(answer: Mapping[str, Any], result: Result, row_count: int) -> None:
-    """Asserts that an answer of the service is a result of the library."""
     assert "error" not in answer, answer
     assert answer["decision"] == ("skip" if result is SKIP else "keep")
     if isinstance(result, Rows):

@@ -32,8 +32,6 @@ SECRET: Final = "pix_of_a_reader"  # noqa: S105 - of tests
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """One server without tokens, and one with them."""
-
     open: httpx.Client
     guarded: httpx.Client
 
@@ -171,11 +169,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("top_n: there is no member 'orderby'", "did you mean 'order_by'?"),
     ),
     "a parameter": (get(f"{SESSIONS}?snapshot=1"), 400, ("no parameter 'snapshot'", "'snapshot_id'")),
-    "a choice": (
-        plan(selection="bitmaps"),
-        400,
-        ("selection:", "none, count,", "did you mean 'bitmap'?"),
-    ),
+    "a choice": (plan(selection="bitmaps"), 400, ("selection:", "none, count,", "did you mean 'bitmap'?")),
     "a time zone": (plan(time_zone="Berlin"), 400, ("'Berlin' is no time zone", "'Europe/Berlin'")),
     "a key's column": (
         post(LOOKUP, {"partition": {"dte": "2024-01-01"}, "keys": [{"id": 1}]}),
@@ -197,11 +191,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("condition alone", "leave SELECT"),
     ),
     "an order behind the filter": (plan(filter="fee = 1 ORDER BY fee"), 422, ("condition alone", "top_n")),
-    "a limit behind the filter": (
-        plan(filter="fee = 1 LIMIT 3"),
-        422,
-        ("condition alone", "'s limit"),
-    ),
+    "a limit behind the filter": (plan(filter="fee = 1 LIMIT 3"), 422, ("condition alone", "'s limit")),
     "a semicolon": (plan(filter="fee = 1;"), 422, ("single condition", "leave the ';' away")),
     "a sign of named arguments": (plan(filter="fee => 5"), 422, ("found '=>'", "did you mean >=?")),
     "AND as other languages have it": (plan(filter="fee = 5 && valid"), 422, ("did you mean AND?",)),
@@ -268,11 +258,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         404,
         ("no snapshot as old", "oldest, snapshot 1, is of 1795230799994 ms", "2026-11-21T03:13:19"),
     ),
-    "a moment in seconds": (
-        plan(timestamp_millis=1_795_230_900),
-        404,
-        ("milliseconds are expected",),
-    ),
+    "a moment in seconds": (plan(timestamp_millis=1_795_230_900), 404, ("milliseconds are expected",)),
     "a moment as text": (plan(timestamp_millis="2026-11-21"), 400, ("whole number", "1754006400000")),
     "a snapshot": (plan(snapshot_id=99), 404, ("no snapshot 99", "snapshots 1 to 3")),
     "a tag": (plan(tag="v1"), 404, ("no tag 'v1'", "no tags")),

@@ -64,11 +64,7 @@ def test_two_digests_that_begin_alike_are_told_apart() -> None:
     ],
 )
 def test_what_a_caller_may_use(
-    warehouses: set[str] | None,
-    databases: set[str] | None,
-    warehouse: str,
-    database: str | None,
-    may: bool,  # noqa: FBT001 - an expected value
+    warehouses: set[str] | None, databases: set[str] | None, warehouse: str, database: str | None, may: bool
 ) -> None:
     caller = Caller(
         "x",

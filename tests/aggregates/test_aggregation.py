@@ -16,40 +16,37 @@ from hypothesis import strategies as st
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import Aggregate, AggregateRequest, AggregateValue, Function
-from app.errors import RequestError
+from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import write
 from app.file_index.index_kinds import KINDS
 from app.planning.request.limits import Limits
-from app.planning.request.requests import read_filter
+from app.planning.request.requests import SnapshotSelector, read_filter
 from app.planning.service import IndexService
 from app.predicates.model import BoundPredicate
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.binary_row.row import serialize_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.session_zone import session_zone
+from tests import golden_tables
 from tests.brute_force import matching_rows
+from tests.columns import columns_of
 from tests.filters import values
-from tests.planning.copied_tables import open_service
+from tests.golden_cases import for_each
+from tests.golden_tables import GoldenWarehouse
+from tests.planning.copied_tables import golden_ref, open_service
 from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
 from tests.table.entries import entry
 
 DAY = DataField(0, "day", parse_type("INT"))
-COLUMNS = [
-    DataField(number, name, parse_type(text))
-    for number, (name, text) in enumerate(
-        {
-            "n": "INT",
-            "d": "DECIMAL(9, 2)",
-            "s": "STRING",
-            "x": "DOUBLE",
-            "t": "TIMESTAMP(3)",
-            "fine": "TIMESTAMP(9)",
-            "b": "BOOLEAN",
-            "c": "CHAR(3)",
-        }.items(),
-        start=1,
+COLUMNS = list(
+    columns_of(
+        """
+    n: INT; d: DECIMAL(9, 2); s: STRING; x: DOUBLE; t: TIMESTAMP(3); fine: TIMESTAMP(9); b: BOOLEAN;
+    c: CHAR(3)
+    """,
+        1,
     )
-]
+)
 BY_NAME = {column.name: column for column in (DAY, *COLUMNS)}
 KINDS_OF = {
     name: [kind for kind in KINDS.values() if kind.takes(column.type)] for name, column in BY_NAME.items()
@@ -59,8 +56,6 @@ FILTERS = ["n = 1", "n > 0 AND n < 3", "s = 'a' OR n IS NULL", "d >= 0", "x > 0"
 
 @dataclass(frozen=True)
 class File:
-    """Rows of one file, and what is told of them."""
-
     day: int | None
     rows: Mapping[str, Sequence[Value | None]]
     indexed: Mapping[str, str]
@@ -72,7 +67,6 @@ class File:
 
 
 def few(column: DataField) -> st.SearchStrategy[Value | None]:
-    """A handful of values, so that they repeat."""
     if column.type.root is TypeRoot.CHAR:
         return st.sampled_from([None, b"a", b"a  ", b"ab "])
     found = values(column.type)
@@ -118,14 +112,11 @@ def made(warehouse: Path, made_files: Sequence[File]) -> tuple[MadeTable, IndexS
 
 
 def holds(rows: Sequence[Value | None]) -> bool:
-    """Whether a BSI can hold the values."""
     return all(value is None or isinstance(value, bytes) or int(value) > -(2**62) for value in rows)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Every aggregate by the rows of files."""
-
     files: Sequence[File]
     predicate: BoundPredicate
 
@@ -322,3 +313,46 @@ def bound(service: IndexService, table: MadeTable, condition: str | None) -> Bou
     return read_filter(
         condition, version.schema.fields, Limits(), version.relation(None), session_zone("UTC")
     )
+
+
+EXACT_OFTEN = {
+    "append_sidecar",
+    "append_embedded",
+    "append_partitioned",
+    "append_dv32",
+    "append_dv64",
+    "all_types",
+}
+
+
+@pytest.fixture(scope="module")
+def service(golden: GoldenWarehouse) -> IndexService:
+    return open_service(golden.root, golden.allow_external(), engine_writes_only=True)
+
+
+@for_each("name", golden_tables.tables())
+def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> None:
+    exact = asked = 0
+    for query in golden_tables.expected(name)["queries"]:
+        if query["topn"] or query["limit"] or "matching_count" not in query:
+            continue
+        selector = SnapshotSelector(query["snapshot_id"], query["tag"], branch=query["branch"])
+        version = service.resolve(golden_ref(name), selector)
+        request = AggregateRequest(filter=query["filter_sql"] or query["predicate"])
+        try:
+            found = aggregate(version, request, Limits(), session_zone("UTC"))
+        except UnsupportedFormatError:
+            assert name == "data_evolution"
+            return
+        except PaimonIndexError:
+            with pytest.raises(PaimonIndexError):
+                version.files()
+            continue
+        [group] = found.groups
+        [count] = group.values
+        assert count.lower <= query["matching_count"] <= count.upper, query["name"]
+        assert count.exact == found.exact == (not found.open_files)
+        assert not count.exact or count.value == query["matching_count"]
+        asked += 1
+        exact += count.exact
+    assert name not in EXACT_OFTEN or exact > asked / 2

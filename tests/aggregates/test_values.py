@@ -56,11 +56,7 @@ def asked(service: IndexService, made: MadeTable, request: AggregateRequest) -> 
 
 @pytest.mark.parametrize(("column", "stored", "distinct"), OF_PARTITIONS)
 def test_partitions_that_are_read_alike_are_one_group(
-    tmp_path: Path,
-    service: IndexService,
-    column: DataField,
-    stored: list[Value | None],
-    distinct: int,
+    tmp_path: Path, service: IndexService, column: DataField, stored: list[Value | None], distinct: int
 ) -> None:
     request = AggregateRequest(group_by=[column.name])
 
@@ -76,16 +72,11 @@ def test_partitions_that_are_read_alike_are_one_group(
 @pytest.mark.parametrize(("column", "stored"), [each[:2] for each in OF_PARTITIONS])
 @pytest.mark.parametrize("written", [None, "id >= 0"])
 def test_ends_of_partitions_are_those_that_are_read(
-    tmp_path: Path,
-    service: IndexService,
-    column: DataField,
-    stored: list[Value | None],
-    written: str | None,
+    tmp_path: Path, service: IndexService, column: DataField, stored: list[Value | None], written: str | None
 ) -> None:
     functions = [Function.MIN, Function.MAX]
     request = AggregateRequest(
-        aggregates=[Aggregate(function, column.name) for function in functions],
-        filter=written,
+        aggregates=[Aggregate(function, column.name) for function in functions], filter=written
     )
 
     [group] = asked(service, partitioned(tmp_path, column, stored), request).groups

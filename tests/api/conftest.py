@@ -76,3 +76,8 @@ def serve(golden: GoldenWarehouse) -> Serve:
 def client(serve: Serve) -> Iterator[httpx.Client]:
     with serve() as started:
         yield started
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from fastapi.routing import APIRoute
 
@@ -22,7 +23,6 @@ from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
-    import httpx
     from starlette.routing import BaseRoute
 
 TABLE = "/v1/main/databases/golden/tables/dyn_bucket"
@@ -142,7 +142,6 @@ def headers_of(caller: str) -> dict[str, str]:
 
 
 def routes(found: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
-    """Routes, and those of routers that were included."""
     for route in found:
         included = getattr(route, "original_router", None)
         if included is None:

@@ -18,6 +18,9 @@ from app.api.problems import problem_of
 from app.errors import BusyError
 from tests.api.conftest import listening
 
+pytestmark = pytest.mark.anyio
+
+
 PATIENCE_SECONDS = 20
 
 
@@ -36,8 +39,6 @@ class Hung:
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """An event loop whose time can be put forward."""
-
     ahead = 0.0
 
     def time(self) -> float:
@@ -46,7 +47,6 @@ class Clock(asyncio.SelectorEventLoop):
 
 @pytest.fixture
 def begun() -> list[str]:
-    """What was begun, in order."""
     return []
 
 
@@ -62,118 +62,86 @@ async def held(pool: Bulkhead) -> tuple[Hung, asyncio.Future[str]]:
     return hung, answer
 
 
-def test_the_newest_and_the_oldest_go_first_by_turns(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=6)
-        hung, first = await held(pool)
-        answers = [pool.submit(partial(begun.append, name)) for name in "abcde"]
-        hung.released.set()
-        await asyncio.gather(first, *answers)
-        pool.close()
-
-    asyncio.run(main())
+async def test_the_newest_and_the_oldest_go_first_by_turns(begun: list[str]) -> None:
+    pool = bulkhead(limit=6)
+    hung, first = await held(pool)
+    answers = [pool.submit(partial(begun.append, name)) for name in "abcde"]
+    hung.released.set()
+    await asyncio.gather(first, *answers)
+    pool.close()
 
     assert begun == ["a", "e", "b", "d", "c"]
 
 
-def test_a_piece_of_an_answer_that_is_sent_goes_before_what_is_not_begun(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=1)
-        hung, first = await held(pool)
-        first.cancel()
-        await asyncio.sleep(0)
-        answers = [
-            pool.submit(partial(begun.append, "piece"), is_begun=True),
-            pool.submit(partial(begun.append, "new")),
-        ]
-        hung.released.set()
-        await asyncio.gather(*answers)
-        pool.close()
-
-    asyncio.run(main())
+async def test_a_piece_of_an_answer_that_is_sent_goes_before_what_is_not_begun(begun: list[str]) -> None:
+    pool = bulkhead(limit=1)
+    hung, first = await held(pool)
+    first.cancel()
+    await asyncio.sleep(0)
+    answers = [
+        pool.submit(partial(begun.append, "piece"), is_begun=True),
+        pool.submit(partial(begun.append, "new")),
+    ]
+    hung.released.set()
+    await asyncio.gather(*answers)
+    pool.close()
 
     assert begun == ["piece", "new"]
 
 
-def test_the_oldest_that_waits_is_refused_for_a_newer_one(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=3)
-        hung, first = await held(pool)
-        oldest, *others = (pool.submit(partial(begun.append, name)) for name in "abc")
-        with pytest.raises(BusyError):
-            await oldest
-        hung.released.set()
-        assert await first == "hung"
-        await asyncio.gather(*others)
-        assert pool.under_way == 0
-        pool.close()
-
-    asyncio.run(main())
+async def test_the_oldest_that_waits_is_refused_for_a_newer_one(begun: list[str]) -> None:
+    pool = bulkhead(limit=3)
+    hung, first = await held(pool)
+    oldest, *others = (pool.submit(partial(begun.append, name)) for name in "abc")
+    with pytest.raises(BusyError):
+        await oldest
+    hung.released.set()
+    assert await first == "hung"
+    await asyncio.gather(*others)
+    assert pool.under_way == 0
+    pool.close()
 
     assert begun == ["b", "c"]
 
 
-def test_who_has_just_gone_away_makes_room_for_a_newer_one(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=2)
-        hung, first = await held(pool)
-        pool.submit(partial(begun.append, "gone")).cancel()
-        # The event loop has not had its turn yet.
-        stays = pool.submit(partial(begun.append, "stays"))
-        hung.released.set()
-        await asyncio.gather(first, stays)
-        pool.close()
-
-    asyncio.run(main())
-
-    assert begun == ["stays"]
-
-
-def test_what_is_worked_on_is_never_refused(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=1)
-        hung, first = await held(pool)
-        with pytest.raises(BusyError):
-            pool.submit(partial(begun.append, "a"))
-        hung.released.set()
-        assert await first == "hung"
-        pool.close()
-
-    asyncio.run(main())
+async def test_what_is_worked_on_is_never_refused(begun: list[str]) -> None:
+    pool = bulkhead(limit=1)
+    hung, first = await held(pool)
+    with pytest.raises(BusyError):
+        pool.submit(partial(begun.append, "a"))
+    hung.released.set()
+    assert await first == "hung"
+    pool.close()
 
     assert begun == []
 
 
-def test_who_goes_away_leaves_the_line(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=2)
-        hung, first = await held(pool)
-        pool.submit(partial(begun.append, "gone")).cancel()
+@pytest.mark.parametrize("loop_had_its_turn", [True, False])
+async def test_who_goes_away_leaves_the_line(begun: list[str], loop_had_its_turn: bool) -> None:
+    pool = bulkhead(limit=2)
+    hung, first = await held(pool)
+    pool.submit(partial(begun.append, "gone")).cancel()
+    if loop_had_its_turn:
         await asyncio.sleep(0)
         assert pool.under_way == 1
-        stays = pool.submit(partial(begun.append, "stays"))
-        hung.released.set()
-        await asyncio.gather(first, stays)
-        pool.close()
-
-    asyncio.run(main())
+    stays = pool.submit(partial(begun.append, "stays"))
+    hung.released.set()
+    await asyncio.gather(first, stays)
+    pool.close()
 
     assert begun == ["stays"]
 
 
-def test_a_thread_that_hangs_stays_counted_when_nobody_waits_for_it(begun: list[str]) -> None:
-    async def main() -> None:
-        pool = bulkhead(limit=1)
-        hung, first = await held(pool)
-        first.cancel()
-        await asyncio.sleep(0)
-        later = pool.submit(partial(begun.append, "later"))
-        assert pool.is_waiting(later)
-        hung.released.set()
-        await later
-        pool.close()
-
-    asyncio.run(main())
+async def test_a_thread_that_hangs_stays_counted_when_nobody_waits_for_it(begun: list[str]) -> None:
+    pool = bulkhead(limit=1)
+    hung, first = await held(pool)
+    first.cancel()
+    await asyncio.sleep(0)
+    later = pool.submit(partial(begun.append, "later"))
+    assert pool.is_waiting(later)
+    hung.released.set()
+    await later
+    pool.close()
 
     assert begun == ["later"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.api.conftest import Serve
-
-if TYPE_CHECKING:
-    import httpx
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 ASKED: dict[str, Any] = {"filter": "fee = 58.43"}

@@ -107,10 +107,7 @@ def test_the_log_has_places_and_kinds_of_a_bug() -> None:
 
 @pytest.mark.parametrize(("level", "has_texts"), [(logging.INFO, False), (logging.DEBUG, True)])
 def test_texts_of_a_bug_are_in_the_log_of_debug_only(
-    golden: GoldenWarehouse,
-    caplog: pytest.LogCaptureFixture,
-    level: int,
-    has_texts: bool,  # noqa: FBT001 - an expected value
+    golden: GoldenWarehouse, caplog: pytest.LogCaptureFixture, level: int, has_texts: bool
 ) -> None:
     application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
 
@@ -128,5 +125,7 @@ def test_texts_of_a_bug_are_in_the_log_of_debug_only(
     response = anyio.run(ask)
 
     assert response.status_code == 500
+    assert response.json()["type"] == "urn:paimon-index:error:internal"
+    assert "4711" not in response.text
     assert "GET /bug: ValueError" in caplog.text
     assert ("literal 4711" in caplog.text) == has_texts

@@ -8,8 +8,9 @@ import json
 import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 from pydantic import TypeAdapter
 from pyroaring import BitMap
@@ -33,9 +34,6 @@ from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLES = "/v1/main/databases/golden/tables"
 
@@ -335,12 +333,6 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
     assert answer["summary"]["files_total"] == 1
 
 
-def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/empty/plan", PlanAnswer, {})
-
-    assert (answer["snapshot_id"], answer["files"]) == (None, [])
-
-
 def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
     body = dict.fromkeys(
         ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
@@ -371,43 +363,6 @@ def test_deletions_in_every_encoding(client: httpx.Client, encoding: str) -> Non
                 assert list(BitMap.deserialize(base64.b64decode(entry["bitmap"]))) == rows
             case _:
                 assert not {"positions", "ranges", "bitmap"} & set(entry)
-
-
-def test_deletions_of_named_files(client: httpx.Client) -> None:
-    whole = next(file["file"] for file in files_of("append_dv32", 3) if not file["deletion"])
-    body = {"snapshot_id": 3, "files": [whole, "data-unknown.parquet"]}
-
-    answer = post(client, f"{TABLES}/append_dv32/deletions", DeletionsPage, body)
-
-    (entry,) = answer["deletions"]
-    assert (entry["file_name"], entry["cardinality"], entry["positions"]) == (whole, 0, [])
-    assert answer["unknown_files"] == ["data-unknown.parquet"]
-
-
-def test_buckets_of_keys_and_of_hashes_in_request_order(client: httpx.Client) -> None:
-    known = [
-        key
-        for key in golden_tables.expected("dyn_bucket")["dynamic_bucket"]["keys"]
-        if key["partition"] == {"dte": "2024-01-01"}
-    ][::-1]
-    expected = [{"key_hash": key["hash"], "bucket": key["bucket"]} for key in known]
-    path, partition = f"{TABLES}/dyn_bucket/buckets/lookup", {"dte": "2024-01-01"}
-
-    by_keys = post(
-        client,
-        path,
-        answers.BucketLookup,
-        {"partition": partition, "keys": [key["key"] for key in known]},
-    )
-    by_hashes = post(
-        client,
-        path,
-        answers.BucketLookup,
-        {"partition": partition, "hashes": [key["hash"] for key in known]},
-    )
-
-    assert by_keys["bucket_mode"] == "hash_dynamic"
-    assert by_keys["buckets"] == by_hashes["buckets"] == expected
 
 
 def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
@@ -476,7 +431,6 @@ def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
 
 
 def sidecar(golden: GoldenWarehouse) -> str:
-    """The path of a side file below the warehouse."""
     file = min(golden.table("append_sidecar").glob("bucket-0/*.index"))
     return str(file.relative_to(golden.root))
 
@@ -541,11 +495,6 @@ def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Pa
         emptied = client.post("/v1/cache/clear").json()["disk"]
 
         assert emptied == filled
-
-
-def test_the_api_describes_itself(client: httpx.Client) -> None:
-    assert client.get("/docs").headers["content-type"].startswith("text/html")
-    assert "/v1/config" in client.get("/openapi.json").json()["paths"]
 
 
 def literal(column: str, text: str) -> str:

@@ -48,7 +48,6 @@ class Watched(dict[int, "Positions"]):
     last = -1
 
     def get(self, at: int, default: object = None) -> object:  # type: ignore[override] # as it is called
-        """The selection of a file."""
         self.last = max(self.last, at)
         return super().get(at, default)
 
@@ -131,7 +130,6 @@ def batches(plan: Plan) -> Iterator[bytes]:
 
 
 def partition_of(data_type: str, value: Json) -> tuple[pa.DataType, object]:
-    """The Arrow type and value of a partition column."""
     field = DataField(0, "part", parse_type(data_type))
     plan = a_plan(planned(1, [field], [parse_json(value, field.type, session_zone("UTC"))]))
     table = pa.ipc.open_stream(b"".join(plan_batches(plan, [field], BITMAPS, explain=False))).read_all()

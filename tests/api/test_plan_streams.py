@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,9 +15,6 @@ from app.api.negotiation import PlanFormat, preferred_format
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"
@@ -42,7 +40,6 @@ def lines(response: httpx.Response) -> list[dict[str, Any]]:
 
 
 def arrow(response: httpx.Response) -> tuple[list[dict[str, Any]], pa.Schema]:
-    """The rows of a stream, and its schema."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == PlanFormat.ARROW
     with pa.ipc.open_stream(response.content) as reader:
@@ -203,11 +200,7 @@ def test_streams_are_compressed(client: httpx.Client, headers: dict[str, str], c
 
 @pytest.mark.parametrize("headers", [ARROW, LINES])
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"filter": "no_such_column = 1"}, 422),
-        ({"snapshot_id": 10_000}, 404),
-    ],
+    ("body", "status"), [({"filter": "no_such_column = 1"}, 422), ({"snapshot_id": 10_000}, 404)]
 )
 def test_what_goes_wrong_before_the_first_piece_is_a_problem(
     client: httpx.Client, headers: dict[str, str], body: dict[str, Any], status: int

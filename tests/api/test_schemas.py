@@ -52,7 +52,6 @@ NESTED: list[dict[str, Any]] = [
 
 
 def write_schemas(directory: Path, count: int, fields: list[dict[str, Any]]) -> None:
-    """A table of so many schemas that was never written to."""
     (directory / "schema").mkdir(parents=True)
     for number in range(count):
         schema = {

@@ -1,6 +1,11 @@
-"""Answers about the snapshot that was the latest a moment ago, for callers who allow it."""
+"""The latest snapshot: of a moment ago for callers who allow it, and decoded before anybody asks for it."""
 
 from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
 
 from tests.api.conftest import Serve
 from tests.growing_tables import FIRST, TABLE, GrowingTable
@@ -29,3 +34,46 @@ def test_the_operator_says_it_for_those_who_do_not(serve: Serve, growing: Growin
 
         assert client.post(PLAN, json={}).json()["snapshot_id"] == FIRST
         assert client.post(PLAN, json={"max_staleness_ms": 0}).json()["snapshot_id"] == FIRST + 1
+
+
+PATIENCE_SECONDS = 20
+
+
+def wait_until_decoded(client: httpx.Client, snapshot_id: int) -> dict[str, Any]:
+    """What is told of the only watched table, once this snapshot of it is decoded."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        (watched,) = client.get("/v1/config").json()["watch"]
+        if watched["snapshot_id"] == snapshot_id:
+            return dict(watched)
+        assert time.monotonic() < give_up, watched
+
+
+def misses(client: httpx.Client) -> dict[str, int]:
+    caches = client.get("/v1/cache").json()
+    return {name: caches[name]["misses"] for name in ("metadata", "manifests")}
+
+
+def test_the_first_plan_after_a_commit_finds_it_decoded(serve: Serve, growing: GrowingTable) -> None:
+    asked = {"warehouses": {"main": str(growing.warehouse)}, "watch": (f"main.golden.{TABLE}",)}
+    with serve(**asked, watch_seconds=0.05) as client:
+        watched = wait_until_decoded(client, FIRST)
+        growing.commit(FIRST + 1)
+        wait_until_decoded(client, FIRST + 1)
+        decoded = misses(client)
+        plan = client.post(PLAN, json={}).json()
+
+        assert misses(client) == decoded
+        assert decoded["manifests"] > 0
+        assert plan["snapshot_id"] == FIRST + 1
+        assert watched == {
+            "warehouse": "main",
+            "database": "golden",
+            "table": TABLE,
+            "snapshot_id": FIRST,
+            "failures": 0,
+        }
+
+
+def test_nothing_is_watched_unless_it_was_asked_for(client: httpx.Client) -> None:
+    assert client.get("/v1/config").json()["watch"] == []

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from app.main import create_app
@@ -22,9 +22,6 @@ from app.storage.ledger import DEFAULT_BYTES, LEDGER
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLE = f"databases/{DATABASE}/tables/append_sidecar"
 ASKERS = 40

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.api.conftest import Serve
-
-if TYPE_CHECKING:
-    import httpx
 
 TABLE = "/v1/main/databases/golden/tables/append_dv64"
 SEEN = "2023-09-12 13:46:43.787169"

@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -22,9 +23,6 @@ from app.types.binary_row.row import serialize_row
 from tests.api.conftest import Serve
 from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    import httpx
 
 K, CAT = (DataField(at, name, parse_type("INT")) for at, name in enumerate(["k", "cat"]))
 PLAN = "/v1/main/databases/golden/tables/made/plan"

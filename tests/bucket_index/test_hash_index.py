@@ -45,14 +45,7 @@ def test_any_bytes_are_a_file_whose_tail_is_ignored(content: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("content", "size", "rows"),
-    [
-        (bytes(8), 8, 3),
-        (bytes(8), 8, 1),
-        (bytes(8), 12, 3),
-        (bytes(9), 9, 2),
-        (bytes(4), 8, 2),
-        (b"", 4, 1),
-    ],
+    [(bytes(8), 8, 3), (bytes(8), 8, 1), (bytes(8), 12, 3), (bytes(9), 9, 2), (bytes(4), 8, 2), (b"", 4, 1)],
 )
 def test_a_file_that_is_not_whole_is_refused(content: bytes, size: int, rows: int) -> None:
     meta = IndexFileMeta(HASH, "index-of-7", size, rows)

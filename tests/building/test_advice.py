@@ -57,20 +57,11 @@ def advice(file: DataFile) -> dict[str, ColumnAdvice]:
 @pytest.mark.parametrize(
     ("column", "kind", "distinct"),
     [
-        ("city", "bitmap", 40),
-        ("user", "bloom-filter", 8473),
-        ("score", "range-bitmap", 9_000),
-        ("flag", "bitmap", 2),
-        ("wide", "bsi", ROWS),
-        ("wider", None, None),
-        ("moment", "bloom-filter", ROWS),
-        ("same", None, 1),
-        ("nothing", None, 0),
-        ("sometimes", "bitmap", 1),
-        ("attributes", None, None),
-        ("list", None, None),
-        ("a,b", None, ROWS),
-        ("user.name", None, ROWS),
+        *(("city", "bitmap", 40), ("user", "bloom-filter", 8473), ("score", "range-bitmap", 9_000)),
+        *(("flag", "bitmap", 2), ("wide", "bsi", ROWS), ("wider", None, None)),
+        *(("moment", "bloom-filter", ROWS), ("same", None, 1), ("nothing", None, 0)),
+        *(("sometimes", "bitmap", 1), ("attributes", None, None), ("list", None, None)),
+        *(("a,b", None, ROWS), ("user.name", None, ROWS)),
     ],
 )
 def test_proposals(

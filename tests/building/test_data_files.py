@@ -132,7 +132,7 @@ def test_damage_to_avro_files_is_an_error_or_reads_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("null_first", [True, False])
-def test_rows_of_old_avro_files_are_unions_with_null(tmp_path: Path, null_first: bool) -> None:  # noqa: FBT001
+def test_rows_of_old_avro_files_are_unions_with_null(tmp_path: Path, null_first: bool) -> None:
     record = {"type": "record", "name": "row", "fields": [{"name": "id", "type": ["null", "long"]}]}
     schema = ["null", record] if null_first else [record, "null"]
     whole, holed = tmp_path / "whole.avro", tmp_path / "holed.avro"

@@ -170,10 +170,7 @@ def test_advises(data: Path) -> None:
     assert re.search(r"tags +list<\w+: string> +- +- +- +- +no index takes this type", done.stdout)
     assert f"beside the {data.stat().st_size:,} bytes of the file" in done.stdout
     assert "'file-index.bitmap.columns' = 'city'," in done.stdout
-    assert answer["options"] == {
-        "file-index.bitmap.columns": "city",
-        "file-index.range-bitmap.columns": "id",
-    }
+    assert answer["options"] == {"file-index.bitmap.columns": "city", "file-index.range-bitmap.columns": "id"}
     assert [column["index"] for column in answer["columns"]] == ["range-bitmap", "bitmap", None]
     assert answer["index_bytes"] == sum(column["index_bytes"] for column in answer["columns"])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import pty
 import re
@@ -10,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +22,10 @@ import trustme
 from typer.testing import CliRunner
 
 from app.cli import program
+from app.cli.serve import explorer_place, show_banner
 from app.errors import SettingsError
+from app.opening import create_service
+from app.settings import Settings
 from tests import tokens
 
 PROGRAM = Path(sys.executable).with_name("paimon-index")
@@ -34,8 +40,6 @@ _LISTENING = re.compile(r"running on (https?)://(\S+?):(\d+) ")
 
 
 class Server:
-    """A running service and what it has written so far."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.lines: list[str] = []
         self.scheme, self.port = "", 0
@@ -60,7 +64,6 @@ class Server:
         self._output.close()
 
     def written(self) -> str:
-        """What it has written, all of it after its end."""
         return "".join(self.lines)
 
 
@@ -85,7 +88,6 @@ def serving(*command: str, **environment: str) -> Iterator[Server]:
 
 
 def refused(*arguments: str, **environment: str) -> str:
-    """What the command says that does not start."""
     done = CliRunner().invoke(program, [*SERVE[1:], *arguments], env=environment)
     assert isinstance(done.exception, SettingsError)
     assert "\n" not in str(done.exception)
@@ -244,3 +246,45 @@ def test_a_server_of_the_operators_own_answers_this_machine_only() -> None:
         far = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", headers={"X-Forwarded-For": "192.0.2.7"})
 
     assert (near.status_code, far.status_code) == (200, 403)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "place"),
+    [
+        ("127.0.0.1", 80, "http://localhost:80/ui"),
+        ("::", 80, "http://localhost:80/ui"),
+        ("lake.example", 80, "http://lake.example:80/ui"),
+        ("2001:db8::1", 80, "http://[2001:db8::1]:80/ui"),
+        ("2001:db8::1", 0, "/ui at the address that the line below names"),
+    ],
+)
+def test_the_explorer_is_named_by_a_url_that_a_browser_opens(host: str, port: int, place: str) -> None:
+    assert explorer_place(Settings.load(host=host, port=port)) == place
+
+
+class GoneTerminal(io.StringIO):
+    """A terminal whose window was closed."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_terminal_that_is_gone_does_not_end_the_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = Settings.load(warehouses={"main": str(tmp_path)})
+    service = create_service(settings)
+    failures: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    monkeypatch.setattr(sys, "stdout", GoneTerminal())
+
+    show_banner(settings, service)
+    for thread in threading.enumerate():
+        if thread.name == "banner":
+            thread.join()
+    service.close()
+
+    assert failures == []

@@ -41,6 +41,5 @@ def scripted() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def other() -> Iterator[ScriptedServer]:
-    """A second one."""
     with ScriptedServer() as server:
         yield server

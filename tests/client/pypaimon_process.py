@@ -22,18 +22,12 @@ from pypaimon import CatalogFactory
 from paimon_index.pypaimon import UnplannedWarning, planned, planning
 from tests.client.literals import OTHERS, VALUES
 
-_METHODS = {
-    "IN": "is_in",
-    "NOT_IN": "is_not_in",
-    "STARTS_WITH": "startswith",
-    "ENDS_WITH": "endswith",
-}
+_METHODS = {"IN": "is_in", "NOT_IN": "is_not_in", "STARTS_WITH": "startswith", "ENDS_WITH": "endswith"}
 """Those of pypaimon's builder that are not called as the engine's functions are."""
 _ODD = 60
 
 
 def value(written: Any, type_text: str) -> Any:
-    """A literal of the engine's JSON in Python's types."""
     if not isinstance(written, str):
         return written
     match type_text.removesuffix(" NOT NULL").partition("(")[0]:
@@ -55,7 +49,6 @@ def value(written: Any, type_text: str) -> Any:
 
 
 def predicate(builder: Any, written: dict[str, Any]) -> Any:
-    """A predicate of the engine's JSON as pypaimon's."""
     function = written["function"]
     if written["kind"] == "COMPOUND":
         join = builder.and_predicates if function == "AND" else builder.or_predicates

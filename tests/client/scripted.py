@@ -11,11 +11,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; with ``announced`` more bytes are promised than come.
-
-    Attributes:
-        silent: nothing is answered until the server stops.
-    """
+    """One answer; with ``announced`` more bytes are promised than come."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -39,11 +35,7 @@ def problem(status: int, slug: str, headers: dict[str, str] | None = None, **mem
 
 
 class ScriptedServer:
-    """Answers with ``answers`` in their order, the last one for ever.
-
-    Attributes:
-        requests: path and headers of what was asked.
-    """
+    """Answers with ``answers`` in their order, the last one for ever."""
 
     def __init__(self) -> None:
         self.answers = [READY]

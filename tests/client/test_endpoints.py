@@ -20,10 +20,7 @@ from paimon_index.requests import TableName
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
 
-OTHER_NAMES = {
-    "AssignmentAnswer": "Assignment",
-    "Token": "TokenIdentity",
-}
+OTHER_NAMES = {"AssignmentAnswer": "Assignment", "Token": "TokenIdentity"}
 JOINED = {"next_page_token"}
 """Members that the client uses up."""
 

@@ -36,7 +36,6 @@ QUERIES = [
 
 
 def pages(url: str, table: str, **asked: Any) -> list[dict[str, Any]]:
-    """The files of the JSON answer."""
     files: list[dict[str, Any]] = []
     path = f"{url}/v1/main/databases/golden/tables/{table}/plan"
     token = None
@@ -158,10 +157,7 @@ def test_partitions_that_python_has_no_date_for_are_told(
     row = serialize_row([stored], [day.type])
     made.commit([entry(file_name="data-0.parquet", partition=row, **no_statistics())])
     settings = Settings.load(warehouses={"main": str(tmp_path)})
-    with (
-        listening(create_app(settings), lifespan="on") as started,
-        Client(str(started.base_url)) as client,
-    ):
+    with listening(create_app(settings), lifespan="on") as started, Client(str(started.base_url)) as client:
         (file,) = client.plan(f"main.{golden_tables.DATABASE}.{made.ref.table}")
 
     assert file.partition == {"day": given}

@@ -73,12 +73,6 @@ def unplanned(asked: Any, url: str, predicate: Any = FEE, **arguments: Any) -> s
     return str(caught[0].message)
 
 
-@pytest.fixture
-def scripted() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
 def test_a_table_of_which_most_files_are_kept_is_as_it_was_without_a_warning(
     scripted: ScriptedServer,
 ) -> None:

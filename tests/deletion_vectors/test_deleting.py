@@ -368,7 +368,7 @@ def test_a_data_file_has_one_vector(target: int) -> None:
         (np.array([0.5]), False, "'a': .*float64"),
     ],
 )
-def test_rows_that_a_vector_does_not_hold_are_named(rows: Any, is64: bool, message: str) -> None:  # noqa: FBT001 - a row of the table
+def test_rows_that_a_vector_does_not_hold_are_named(rows: Any, is64: bool, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         EncodedVector.encode("a", rows, is64=is64)
 

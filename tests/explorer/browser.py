@@ -22,15 +22,8 @@ DESKTOP: Final = (1280, 800)
 PHONE: Final = (390, 844)
 
 _ARGUMENTS: Final = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--hide-scrollbars",
 )
 # What a page cannot tell afterwards: faults before somebody looks, and what its policy refused.
@@ -49,13 +42,10 @@ class MissingBrowserError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The explorer of one service in one browser."""
-
     driver: webdriver.Chrome
     address: str
 
     def open(self, place: str = "", **state: str) -> None:
-        """Opens a permalink, and waits for the plan if it names a table."""
         self.driver.get("about:blank")
         query = "?" + urlencode(state, quote_via=quote) if state else ""
         self.driver.get(f"{self.address}/ui#/{place}{query}")
@@ -63,20 +53,16 @@ class Page:
             self.until("return !!globalThis.explorer?.plan")
 
     def run(self, script: str, *arguments: object) -> Any:
-        """What a script returns."""
         return self.driver.execute_script(script, *arguments)
 
     def until(self, script: str, *arguments: object) -> Any:
-        """Waits until a script returns something, and returns it."""
         wait = WebDriverWait(self.driver, PATIENCE_SECONDS, poll_frequency=0.05)
         return wait.until(lambda driver: driver.execute_script(script, *arguments))
 
     def text(self, selector: str) -> str:
-        """The text of an element."""
         return self.driver.find_element(By.CSS_SELECTOR, selector).text
 
     def type(self, selector: str, text: str) -> None:
-        """Types into a field in place of what it has."""
         field = self.driver.find_element(By.CSS_SELECTOR, selector)
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(text)
@@ -94,19 +80,12 @@ class Page:
         raise AssertionError(f"Tab does not lead to {element}")
 
     def size(self, width: int, height: int, *, is_phone: bool = False) -> None:
-        """Changes the size of the window, and whether it is a phone's."""
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
-            {
-                "width": width,
-                "height": height,
-                "deviceScaleFactor": 2 if is_phone else 1,
-                "mobile": is_phone,
-            },
+            {"width": width, "height": height, "deviceScaleFactor": 2 if is_phone else 1, "mobile": is_phone},
         )
 
     def prefer(self, scheme: str) -> None:
-        """Chooses a colour scheme: light or dark."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
@@ -129,9 +108,6 @@ class Page:
 @contextmanager
 def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
     """A browser for the time of a block.
-
-    Args:
-        profile: an empty directory for what it keeps.
 
     Raises:
         MissingBrowserError: it is not installed.

@@ -59,11 +59,7 @@ def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFacto
     story = tmp_path_factory.mktemp("story") / "warehouse"
     story.mkdir()
     write_table(story, Layout(Indexed.VALUES), 3_000)
-    warehouses = {
-        "main": str(SAMPLES),
-        "golden": str(golden.root),
-        "story": str(story),
-    }
+    warehouses = {"main": str(SAMPLES), "golden": str(golden.root), "story": str(story)}
     settings = Settings.load(warehouses=warehouses, time_zone="UTC", allow_external=golden.allow_external())
     with listening(create_app(settings), lifespan="on") as client:
         yield str(client.base_url).rstrip("/")

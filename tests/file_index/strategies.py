@@ -14,33 +14,12 @@ from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILL
 from app.types.data_types import INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.values import Value, integer_range
 
-TYPES: Final = tuple(
-    map(
-        parse_type,
-        [
-            "BOOLEAN",
-            "TINYINT",
-            "SMALLINT",
-            "INT",
-            "BIGINT",
-            "FLOAT",
-            "DOUBLE",
-            "DECIMAL(9, 2)",
-            "DECIMAL(18, 4)",
-            "DECIMAL(38, 10)",
-            "CHAR(4)",
-            "STRING",
-            "BYTES",
-            "DATE",
-            "TIME(3)",
-            "TIMESTAMP(0)",
-            "TIMESTAMP(3)",
-            "TIMESTAMP(6)",
-            "TIMESTAMP(9)",
-            "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-        ],
-    )
-)
+_WRITTEN: Final = """
+BOOLEAN; TINYINT; SMALLINT; INT; BIGINT; FLOAT; DOUBLE; DECIMAL(9, 2); DECIMAL(18, 4); DECIMAL(38, 10);
+CHAR(4); STRING; BYTES; DATE; TIME(3); TIMESTAMP(0); TIMESTAMP(3); TIMESTAMP(6); TIMESTAMP(9);
+TIMESTAMP(6) WITH LOCAL TIME ZONE
+"""
+TYPES: Final = tuple(parse_type(text.strip()) for text in _WRITTEN.split(";"))
 
 _LEAST_BSI = -(1 << 63) + 1
 _TEXTS = st.text(alphabet="ab\x00é日😀\uffff", max_size=4).map(str.encode)
@@ -77,12 +56,7 @@ def values(data_type: DataType) -> st.SearchStrategy[Value]:
 
 
 def columns(data_type: DataType, *, least_integer: bool = True) -> st.SearchStrategy[list[Value | None]]:
-    """Rows of a type, nulls among them.
-
-    Args:
-        data_type: the type.
-        least_integer: whether the smallest BIGINT may occur, which bsi cannot hold.
-    """
+    """Rows of a type, nulls among them."""
     found = values(data_type)
     if not least_integer:
         found = found.filter(lambda value: value != _LEAST_BSI - 1)

@@ -16,15 +16,7 @@ from app.file_index.bloom_filter.bloom_filter import BloomFilter
 from app.file_index.bsi.kind import BsiOptions
 from app.file_index.container import MAGIC, Entry, FileIndex, write, write_index
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import (
-    BITMAP,
-    BLOOM_FILTER,
-    BSI,
-    KINDS,
-    RANGE_BITMAP,
-    IndexKind,
-    open_index,
-)
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind, open_index
 from app.file_index.keys.key_column import KeyColumn
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, parse_type

@@ -71,7 +71,6 @@ class Follower:
 
     @property
     def clone(self) -> Path:
-        """The clone."""
         return self.home / "paimon-index"
 
     @property
@@ -81,7 +80,6 @@ class Follower:
 
     @property
     def log(self) -> Path:
-        """What Spark says."""
         return self.home / "python.log"
 
     def prepare(self) -> None:
@@ -146,7 +144,6 @@ class Follower:
         return text
 
     def follow(self, page: str) -> Iterator[Step]:
-        """Pastes the blocks of a page, one after the other."""
         with ExitStack() as sessions:
             pasting = _Page(self, sessions)
             for block in blocks_of(page, self.clone):
@@ -176,7 +173,6 @@ class Follower:
         return '/pruned-snapshot",status="200"' in metrics
 
     def end(self) -> None:
-        """Ends what keeps running."""
         for kept in self._kept:
             kept.end()
 
@@ -201,7 +197,6 @@ class _Page:
         return self._missing if needs else None
 
     def paste(self, block: Block) -> Pasted:
-        """Pastes a block into what it is for."""
         text = self._follower.here(block.text)
         if block.keeps_running:
             return self._follower.keep(block)

@@ -26,15 +26,7 @@ _BLOCK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a page that a reader pastes.
-
-    Attributes:
-        place: page and line.
-        language: what it is for.
-        text: what is pasted.
-        output: what the page shows of what it prints; empty if nothing.
-        mark: what the page says about it, in a comment before it.
-    """
+    """A piece of a page that a reader pastes."""
 
     place: str
     language: str
@@ -49,7 +41,6 @@ class Block:
 
     @property
     def keeps_running(self) -> bool:
-        """Whether it serves until Ctrl-C."""
         return self.mark == "keeps running"
 
     def fault(self) -> str | None:

@@ -19,8 +19,6 @@ ServeIceberg = Callable[..., AbstractContextManager[httpx.Client]]
 
 @pytest.fixture(scope="session")
 def serve_iceberg(golden: GoldenWarehouse) -> ServeIceberg:
-    """Starts a server with these settings on top of the common ones, for the time of a block."""
-
     def start(**settings: object) -> AbstractContextManager[httpx.Client]:
         asked: dict[str, object] = {
             "warehouses": {"main": str(golden.root)},

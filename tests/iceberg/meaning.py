@@ -22,8 +22,6 @@ NEGATIONS: Final = NEGATED | {other: one for one, other in NEGATED.items()}
 
 
 class Client(Enum):
-    """Who applies a filter to rows."""
-
     JAVA = auto()
     """Iceberg's own evaluation: what excludes is met by NULL, -0.0 is below 0.0, NaN above everything."""
     ARROW = auto()

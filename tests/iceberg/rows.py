@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyiceberg.table import DataScan
 
 from tests.golden_checks import positions
 from tests.golden_tables import GoldenWarehouse
@@ -27,14 +29,7 @@ def expected_rows(
     chosen: Mapping[str, Iterable[Any]],
     ids: Iterable[int],
 ) -> Rows:
-    """Some rows of a version.
-
-    Args:
-        golden: has the files.
-        version: of the expectations of a table.
-        chosen: positions by the name of a file, as golden expectations list them.
-        ids: the fields, in this order.
-    """
+    """Some rows of a version."""
     paths = {each["file"]: each for each in version["files"]}
     found: Rows = Counter()
     for name, recorded in chosen.items():
@@ -91,8 +86,14 @@ def _path(golden: GoldenWarehouse, file: Mapping[str, Any]) -> Path:
 
 
 @cache
+def read(scan: DataScan) -> Rows:
+    """The rows of a scan, whose warnings are told elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rows_of(scan.to_arrow())
+
+
 def _columns(path: Path, ids: tuple[int, ...]) -> pa.Table:
-    """The columns of these ids; NULL where a file has none."""
     table = pq.ParquetFile(path).read()
     by_id = {
         int(field.metadata[_FIELD_ID]): table.column(at)
@@ -110,7 +111,6 @@ def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def field_ids(path: Path) -> dict[int, str]:
-    """The names of all fields of a data file by their ids."""
     found: dict[int, str] = {}
     pending = list(pq.read_schema(path))
     while pending:

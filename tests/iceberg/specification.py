@@ -24,7 +24,6 @@ _DEFINED_TWICE: Final = ("PrimitiveTypeValue",)
 
 @cache
 def document() -> dict[str, Any]:
-    """The document."""
     loaded: dict[str, Any] = yaml.load(_PATH.read_text(), yaml.CSafeLoader)
     schemas = loaded["components"]["schemas"]
     _mend_nullable(loaded)

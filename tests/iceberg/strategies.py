@@ -15,11 +15,7 @@ _NULLS = ("is-null", "not-null")
 
 
 def expressions(values: Mapping[str, Sequence[Any]]) -> st.SearchStrategy[Any]:
-    """Expressions whose tests have a ``column`` and Python values as ``literals``.
-
-    Args:
-        values: some values of each column, in one type.
-    """
+    """Expressions whose tests have a ``column`` and Python values as ``literals``."""
     tests = st.sampled_from(sorted(values)).flatmap(lambda column: _tests(column, values[column]))
     leaves = tests | st.booleans()
     return st.recursive(
@@ -48,11 +44,7 @@ def _tests(column: str, values: Sequence[Any]) -> st.SearchStrategy[Any]:
 
     def test(name: str, literals: list[Any]) -> Any:
         count = {"in": len(literals), "not-in": len(literals), "is-null": 0, "not-null": 0}.get(name, 1)
-        return {
-            "type": name,
-            "column": column,
-            "literals": literals[: 0 if name.endswith("nan") else count],
-        }
+        return {"type": name, "column": column, "literals": literals[: 0 if name.endswith("nan") else count]}
 
     return st.builds(test, st.sampled_from(names), st.lists(literal, min_size=1, max_size=4))
 

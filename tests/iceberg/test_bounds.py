@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.errors import LimitExceededError, RequestCancelledError
+from app.errors import LimitExceededError, RequestCancelledError, UnsupportedFormatError
 from app.iceberg.catalog import Catalog
 from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
@@ -20,9 +20,10 @@ from app.planning.request.requests import PlanRequest
 from app.planning.service import IndexService
 from app.predicates.unbound import FilterLimits
 from app.storage import Cancellation, cancellable
+from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
-from tests.planning.copied_tables import open_service
+from tests.planning.copied_tables import golden_ref, open_service
 from tests.planning.made_tables import MadeTable, statistics
 from tests.table.entries import entry
 
@@ -86,3 +87,16 @@ def test_filters_are_read_as_long_as_somebody_waits_for_them() -> None:
 
     with cancellable(gone), pytest.raises(RequestCancelledError):
         read_expression({"type": "is-null", "term": "id"}, columns, FilterLimits())
+
+
+def test_an_append_that_removes_files_has_rewritten_rows_in_what_it_adds(tmp_path: Path) -> None:
+    table = MadeTable.make(tmp_path, [ID])
+    first = entry(file_name="first.parquet")
+    table.commit([first])
+    table.commit([first, entry(FileKind.DELETE, file_name="first.parquet"), entry(file_name="new.parquet")])
+
+    with closing(open_service(tmp_path)) as service:
+        catalog = Catalog(service, Limits(), 60_000)
+        with pytest.raises(UnsupportedFormatError, match=r"snapshot 2 .* removes files"):
+            catalog.plan(golden_ref("made"), PlanQuestion(2, start_snapshot_id=1))
+        assert catalog.plan(golden_ref("made"), PlanQuestion(1, start_snapshot_id=0))["file-scan-tasks"]

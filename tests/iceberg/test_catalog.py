@@ -134,7 +134,7 @@ def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_its_code_is_loaded_where_it_is_served(is_on: bool) -> None:  # noqa: FBT001 - a case
+def test_its_code_is_loaded_where_it_is_served(is_on: bool) -> None:
     code = (
         "import sys; from app.main import create_app; from app.settings import Settings; "
         f"create_app(Settings.load(warehouses={{'main': '/'}}, iceberg={is_on})); "

@@ -1,19 +1,27 @@
-"""Names that clients may have from one schema or another."""
+"""Names that clients may have from one schema or another, and the ids of columns in files."""
 
 from __future__ import annotations
 
+import io
+import tarfile
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.iceberg.columns import ReadColumns
+from app.iceberg.field_ids import has_ids
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
+from tests.golden_tables import GoldenWarehouse
 
 
 def schema(number: int, **columns: tuple[int, str]) -> TableSchema:
-    """A schema with the id and type of each column."""
     fields = tuple(DataField(id_, name, parse_type(written)) for name, (id_, written) in columns.items())
     return TableSchema(number, fields)
 
@@ -50,7 +58,7 @@ def test_a_name_of_an_older_schema_is_the_column_that_has_another_name_now() -> 
         ("TIME(3)", "TIME(3)", False),
     ],
 )
-def test_a_column_is_the_same_if_clients_see_the_same_type(older: str, newest: str, is_same: bool) -> None:  # noqa: FBT001 - of a parameter
+def test_a_column_is_the_same_if_clients_see_the_same_type(older: str, newest: str, is_same: bool) -> None:
     columns = read(schema(1, a=(0, newest), b=(1, "INT")), schema(0, a=(0, older)))
 
     assert (columns.named("a") is not None) is is_same
@@ -72,3 +80,47 @@ def test_names_that_one_schema_cannot_tell_apart_are_those_of_the_other() -> Non
     assert columns.named("a") == columns.planned.fields[0]
     with pytest.raises(FilterError, match="several columns"):
         read(columns.planned, case_sensitive=False).named("a")
+
+
+WRITERS = Path(__file__).parents[1] / "golden" / "other_writers" / "warehouse.tar.xz"
+
+
+def footer(content: bytes) -> bytes:
+    length = int.from_bytes(content[-8:-4], "little")
+    return content[-8 - length : -8]
+
+
+@pytest.mark.parametrize("table", ["append_sidecar", "all_types", "map_index", "pk_dv"])
+def test_the_engine_writes_ids(golden: GoldenWarehouse, table: str) -> None:
+    files = list(golden.table(table).glob("**/*.parquet"))
+
+    assert files
+    assert all(has_ids(footer(each.read_bytes())[:4_096]) for each in files)
+
+
+def test_of_other_writers_some_do(tmp_path: Path) -> None:
+    with tarfile.open(WRITERS) as archive:
+        archive.extractall(tmp_path, filter="data")
+    found = {
+        writer: {has_ids(footer(each.read_bytes())) for each in tmp_path.glob(f"*/{writer}.db/*/*/*.parquet")}
+        for writer in ("pypaimon", "rust")
+    }
+
+    assert found == {"pypaimon": {False}, "rust": {True}}
+
+
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 1 << 20, (1 << 31) - 1])
+@pytest.mark.parametrize("column", [pa.int32(), pa.list_(pa.int32()), pa.struct([("x", pa.string())])])
+def test_ids_of_any_column_are_seen(number: int, column: pa.DataType) -> None:
+    for metadata, expected in (({"PARQUET:field_id": str(number)}, True), ({}, False)):
+        written = io.BytesIO()
+        schema_of = pa.schema([pa.field("c" * 300, column, metadata=metadata)])
+        pq.write_table(pa.table([pa.nulls(3, column)], schema_of), written)
+
+        assert has_ids(footer(written.getvalue())) is expected
+
+
+@given(st.binary(max_size=300))
+def test_bytes_of_anything_else_have_none_and_do_no_harm(content: bytes) -> None:
+    assert has_ids(content) in (True, False)
+    assert not has_ids(b"\x15\x02\x19" + bytes([0x1C]) + content[:1])

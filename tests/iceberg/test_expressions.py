@@ -39,14 +39,7 @@ TABLES = ("append_sidecar", "append_embedded", "append_part_types", "append_part
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A table with all that is in it.
-
-    Attributes:
-        ref: the table.
-        rows: by the name of each file.
-        values: some of each column.
-        ids: of the columns.
-    """
+    """A table with all that is in it."""
 
     ref: TableRef
     rows: Mapping[str, list[dict[str, Any]]]
@@ -245,7 +238,7 @@ def test_a_transform_that_changes_nothing_is_its_column() -> None:
         ({"type": "not", "child": {"type": "in", "term": "id", "values": [5, 6]}}, False),
     ],
 )
-def test_only_what_all_clients_read_alike_is_exact(written: Any, exact: bool) -> None:  # noqa: FBT001 - a case
+def test_only_what_all_clients_read_alike_is_exact(written: Any, exact: bool) -> None:
     assert read(written).exact is exact
 
 

@@ -9,11 +9,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
+import numpy as np
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError
@@ -23,8 +26,11 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.types.digest import DIGEST_BYTES
 from benchmarks.events import DATABASE, FIRST_DAY, TABLE
+from benchmarks.manifest_records import file_name, lowest_number
 from benchmarks.services import NO_INDEX, WAREHOUSE, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
+from tests.iceberg.conftest import ServeIceberg
+from tests.iceberg.specification import validate_answer
 
 FILES = 7_000
 REF = TableRef(WAREHOUSE, DATABASE, TABLE)
@@ -237,3 +243,56 @@ def test_without_its_snapshot_a_plan_is_gone(tmp_path: Path) -> None:
 
         with pytest.raises((NotFoundError, SnapshotExpiredError)):
             catalog.fetch_plan(REF, plan_id)
+
+
+MANY_FILES: Final = 100_000
+MOST_BYTES: Final = 1.1 * (1 << 20)
+ROUTE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+BOUND: Final = 500_000
+
+
+@pytest.fixture(scope="module")
+def replicas(
+    tmp_path_factory: pytest.TempPathFactory, serve_iceberg: ServeIceberg
+) -> Iterator[list[httpx.Client]]:
+    warehouse = tmp_path_factory.mktemp("many") / "warehouse"
+    write_table(warehouse, NO_INDEX, MANY_FILES)
+    served = {"main": str(warehouse)}
+    with serve_iceberg(warehouses=served) as one, serve_iceberg(warehouses=served) as other:
+        yield [one, other]
+
+
+@pytest.mark.long
+def test_each_file_is_in_one_task_whichever_replica_is_asked(replicas: list[httpx.Client]) -> None:
+    path = f"/iceberg/v1/main/namespaces/{DATABASE}/tables/{TABLE}"
+    turns = cycle(replicas)
+    answer = next(turns).post(f"{path}/plan", json={})
+    validate_answer(answer.json(), "POST", f"{ROUTE}/plan", answer.status_code)
+    pending, found = list(answer.json()["plan-tasks"]), []
+    assert len(pending) > 20
+    while True:
+        assert len(answer.content) < MOST_BYTES
+        found += [task["data-file"]["file-path"] for task in answer.json()["file-scan-tasks"]]
+        if not pending:
+            break
+        answer = next(turns).post(f"{path}/tasks", json={"plan-task": pending.pop()})
+        assert answer.status_code == 200, answer.text
+        pending += answer.json()["plan-tasks"]
+    validate_answer(answer.json(), "POST", f"{ROUTE}/tasks", answer.status_code)
+
+    assert len(found) == MANY_FILES
+    assert {each.rpartition("/")[2] for each in found} == set(map(file_name, range(MANY_FILES)))
+
+
+@pytest.mark.long
+def test_pyiceberg_plans_all_of_it_or_what_a_filter_leaves(replicas: list[httpx.Client]) -> None:
+    table = RestCatalog("many", uri=f"{replicas[0].base_url}/iceberg").load_table(f"{DATABASE}.{TABLE}")
+
+    def planned(**wanted: str) -> set[str]:
+        tasks = table.scan(**wanted).plan_files()
+        return {task.file.file_path.rpartition("/")[2] for task in tasks}
+
+    expected = np.flatnonzero(lowest_number(NO_INDEX, 1, np.arange(MANY_FILES)) < BOUND).tolist()
+    assert planned() == set(map(file_name, range(MANY_FILES)))
+    assert planned(row_filter=f"c1 < {BOUND}") == set(map(file_name, expected))
+    assert 0 < len(expected) < MANY_FILES

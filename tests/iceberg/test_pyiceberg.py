@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,13 +28,13 @@ from pyiceberg.expressions import (
     Or,
     StartsWith,
 )
-from pyiceberg.table import DataScan, Table
+from pyiceberg.table import Table
 
 from app.types import DataField, parse_type
 from tests import tokens
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.iceberg.conftest import ServeIceberg
-from tests.iceberg.rows import Rows, expected_rows, live_rows, rows_of
+from tests.iceberg.rows import expected_rows, live_rows, read
 from tests.planning.made_tables import MadeTable
 from tests.s3_server import serve
 from tests.table.entries import entry
@@ -95,12 +94,6 @@ def _literal(value: Any, data_type: str) -> Any:
     if value is not None and "TIMESTAMP" in data_type:
         return str(value).replace(" ", "T") + ("+00:00" if "LOCAL" in data_type else "")
     return value
-
-
-def read(scan: DataScan) -> Rows:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rows_of(scan.to_arrow())
 
 
 def ids(table: Table, snapshot_id: int | None = None) -> list[int]:

@@ -42,11 +42,7 @@ ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 SCORE: Final = DataField(1, "score", parse_type("INT"))
 TOP: Final = 3
 OPTIONS: Final = {"bucket": "2", "num-levels": str(TOP + 1)}
-WITH_VECTORS: Final = {
-    **OPTIONS,
-    "deletion-vectors.enabled": "true",
-    "deletion-vectors.bitmap64": "true",
-}
+WITH_VECTORS: Final = {**OPTIONS, "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"}
 
 
 def top_rows(name: str, version: Mapping[str, Any]) -> dict[str, list[int]]:
@@ -293,6 +289,5 @@ def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
 
 
 def files_of(answer: Mapping[str, Any]) -> set[str]:
-    """The files of a plan."""
     tasks = json.loads(write_json(answer))["file-scan-tasks"]
     return {each["data-file"]["file-path"].rpartition("/")[2] for each in tasks}

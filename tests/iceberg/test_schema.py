@@ -24,7 +24,6 @@ from tests.iceberg.specification import validate_schema
 
 
 def schema(*columns: tuple[str, Any], number: int = 0, first_id: int = 0, **members: Any) -> TableSchema:
-    """A schema of these columns, whose ids count from ``first_id``."""
     fields = tuple(
         DataField(first_id + at, name, parse_type(written)) for at, (name, written) in enumerate(columns)
     )

@@ -125,7 +125,6 @@ def without_ids(tmp_path: Path) -> Path:
 
 
 def change(directory: Path, number: int, columns: Any) -> None:
-    """Commits a schema."""
     schema = json.loads((directory / "schema" / f"schema-{number - 1}").read_text())
     schema |= {"id": number, "fields": columns(schema["fields"]), "highestFieldId": 99}
     (directory / "schema" / f"schema-{number}").write_text(json.dumps(schema))

@@ -28,11 +28,11 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.table import DataScan, Table
+from pyiceberg.table import Table
 
 from tests.golden_tables import GoldenWarehouse
 from tests.iceberg.conftest import ServeIceberg
-from tests.iceberg.rows import Rows, rows_of
+from tests.iceberg.rows import Rows, read, rows_of
 
 SIDECAR: Final = "append_sidecar"
 CHANGES: Final[list[Mapping[int, str | None]]] = [
@@ -75,12 +75,6 @@ def client(serve_iceberg: ServeIceberg, changed: Path) -> Iterator[httpx.Client]
 def table(client: httpx.Client) -> Table:
     accept = {"header.X-Paimon-Accept": "timestamp-millis"}
     return RestCatalog("x", uri=f"{client.base_url}/iceberg", **accept).load_table(f"golden.{SIDECAR}")
-
-
-def read(scan: DataScan) -> Rows:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rows_of(scan.to_arrow())
 
 
 def read_all_files(table: Table, snapshot: int, wanted: BooleanExpression) -> Rows:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.golden_tables import DATABASE
 from tests.jobs.running_jobs import Jobs
+from tests.spark.sessions import Spark
 
 
 @pytest.fixture(scope="session")
@@ -19,5 +21,13 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     if shutil.which("java") is None:
         pytest.skip("jobs were not tested: java is not found, and Spark needs Java 17")
     running = Jobs.start(tmp_path_factory.mktemp("jobs"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    running = Spark.start(tmp_path_factory.mktemp("connector"))
+    running.session().sql(f"CREATE DATABASE {DATABASE}")
     yield running
     running.stop()

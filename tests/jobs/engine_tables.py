@@ -13,8 +13,6 @@ from tests.writable_tables import copy_table, open_table
 
 
 class EngineTable:
-    """A table in the connector's warehouse."""
-
     def __init__(self, connector: Spark, name: str) -> None:
         self.root = connector.warehouse
         self.directory = self.root / f"{DATABASE}.db" / name
@@ -24,7 +22,6 @@ class EngineTable:
 
     @classmethod
     def copy(cls, connector: Spark, golden: GoldenWarehouse, name: str) -> Self:
-        """A copy of a golden table."""
         shutil.rmtree(connector.warehouse / f"{DATABASE}.db" / name, ignore_errors=True)
         copy_table(golden, name, connector.warehouse)
         return cls(connector, name)

@@ -50,7 +50,6 @@ def main(scratch: str, master: str) -> None:
 
 
 def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request."""
     for name, value in request.get("conf", {}).items():
         spark.conf.set(name, value)
     if "read" in request:

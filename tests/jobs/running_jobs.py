@@ -34,8 +34,6 @@ def job_environment() -> dict[str, str]:
 
 
 class Jobs:
-    """One running Spark."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
@@ -72,7 +70,6 @@ class Jobs:
         self.ask({"conf": dict(settings)})
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One request and its answer, see ``job_process.py``."""
         _pipe(self._process.stdin).write(json.dumps(request) + "\n")
         _pipe(self._process.stdin).flush()
         line = _pipe(self._process.stdout).readline()
@@ -86,7 +83,6 @@ class Jobs:
         return self._process.pid
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
         _pipe(self._process.stdin).close()
         self._process.wait()
         _pipe(self._process.stdout).close()
@@ -121,12 +117,10 @@ def holders(path: Path) -> set[int]:
 
 
 def command(process: int) -> bytes:
-    """The words that a process was started with."""
     return (_PROCESSES / str(process) / "cmdline").read_bytes()
 
 
 def parent(process: int) -> int:
-    """The process that has started a process."""
     status = (_PROCESSES / str(process) / "status").read_text()
     return int(status.partition("PPid:")[2].split()[0])
 

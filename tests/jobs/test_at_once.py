@@ -10,27 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.golden_tables import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 
-pytestmark = [
-    *(pytest.mark.spark, pytest.mark.connector, pytest.mark.engine, pytest.mark.long),
-]
+pytestmark = [*(pytest.mark.spark, pytest.mark.connector, pytest.mark.engine, pytest.mark.long)]
 
 ROUNDS = 50
 KEYS = 40
 """New keys of a round."""
-
-
-@pytest.fixture(scope="module")
-def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    running = Spark.start(tmp_path_factory.mktemp("connector"))
-    running.session().sql(f"CREATE DATABASE {DATABASE}")
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ MANIFESTS = 4
 
 @pytest.mark.parametrize("is_embedded", [True, False])
 @pytest.mark.parametrize("indexed", [Indexed.KEYS, Indexed.VALUES])
-def test_manifests_do_not_share_what_is_kept(tmp_path: Path, indexed: Indexed, is_embedded: bool) -> None:  # noqa: FBT001
+def test_manifests_do_not_share_what_is_kept(tmp_path: Path, indexed: Indexed, is_embedded: bool) -> None:
     write_table(tmp_path, Layout(indexed, is_embedded=is_embedded), FILES, MANIFESTS)
     table = JobTable.open(str(tmp_path), f"{DATABASE}.{TABLE}")
     version = table.latest()

@@ -35,10 +35,7 @@ CONDITIONS = {
         "city like 'a%' OR session_no IS NULL",
         pc.or_kleene(pc.starts_with(ds.field("city"), "a"), ds.field("session_no").is_null()),
     ),
-    "append_dv64": (
-        "month(born) > 6 AND NOT hot",
-        (pc.month(ds.field("born")) > 6) & ~ds.field("hot"),
-    ),
+    "append_dv64": ("month(born) > 6 AND NOT hot", (pc.month(ds.field("born")) > 6) & ~ds.field("hot")),
     "bucketed_dv": (
         "category IN (1, 2) OR weight > 500",
         ds.field("category").isin([1, 2]) | (ds.field("weight") > 500),
@@ -49,8 +46,7 @@ LONG = ("bucketed_dv", "append_dv32")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONDITIONS],
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONDITIONS]
 )
 def test_rows_that_meet_the_condition_are_deleted(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str

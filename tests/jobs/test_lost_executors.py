@@ -200,5 +200,4 @@ def is_executor(process: int) -> bool:
 
 
 def is_worker(process: int) -> bool:
-    """Whether a process is a Python worker, and not the one that they are forked from."""
     return b"pyspark.daemon" in command(process) and b"pyspark.daemon" in command(parent(process))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,14 +22,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.engine]
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
     return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")
-
-
-@pytest.fixture(scope="module")
-def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    running = Spark.start(tmp_path_factory.mktemp("connector"))
-    running.session().sql(f"CREATE DATABASE {DATABASE}")
-    yield running
-    running.stop()
 
 
 def make(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,8 @@ import pytest
 from app.planning.service import IndexService
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable, open_service
-from tests.planning.tables_beside import Beside, MakeBeside
+from tests.planning.made_tables import MadeTables
+from tests.planning.tables_beside import Beside, MakeBeside, large
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +45,15 @@ def make_beside(tmp_path: Path) -> Iterator[MakeBeside]:
             return beside
 
         yield make
+
+
+@pytest.fixture
+def beside(make_beside: MakeBeside) -> Beside:
+    return make_beside(large)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeTables]:
+    root = tmp_path_factory.mktemp("warehouse")
+    with closing(open_service(root)) as service:
+        yield MadeTables(root, service)

@@ -77,13 +77,7 @@ def all_files(plan: Plan) -> tuple[FilePlan, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table whose files may be changed.
-
-    Attributes:
-        directory: the table's directory.
-        ref: its name.
-        service: knows the table alone.
-    """
+    """A table whose files may be changed."""
 
     directory: Path
     ref: TableRef
@@ -101,7 +95,6 @@ class CopiedTable:
         return self.service.plan(self.ref, PlanRequest(filter=written, explain=True, **asked))
 
     def change_schema(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Rewrites the table's only schema."""
         path = self.directory / "schema" / "schema-0"
         document = json.loads(path.read_bytes())
         change(document)

@@ -42,8 +42,6 @@ class Reads:
 
 
 class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
-    """Local files."""
-
     protocol = "counted"
     cachable = False
 

@@ -35,13 +35,7 @@ from tests.table.entries import NO_STATISTICS, avro, record
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """A table of one version.
-
-    Attributes:
-        directory: the table's directory.
-        ref: its name in a service of the warehouse.
-        partitioned_by: its partition columns.
-    """
+    """A table of one version."""
 
     directory: Path
     ref: TableRef
@@ -66,12 +60,7 @@ class MadeTable:
     def commit(
         self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
     ) -> None:
-        """Makes the files of some manifests, and the index files beside them, the newest version.
-
-        Args:
-            manifests: the entries of each, or its file as it is.
-            index_entries: of the index manifest.
-        """
+        """Makes the files of some manifests, and the index files beside them, the newest version."""
         number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
         listed = [
             self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
@@ -92,7 +81,6 @@ class MadeTable:
         return bucket / f"{data_file}.index"
 
     def version(self, service: IndexService) -> Version:
-        """The newest version."""
         return service.resolve(self.ref, SnapshotSelector())
 
     def plan(self, service: IndexService, written: str | None = None, **asked: Any) -> Plan:
@@ -100,11 +88,7 @@ class MadeTable:
         return service.plan(self.ref, PlanRequest(filter=written, **asked))
 
     def plan_bound(
-        self,
-        service: IndexService,
-        predicate: BoundPredicate,
-        budget: Budget = UNBOUNDED,
-        **asked: Any,
+        self, service: IndexService, predicate: BoundPredicate, budget: Budget = UNBOUNDED, **asked: Any
     ) -> Plan:
         """The same by a filter that is bound already, which nothing simplifies, with less time perhaps."""
         request = PlanRequest(**asked)
@@ -112,12 +96,7 @@ class MadeTable:
         planner = Planner(version, request, predicate, budget=budget)
         state = planner.run()
         return answer_plan(
-            version,
-            request,
-            predicate,
-            state,
-            PlanWarnings(planner.lasting_warnings, planner.warnings),
-            {},
+            version, request, predicate, state, PlanWarnings(planner.lasting_warnings, planner.warnings), {}
         )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
@@ -145,6 +124,21 @@ class MadeTable:
             "_MAX_VALUES": serialize_row([max(values, default=None) for values in present], types),
             "_NULL_COUNTS": [values.count(None) for values in columns],
         }
+
+
+@dataclass
+class MadeTables:
+    """A warehouse where each example of a test gets a table of its own."""
+
+    root: Path
+    service: IndexService
+    count: int = 0
+
+    def make(
+        self, columns: Sequence[DataField], partitioned_by: Sequence[DataField] = (), **how: Any
+    ) -> MadeTable:
+        self.count += 1
+        return MadeTable.make(self.root, columns, partitioned_by, **how, name=f"made_{self.count}")
 
 
 def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +22,7 @@ from app.types.binary_row.row import serialize_row
 from app.types.binary_row.rows import fields_of
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
+from tests.planning.made_tables import MadeTable, MadeTables, names_of, no_statistics, payload, statistics
 from tests.table.entries import entry
 
 LENGTH = 4
@@ -34,19 +32,12 @@ _KINDS = [kind for kind in KINDS.values() if kind.takes(CODE.type)]
 _FORMS = [b"c3", b"c3 ", b"c3  "]
 
 
-class Tables:
-    """Tables of one column, one for each example of a test."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.service, self.made = root, open_service(root), 0
-
-    def make(
-        self, files: Sequence[Sequence[str | None]], kinds: Sequence[IndexKind], *, bounds: bool
-    ) -> MadeTable:
-        self.made += 1
-        made = MadeTable.make(self.root, [CODE], name=f"made_{self.made}")
-        made.commit([_file(at, rows, kinds, bounds=bounds) for at, rows in enumerate(files)])
-        return made
+def _table(
+    warehouse: MadeTables, files: Sequence[Sequence[str | None]], kinds: Sequence[IndexKind], *, bounds: bool
+) -> MadeTable:
+    made = warehouse.make([CODE])
+    made.commit([_file(at, rows, kinds, bounds=bounds) for at, rows in enumerate(files)])
+    return made
 
 
 def _file(at: int, rows: Sequence[str | None], kinds: Sequence[IndexKind], *, bounds: bool) -> ManifestEntry:
@@ -56,13 +47,6 @@ def _file(at: int, rows: Sequence[str | None], kinds: Sequence[IndexKind], *, bo
     return entry(
         file_name=f"data-{at}", row_count=len(rows), embedded_index=index if kinds else None, **known
     )
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    made = Tables(tmp_path_factory.mktemp("warehouse"))
-    yield made
-    made.service.close()
 
 
 _FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), min_size=1, max_size=4)
@@ -76,17 +60,17 @@ _FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), m
     st.lists(char_tests(), min_size=1, max_size=8),
 )
 def test_no_row_is_lost_by_statistics_or_indexes_of_any_kind(
-    tables: Tables,
+    warehouse: MadeTables,
     files: list[list[str | None]],
     kinds: list[IndexKind],
-    bounds: bool,  # noqa: FBT001 - drawn by hypothesis
+    bounds: bool,
     asked: list[CharTest],
 ) -> None:
-    made = tables.make(files, kinds, bounds=bounds)
+    made = _table(warehouse, files, kinds, bounds=bounds)
     for each in asked:
         forms: list[Any] = [each.sql("c")] + ([each.json("c")] if each.function != "NOT_LIKE" else [])
         for form in forms:
-            plan = made.plan(tables.service, form, selection=SelectionForm.POSITIONS)
+            plan = made.plan(warehouse.service, form, selection=SelectionForm.POSITIONS)
             _check(plan, files, each, stored_too=form is not forms[0])
 
 
@@ -109,10 +93,10 @@ def _rows(file: FilePlan) -> set[int]:
 
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("stored", _FORMS)
-def test_an_index_is_asked_for_every_form(tables: Tables, kind: IndexKind, stored: bytes) -> None:
-    made = tables.make([[stored.decode(), "x"], ["y", "z"]], [kind], bounds=False)
+def test_an_index_is_asked_for_every_form(warehouse: MadeTables, kind: IndexKind, stored: bytes) -> None:
+    made = _table(warehouse, [[stored.decode(), "x"], ["y", "z"]], [kind], bounds=False)
 
-    assert names_of(made.plan(tables.service, "c = 'c3'").files) == ["data-0"]
+    assert names_of(made.plan(warehouse.service, "c = 'c3'").files) == ["data-0"]
 
 
 _FIRST = st.sampled_from([True, False])
@@ -121,16 +105,12 @@ _FIRST = st.sampled_from([True, False])
 @examples(60)
 @given(_FILES, st.integers(1, 6), _FIRST, _FIRST)
 def test_the_first_rows_are_those_of_padded_values(
-    tables: Tables,
-    files: list[list[str | None]],
-    limit: int,
-    descending: bool,  # noqa: FBT001 - drawn by hypothesis
-    nulls_first: bool,  # noqa: FBT001 - likewise
+    warehouse: MadeTables, files: list[list[str | None]], limit: int, descending: bool, nulls_first: bool
 ) -> None:
-    made = tables.make(files, [RANGE_BITMAP], bounds=True)
+    made = _table(warehouse, files, [RANGE_BITMAP], bounds=True)
     order = TopN((SortKey("c", descending, nulls_first),), limit)
 
-    plan = made.plan(tables.service, top_n=order, selection=SelectionForm.POSITIONS)
+    plan = made.plan(warehouse.service, top_n=order, selection=SelectionForm.POSITIONS)
 
     rows = [value for file in files for value in file]
     left = [
@@ -139,7 +119,7 @@ def test_the_first_rows_are_those_of_padded_values(
     assert _first(left, limit, descending, nulls_first) == _first(rows, limit, descending, nulls_first)
 
 
-def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bool) -> list[str | None]:  # noqa: FBT001
+def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bool) -> list[str | None]:
     padded = sorted((value.ljust(LENGTH) for value in rows if value is not None), reverse=descending)
     nulls = [None] * rows.count(None)
     return ([*nulls, *padded] if nulls_first else [*padded, *nulls])[:limit]
@@ -147,9 +127,8 @@ def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bo
 
 @examples(50)
 @given(st.lists(st.text(LETTERS, max_size=LENGTH), min_size=1, max_size=6, unique=True), char_tests())
-def test_no_partition_is_lost(tables: Tables, values: list[str], asked: CharTest) -> None:
-    tables.made += 1
-    made = MadeTable.make(tables.root, [ID, CODE], [CODE], name=f"made_{tables.made}")
+def test_no_partition_is_lost(warehouse: MadeTables, values: list[str], asked: CharTest) -> None:
+    made = warehouse.make([ID, CODE], [CODE])
     made.commit(
         [
             entry(file_name=value, partition=serialize_row([value.encode()], [CODE.type]), **no_statistics())
@@ -157,18 +136,17 @@ def test_no_partition_is_lost(tables: Tables, values: list[str], asked: CharTest
         ]
     )
 
-    kept = names_of(made.plan(tables.service, asked.sql("c")).files)
+    kept = names_of(made.plan(warehouse.service, asked.sql("c")).files)
 
     assert set(kept) >= {value for value in values if asked.spark(value, LENGTH)}
 
 
 @pytest.mark.parametrize("stored", _FORMS)
-def test_a_partition_is_named_in_any_form(tables: Tables, stored: bytes) -> None:
-    tables.made += 1
-    made = MadeTable.make(tables.root, [ID, CODE], [CODE], name=f"made_{tables.made}")
+def test_a_partition_is_named_in_any_form(warehouse: MadeTables, stored: bytes) -> None:
+    made = warehouse.make([ID, CODE], [CODE])
     made.commit([entry(file_name="data", partition=serialize_row([stored], [CODE.type]), **no_statistics())])
 
-    found = tables.service.deletions(made.ref, DeletionsRequest(partition={"c": "c3"}, files=("data",)))
+    found = warehouse.service.deletions(made.ref, DeletionsRequest(partition={"c": "c3"}, files=("data",)))
 
     assert [file.file_name for file in found.deletions] == ["data"]
 
@@ -178,29 +156,26 @@ def _buckets(values: Sequence[bytes], total: int) -> list[int]:
     return [int(each) for each in buckets_of(BucketFunction.DEFAULT, fields, len(values), total)]
 
 
-def _bucketed(tables: Tables) -> MadeTable:
+def _bucketed(warehouse: MadeTables) -> MadeTable:
     """A file in each of 16 buckets."""
-    tables.made += 1
-    made = MadeTable.make(
-        tables.root, [CODE, ID], options={"bucket": "16", "bucket-key": "c"}, name=f"made_{tables.made}"
-    )
+    made = warehouse.make([CODE, ID], options={"bucket": "16", "bucket-key": "c"})
     files = [entry(file_name=f"data-{bucket}", bucket=bucket, **no_statistics()) for bucket in range(16)]
     made.commit([replace(file, total_buckets=16) for file in files])
     return made
 
 
-def test_no_bucket_of_any_form_is_pruned(tables: Tables) -> None:
-    made = _bucketed(tables)
+def test_no_bucket_of_any_form_is_pruned(warehouse: MadeTables) -> None:
+    made = _bucketed(warehouse)
 
-    plan = made.plan(tables.service, "c = 'c3'")
+    plan = made.plan(warehouse.service, "c = 'c3'")
 
     assert {file.bucket for file in plan.files} == set(_buckets(_FORMS, 16))
 
 
-def test_a_key_is_in_the_bucket_of_its_padded_form_or_of_another(tables: Tables) -> None:
-    made = _bucketed(tables)
+def test_a_key_is_in_the_bucket_of_its_padded_form_or_of_another(warehouse: MadeTables) -> None:
+    made = _bucketed(warehouse)
 
-    found = tables.service.lookup(made.ref, LookupRequest(keys=({"c": "c3"}, {"c": "abcd"})))
+    found = warehouse.service.lookup(made.ref, LookupRequest(keys=({"c": "c3"}, {"c": "abcd"})))
 
     unpadded, half, padded = _buckets(_FORMS, 16)
     (full,) = _buckets([b"abcd"], 16)

@@ -13,12 +13,7 @@ from typing import Any, TypeAlias
 import fastavro
 import pytest
 
-from app.errors import (
-    CorruptMetadataError,
-    FileMissingError,
-    PaimonIndexError,
-    UnsupportedFormatError,
-)
+from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
 from tests.golden_tables import expected
@@ -206,8 +201,7 @@ def _refresh_sizes(copied: CopiedTable) -> None:
     directory = copied.directory / "manifest"
     for path in files[_LIST]:
         _change_records(
-            path,
-            lambda record: record.update(_FILE_SIZE=(directory / record["_FILE_NAME"]).stat().st_size),
+            path, lambda record: record.update(_FILE_SIZE=(directory / record["_FILE_NAME"]).stat().st_size)
         )
     (snapshot,) = files[_SNAPSHOT]
     document = json.loads(snapshot.read_bytes())

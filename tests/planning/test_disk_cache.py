@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from app.errors import FileMissingError
+from app.file_index import container
+from app.file_index.bloom_filter import bloom_filter
 from app.planning.plan.file_plan import FilePlan
+from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.service import IndexService
 from app.storage import DiskTier
+from app.storage.mapped_files import Look
+from benchmarks.events import ID
 from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.key_columns import key_column
 from tests.planning.copied_tables import equals, golden_ref, open_service
-from tests.storage.mapped_damage import change_in_place, invert
+from tests.planning.made_tables import MadeTable, names_of, no_statistics
+from tests.served import serving
+from tests.storage.mapped_damage import change_in_place, entries_of, invert
+from tests.table.entries import entry
 
 CAPACITY = 1 << 30
 _IN_EVERY_HEADER = 24
@@ -111,3 +122,132 @@ def test_what_is_in_memory_only_is_lost_with_its_files(restarted: Restarted) -> 
     restarted.lose("manifest", "index")
     with restarted.service() as service, pytest.raises(FileMissingError):
         restarted.plan(service)
+
+
+FILES = 20
+
+
+WANTED = 7
+
+
+FILTER = f"id = {WANTED}"
+
+
+EXPECTED = [f"f{WANTED}"]
+
+
+class Trial:
+    """A table of files that hold one number each, and bloom filters of it in its manifest."""
+
+    def __init__(self, directory: Path, items: int = 20) -> None:
+        self.warehouse, self.cache = directory / "warehouse", directory / "cache"
+        self.made = MadeTable.make(self.warehouse, [ID])
+        filters = [
+            bloom_filter.write(key_column([number], ID.type, ID.name), items) for number in range(FILES)
+        ]
+        self.bits = len(filters[0]) - 4
+        self.indexes = [container.write({ID.name: [("bloom-filter", each)]}) for each in filters]
+        files = [
+            entry(file_name=f"f{number}", embedded_index=index, **no_statistics())
+            for number, index in enumerate(self.indexes)
+        ]
+        self.made.commit(files)
+
+    def service(self, disk: DiskTier | None = None) -> IndexService:
+        disk = DiskTier(self.cache, CAPACITY) if disk is None else disk
+        return open_service(self.warehouse, disk=disk, cache_bytes=CacheBytes(plans=0))
+
+    def plan(self, service: IndexService) -> list[str]:
+        return names_of(self.made.plan(service, FILTER).files)
+
+    def without_indexes(self, content: bytes) -> bytes:
+        """The same where no bloom filter holds anything, so that each says that its file can be skipped."""
+        for index in self.indexes:
+            content = content.replace(index, index[: -self.bits] + bytes(self.bits))
+        return content
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return Trial(tmp_path)
+
+
+def corrupt(service: IndexService) -> int:
+    return service.cache_statistics()["disk"]["corrupt"]
+
+
+@pytest.mark.parametrize("items", [20, 200_000], ids=["small blocks", "large blocks"])
+def test_a_later_process_loses_no_file(tmp_path: Path, items: int) -> None:
+    trial = Trial(tmp_path, items)
+    for _ in range(2):
+        with closing(trial.service()) as service:
+            assert trial.plan(service) == EXPECTED
+    change_in_place(entries_of(trial.cache), trial.without_indexes)
+
+    with closing(trial.service()) as service:
+        assert trial.plan(service) == EXPECTED
+        assert corrupt(service) > 0
+
+
+def test_the_process_that_has_them_mapped_loses_no_file(
+    trial: Trial, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(trial.service()) as service:
+        assert trial.plan(service) == trial.plan(service) == EXPECTED
+        change_in_place(entries_of(trial.cache), trial.without_indexes)
+
+        assert trial.plan(service) == EXPECTED
+        assert corrupt(service) > 0
+        assert "has changed while it was in use" in caplog.text
+        assert trial.plan(service) == EXPECTED
+
+
+def test_damage_anywhere_is_answered_from_the_source(trial: Trial) -> None:
+    with closing(trial.service()) as service:
+        assert trial.plan(service) == EXPECTED
+        change_in_place(entries_of(trial.cache), invert)
+
+        assert trial.plan(service) == trial.plan(service) == EXPECTED
+        assert corrupt(service) > 0
+    with closing(trial.service()) as service:
+        assert trial.plan(service) == EXPECTED
+
+
+class FailingDisk(DiskTier):
+    """A directory on a disk that loses what is written to it as soon as somebody uses it."""
+
+    def lost_files(self, group: str, look: Look) -> int:
+        change_in_place(entries_of(self.directory), invert)
+        return super().lost_files(group, look)
+
+    directory: Path
+
+
+def test_a_directory_that_cannot_be_relied_on_is_not_used_any_more(
+    trial: Trial, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FailingDisk(trial.cache, CAPACITY)
+    disk.directory = trial.cache
+    with closing(trial.service(disk)) as service:
+        assert trial.plan(service) == EXPECTED
+        assert disk.capacity == 0
+        assert "is not used any more" in caplog.text
+        assert trial.plan(service) == EXPECTED
+
+
+def test_files_that_are_cut_end_no_server(trial: Trial) -> None:
+    path = f"/v1/main/databases/{DATABASE}/tables/made/plan"
+    with serving(trial.warehouse, disk_cache=trial.cache) as served:
+        others = count(FILES)
+
+        def planned() -> list[str]:
+            # No plan is remembered for the next one.
+            body = {"filter": f"{FILTER} AND id < {next(others)}"}
+            answer = served.client.post(path, json=body).raise_for_status().json()
+            return [file["file_name"] for file in answer["files"]]
+
+        assert planned() == planned() == EXPECTED
+        for file in entries_of(trial.cache):
+            os.truncate(file, 0)
+
+        assert planned() == planned() == EXPECTED

@@ -164,13 +164,7 @@ def plan_of(
 def answers(
     table: VersionTable, holds: Mapping[str, Sequence[int]], selected: Mapping[str, set[int]] | None
 ) -> set[tuple[str, int]]:
-    """File and position of each row that a reader ends up with, who merges rows and evaluates the filter.
-
-    Args:
-        table: the table.
-        holds: positions whose values satisfy the filter, by file.
-        selected: positions of the files that are read; None for all of all files.
-    """
+    """File and position of each row that a reader ends up with, who merges rows and evaluates the filter."""
     files = table.expected["files"]
     read = {name: range(files[name]["row_count"]) for name in files} if selected is None else selected
     alive = {(name, at) for name in read for at in set(read[name]) - set(files[name]["deleted"])}

@@ -27,8 +27,6 @@ KINDS = (None, "file_index", "deletion_vectors", "hash")
 
 
 class ReadBytes(Observer):
-    """Adds up what is read."""
-
     total = 0
 
     def storage_called(self, call: StorageCall) -> None:

@@ -1,18 +1,19 @@
-"""Tables whose manifests are too large for the cache.
+"""What plans hold in memory: manifests too large for the cache one at a time, and nothing after the request.
 
-Embedded indexes are loaded one manifest at a time, and so are manifests that are too large even without them.
+A plan of 100,000 files is 8 MB. Exceptions that are kept hold frames, and these what all callers have found.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from app.planning.plan.answers import Plan
+from app.planning.plan.planned_files import PlannedFiles
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
@@ -21,7 +22,8 @@ from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.planning.copied_tables import equals, golden_ref, open_service
+from tests.planning.counted_reads import Reads, counted_service
 
 MANIFESTS = 5
 FILES = 400
@@ -102,3 +104,48 @@ def test_a_version_that_does_not_fit_is_planned_a_few_manifests_at_a_time(wareho
 def _alive() -> int:
     gc.collect()
     return sum(isinstance(each, Manifest) for each in gc.get_objects())
+
+
+NO_PLANS = CacheBytes(plans=0)
+REQUESTS = {
+    "append_sidecar": PlanRequest(filter=equals({"grade": 2667}), explain=True),
+    "append_dv32": PlanRequest(),
+    "dyn_bucket": PlanRequest(filter=equals({"uid": 999_999_967})),
+}
+
+
+@pytest.fixture(params=["local", "fsspec"])
+def forgetful(golden: GoldenWarehouse, request: pytest.FixtureRequest) -> Iterator[IndexService]:
+    """Remembers no plan."""
+    opened = {
+        "local": lambda: open_service(golden.root, cache_bytes=NO_PLANS),
+        "fsspec": lambda: counted_service(golden.root, Reads(), NO_PLANS),
+    }
+    with closing(opened[request.param]()) as service:
+        yield service
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def plans_in_memory() -> int:
+    return sum(isinstance(each, PlannedFiles) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("table", REQUESTS)
+def test_of_a_plan_nothing_stays(forgetful: IndexService, table: str) -> None:
+    def plan() -> int:
+        return len(forgetful.plan(golden_ref(table), REQUESTS[table]).files)
+
+    with no_collector():
+        before = plans_in_memory()
+        # The first one reads everything, the second what may have changed.
+        assert plan() == plan() > 0
+        assert plans_in_memory() == before

@@ -81,8 +81,6 @@ _BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0, 100.0, 6.0)
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table, and the rows of each of its files by the file's name."""
-
     version: Version
     rows: Mapping[str, Mapping[str, Sequence[Value | None]]]
 
@@ -178,9 +176,7 @@ def test_a_limit_leaves_enough_rows(written: WrittenTable) -> None:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("nulls_first", [False, True])
 def test_the_first_rows_are_those_of_all_files(
-    written: WrittenTable,
-    descending: bool,  # noqa: FBT001 - a parameter of the test
-    nulls_first: bool,  # noqa: FBT001 - likewise
+    written: WrittenTable, descending: bool, nulls_first: bool
 ) -> None:
     for field in written.version.schema.fields:
         key = sql_key(field.type)

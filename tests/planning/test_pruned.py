@@ -213,11 +213,7 @@ ONE_ROW = serialize_row([7], [ID.type])
     ],
 )
 def test_rows_are_counted_by_the_option_and_keys_of_files_together(
-    tmp_path: Path,
-    mode: str | None,
-    has_primary_key: bool,  # noqa: FBT001 - a parameter of the test
-    min_key: bytes,
-    counts: bool,  # noqa: FBT001 - likewise
+    tmp_path: Path, mode: str | None, has_primary_key: bool, min_key: bytes, counts: bool
 ) -> None:
     options = {} if mode is None else {"write-mode": mode}
     table = MadeTable.make(tmp_path, [ID], primary_key=[ID] if has_primary_key else [], options=options)

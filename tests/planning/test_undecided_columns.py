@@ -251,11 +251,7 @@ def test_hidden_columns_of_spark_decide_nothing_and_the_rest_does(
     both: Any = (
         f"{condition} AND id = 1"
         if isinstance(condition, str)
-        else {
-            "kind": "COMPOUND",
-            "function": "AND",
-            "children": [condition, json_test("id", 1)],
-        }
+        else {"kind": "COMPOUND", "function": "AND", "children": [condition, json_test("id", 1)]}
     )
 
     alone, joined = made.plan(service, condition), made.plan(service, both)

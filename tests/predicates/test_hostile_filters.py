@@ -14,29 +14,19 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import evaluate_bounds
-from app.types import DataField, parse_type
+from tests.columns import columns_of
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS
 from tests.row_matches import matches
 
-ALL_FIELDS = [
+ALL_FIELDS = (
     *FIELDS,
-    *(
-        DataField(100 + number, written.lower(), parse_type(written))
-        for number, written in enumerate(
-            [
-                "TIME(3)",
-                "MAP<STRING, INT>",
-                "MAP<INT, INT>",
-                "ARRAY<INT>",
-                "ROW<a INT>",
-                "VARIANT",
-                "TIMESTAMP(9)",
-            ]
-        )
+    *columns_of(
+        "time: TIME(3); m: MAP<STRING, INT>; by: MAP<INT, INT>; list: ARRAY<INT>; row: ROW<a INT>", 100
     ),
-]
+    *columns_of("variant: VARIANT; nanos: TIMESTAMP(9)", 105),
+)
 NAMES = [field.name for field in ALL_FIELDS]
 SQL = r"""
 ( ) [ ] , . ; ! - + * / | % :: -> ? $ = <> <=> < >= ' ` -- /* */

@@ -10,16 +10,15 @@ from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import Unknown
 from app.predicates.unbound import FilterLimits
 from app.types import DataField, parse_type
+from tests.columns import columns_of
 
-FIELDS = [
-    DataField(1, "score", parse_type("INT")),
-    DataField(2, "name", parse_type("STRING")),
-    DataField(3, "m", parse_type("MAP<STRING, INT>")),
-    DataField(4, "odd[name]", parse_type("BIGINT")),
-    DataField(5, "price", parse_type("DECIMAL(9, 2)")),
-    DataField(6, "ratio", parse_type("FLOAT")),
-    DataField(7, "tags", parse_type("ARRAY<STRING>")),
-]
+FIELDS = columns_of(
+    """
+    score: INT; name: STRING; m: MAP<STRING, INT>; odd[name]: BIGINT; price: DECIMAL(9, 2); ratio: FLOAT;
+    tags: ARRAY<STRING>
+    """,
+    1,
+)
 
 
 def leaf(function: str, *literals: Any, name: str = "score") -> dict[str, Any]:
@@ -38,14 +37,6 @@ def meaning(written: Any) -> str:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (leaf("EQUAL", 60), "score = 60"),
-        (leaf("NOT_EQUAL", 60), "score <> 60"),
-        (leaf("LESS_THAN", 60), "score < 60"),
-        (leaf("LESS_OR_EQUAL", 60), "score <= 60"),
-        (leaf("GREATER_THAN", 60), "score > 60"),
-        (leaf("GREATER_OR_EQUAL", 60), "score >= 60"),
-        (leaf("IS_NULL"), "score IS NULL"),
-        (leaf("IS_NOT_NULL"), "score IS NOT NULL"),
         (leaf("IN", 3, 1, 3, None), "score IN (1, 3)"),
         (leaf("IN", 3, 3), "score = 3"),
         (leaf("IN"), "FALSE"),
@@ -53,18 +44,13 @@ def meaning(written: Any) -> str:
         (leaf("NOT_IN", 3, 1, 3), "score NOT IN (1, 3)"),
         (leaf("NOT_IN", 3, None), "FALSE"),
         (leaf("NOT_IN"), "TRUE"),
-        (leaf("BETWEEN", 1, 5), "score BETWEEN 1 AND 5"),
         (leaf("BETWEEN", 5, 5), "score = 5"),
         (leaf("BETWEEN", 5, 1), "FALSE"),
         (leaf("BETWEEN", 5, None), "FALSE"),
-        (leaf("NOT_BETWEEN", 1, 5), "score < 1 OR score > 5"),
         (leaf("NOT_BETWEEN", 1, None), "score < 1"),
         (leaf("EQUAL", None), "FALSE"),
         (leaf("EQUAL", 10**30), "FALSE"),
         (leaf("LESS_THAN", 10**30), "score IS NOT NULL"),
-        (leaf("STARTS_WITH", "a", name="name"), "name STARTS WITH 'a'"),
-        (leaf("ENDS_WITH", "a", name="name"), "name ENDS WITH 'a'"),
-        (leaf("CONTAINS", "a", name="name"), "name CONTAINS 'a'"),
         (leaf("CONTAINS", "", name="name"), "name IS NOT NULL"),
         (leaf("LIKE", "a_b%", name="name"), "name LIKE 'a_b%'"),
         (leaf("LIKE", r"a\_b%", name="name"), "name STARTS WITH 'a_b'"),

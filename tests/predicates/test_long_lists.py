@@ -14,7 +14,8 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits, Leaf, Not, Predicate
-from app.types import DataField, parse_type
+from app.types import DataField
+from tests.columns import columns_of
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
@@ -80,25 +81,12 @@ def test_a_list_counts_its_values(condition: str) -> None:
         read_sql(condition.format(", ".join(values)), FilterLimits(literals=2_000))
 
 
-COLUMNS = [
-    DataField(number, name, parse_type(text))
-    for number, (name, text) in enumerate(
-        {
-            "t": "TINYINT",
-            "i": "INT",
-            "l": "BIGINT",
-            "s": "STRING",
-            "c": "CHAR(3)",
-            "d": "DECIMAL(4, 1)",
-            "f": "FLOAT",
-            "w": "DOUBLE",
-            "b": "BOOLEAN",
-            "day": "DATE",
-            "at": "TIMESTAMP(6)",
-            "x": "BYTES",
-        }.items()
-    )
-]
+COLUMNS = columns_of(
+    """
+    t: TINYINT; i: INT; l: BIGINT; s: STRING; c: CHAR(3); d: DECIMAL(4, 1); f: FLOAT; w: DOUBLE; b: BOOLEAN;
+    day: DATE; at: TIMESTAMP(6); x: BYTES
+    """
+)
 PLAIN_LISTS = st.one_of(
     st.lists(st.integers(-(1 << 70), 1 << 70) | st.integers(-200, 200), min_size=8, max_size=20),
     st.lists(st.text(st.characters(exclude_characters="\\'"), max_size=4), min_size=8, max_size=20),
@@ -115,9 +103,7 @@ def bound(predicate: Predicate, field: DataField) -> object:
 
 @given(PLAIN_LISTS, st.sampled_from(COLUMNS), st.booleans())
 def test_a_list_is_bound_as_its_literals_one_by_one(
-    values: list[int] | list[str],
-    field: DataField,
-    negated: bool,  # noqa: FBT001 - drawn
+    values: list[int] | list[str], field: DataField, negated: bool
 ) -> None:
     listed = ", ".join(str(each) if isinstance(each, int) else f"'{each}'" for each in values)
     column = {"name": "FIELD_REF", "fieldRef": {"name": field.name}}

@@ -9,31 +9,17 @@ from hypothesis import strategies as st
 from app.errors import FilterError
 from app.planning.request.requests import filter_warnings
 from app.predicates.model import Unknown
-from app.types import DataField, parse_type
+from tests.columns import columns_of
 from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
 
-TYPES = {
-    "x": "INT",
-    "score": "BIGINT",
-    "balance": "DECIMAL(20, 2)",
-    "ratio": "FLOAT",
-    "rate": "DOUBLE",
-    "flag": "BOOLEAN",
-    "owner": "STRING",
-    "kind": "CHAR(4)",
-    "raw": "BYTES",
-    "cutoff": "DATE",
-    "moment": "TIMESTAMP(6)",
-    "instant": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-    "clock": "TIME",
-    "m": "MAP<STRING, INT>",
-    "counts": "MAP<INT, INT>",
-    "padded": "MAP<CHAR(4), INT>",
-    "s": "ROW<a INT>",
-}
-FIELDS = tuple(
-    DataField(number, name, parse_type(written)) for number, (name, written) in enumerate(TYPES.items())
+FIELDS = columns_of(
+    """
+    x: INT; score: BIGINT; balance: DECIMAL(20, 2); ratio: FLOAT; rate: DOUBLE; flag: BOOLEAN;
+    owner: STRING; kind: CHAR(4); raw: BYTES; cutoff: DATE; moment: TIMESTAMP(6);
+    instant: TIMESTAMP(6) WITH LOCAL TIME ZONE; clock: TIME; m: MAP<STRING, INT>; counts: MAP<INT, INT>;
+    padded: MAP<CHAR(4), INT>; s: ROW<a INT>
+    """
 )
 LITERALS = (
     *("5", "1.5", "1e3", "1e300", "0.1F", "12345678901234567890123456789012345678", "TRUE", "X'ab'", "NULL"),
@@ -56,7 +42,11 @@ FORMS = (
 
 
 @examples(400)
-@given(st.sampled_from(FORMS), st.sampled_from(sorted(TYPES)), st.tuples(*[st.sampled_from(LITERALS)] * 2))
+@given(
+    st.sampled_from(FORMS),
+    st.sampled_from(sorted(field.name for field in FIELDS)),
+    st.tuples(*[st.sampled_from(LITERALS)] * 2),
+)
 def test_every_condition_that_is_not_decided_says_why(
     form: str, column: str, literals: tuple[str, str]
 ) -> None:
@@ -142,10 +132,7 @@ def test_what_is_covered_but_not_proven_is_no_matter_of_warnings(condition: str)
 
 @pytest.mark.parametrize(
     ("function", "transform", "words"),
-    [
-        ("SOUNDS_LIKE", "FIELD_REF", "no function that is known here"),
-        ("EQUAL", "CAST", "it is no FIELD_REF"),
-    ],
+    [("SOUNDS_LIKE", "FIELD_REF", "no function that is known here"), ("EQUAL", "CAST", "it is no FIELD_REF")],
 )
 def test_predicates_as_json_say_why_as_well(function: str, transform: str, words: str) -> None:
     reference = {"index": 0, "name": "x", "type": "INT"}

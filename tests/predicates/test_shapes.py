@@ -7,12 +7,9 @@ import pytest
 from app.predicates.binding.binding import bind
 from app.predicates.model import shape_of
 from app.predicates.sql.reader import read_sql
-from app.types import DataField, parse_type
+from tests.columns import columns_of
 
-FIELDS = [
-    DataField(number, name, parse_type(text))
-    for number, (name, text) in enumerate({"a": "INT", "b`c": "STRING", "m": "MAP<STRING, INT>"}.items())
-]
+FIELDS = columns_of("a: INT; b`c: STRING; m: MAP<STRING, INT>")
 
 
 def shape(condition: str) -> str:

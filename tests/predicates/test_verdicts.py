@@ -153,28 +153,12 @@ def verdict_of_sql(field: DataField, condition: str, file: FileBounds | None) ->
 @pytest.mark.parametrize(
     ("condition", "verdict"),
     [
-        ("= 9", "NONE"),
-        ("= 10", "SOME"),
-        ("<> 9", "ALL"),
-        ("<> 15", "SOME"),
-        ("< 10", "NONE"),
-        ("< 21", "ALL"),
-        ("<= 9", "NONE"),
-        ("<= 20", "ALL"),
-        ("> 20", "NONE"),
-        ("> 9", "ALL"),
-        (">= 21", "NONE"),
-        (">= 10", "ALL"),
-        ("BETWEEN 1 AND 9", "NONE"),
-        ("BETWEEN 21 AND 30", "NONE"),
-        ("BETWEEN 10 AND 20", "ALL"),
-        ("BETWEEN 5 AND 15", "SOME"),
-        ("IN (1, 9, 21)", "NONE"),
-        ("IN (1, 15, 21)", "SOME"),
-        ("NOT IN (1, 9, 21)", "ALL"),
-        ("NOT IN (1, 15)", "SOME"),
-        ("IS NULL", "NONE"),
-        ("IS NOT NULL", "ALL"),
+        *(("= 9", "NONE"), ("= 10", "SOME"), ("<> 9", "ALL"), ("<> 15", "SOME"), ("< 10", "NONE")),
+        *(("< 21", "ALL"), ("<= 9", "NONE"), ("<= 20", "ALL"), ("> 20", "NONE"), ("> 9", "ALL")),
+        *((">= 21", "NONE"), (">= 10", "ALL"), ("BETWEEN 1 AND 9", "NONE"), ("BETWEEN 21 AND 30", "NONE")),
+        *(("BETWEEN 10 AND 20", "ALL"), ("BETWEEN 5 AND 15", "SOME"), ("IN (1, 9, 21)", "NONE")),
+        *(("IN (1, 15, 21)", "SOME"), ("NOT IN (1, 9, 21)", "ALL"), ("NOT IN (1, 15)", "SOME")),
+        *(("IS NULL", "NONE"), ("IS NOT NULL", "ALL")),
     ],
 )
 def test_bounds_of_numbers(condition: str, verdict: str) -> None:
@@ -206,7 +190,7 @@ def test_bounds_of_strings(condition: str, low: str, high: str, verdict: str) ->
     ("low", "high", "verdict"),
     [(False, False, "NONE"), (True, True, "ALL"), (False, True, "SOME"), (None, True, "SOME")],
 )
-def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> None:  # noqa: FBT001 - values
+def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> None:
     assert verdict_of_sql(FLAG, "= TRUE", FileBounds(low, high, 0, 5)).name == verdict
 
 
@@ -307,10 +291,7 @@ def test_or_looks_no_further_at_a_file_that_is_in() -> None:
 
 
 def test_nothing_is_asked_once_no_file_is_left() -> None:
-    assert asked_files("c > 30 AND c > 0", [LOW]) == (
-        [Verdict.NONE],
-        [("c > 30", [100], [Verdict.NONE])],
-    )
+    assert asked_files("c > 30 AND c > 0", [LOW]) == ([Verdict.NONE], [("c > 30", [100], [Verdict.NONE])])
 
 
 def test_bounds_of_two_parts_and_of_some_files() -> None:

@@ -20,13 +20,9 @@ from app.server.processes import Answer, Processes, shared_directory
 from app.settings import Settings
 from tests.golden_tables import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, Served, serving
+from tests.server.test_connections import received
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
-
-
-def received(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection."""
-    return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
 def answers(served: Served, path: str) -> Iterator[Any]:

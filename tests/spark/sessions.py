@@ -23,11 +23,7 @@ class SparkError(Exception):
 
 
 class Spark:
-    """One running Spark, shared by all sessions.
-
-    Attributes:
-        warehouse: the directory of the catalog ``paimon``, which is the current one in every session.
-    """
+    """One running Spark, shared by all sessions."""
 
     def __init__(self, process: subprocess.Popen[str], warehouse: Path) -> None:
         self.warehouse = warehouse
@@ -44,14 +40,7 @@ class Spark:
         scratch.mkdir()
         python = str(spark_python())
         process = subprocess.Popen(  # noqa: S603 - fixed words
-            [
-                python,
-                str(_PROGRAM),
-                CONNECTOR,
-                ",".join(map(str, more_jars)),
-                str(warehouse),
-                str(scratch),
-            ],
+            [python, str(_PROGRAM), CONNECTOR, ",".join(map(str, more_jars)), str(warehouse), str(scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,8 +13,6 @@ from tests.spark.environment import spark_python
 from tests.spark.served_tables import Golden
 from tests.spark.sessions import CLIENT
 
-pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.long]
-
 SERVER: Final = """
 import socket, subprocess, sys
 from pyspark.sql import SparkSession
@@ -53,6 +51,9 @@ except UnsupportedSessionError as error:
 """
 
 
+@pytest.mark.spark
+@pytest.mark.connector
+@pytest.mark.long
 def test_the_data_source_is_registered_and_read(tables: Golden, tmp_path: Path) -> None:
     python, server, session = str(spark_python()), tmp_path / "server.py", tmp_path / "session.py"
     server.write_text(SERVER)
@@ -73,3 +74,36 @@ def test_the_data_source_is_registered_and_read(tables: Golden, tmp_path: Path) 
     )
 
     assert done.stdout.split() == [*map(str, expected[0].values()), "True"], done.stderr
+
+
+PROGRAM: Final = """
+from paimon_index import UnsupportedSessionError
+from paimon_index.spark import explain, read_table
+
+class Session:
+    "Like Spark Connect's, which raises AttributeError for what it does not have."
+
+table = ("http://127.0.0.1:9", "main.shop.sales")
+for ask in (
+    lambda: read_table(Session(), *table),
+    lambda: explain(Session(), *table),
+):
+    try:
+        ask()
+    except UnsupportedSessionError as error:
+        assert "needs a classic session" in str(error), error
+        print("refused")
+"""
+
+
+@pytest.mark.spark
+def test_they_are_refused_in_one_sentence() -> None:
+    finished = subprocess.run(  # noqa: S603 - fixed words
+        [str(spark_python()), "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": str(CLIENT)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert finished.stdout.split() == ["refused"] * 2, finished.stderr

@@ -122,11 +122,7 @@ def test_numbers_that_are_equal_but_not_the_same(written: Written) -> None:
     )
     for values in ("(1, -0.0D, -0.0F, 1)", "(2, 0.0D, 0.0F, 1.5)", "(3, double('NaN'), float('NaN'), NULL)"):
         session.sql(f"INSERT INTO reading.floats VALUES {values}")  # noqa: S608 - our own
-    wheres = {
-        "d": "SELECT 0.0D UNION ALL SELECT double('NaN')",
-        "f": "SELECT float('-0.0')",
-        "n": "SELECT 1",
-    }
+    wheres = {"d": "SELECT 0.0D UNION ALL SELECT double('NaN')", "f": "SELECT float('-0.0')", "n": "SELECT 1"}
 
     ours = session.read(
         written.url, "main.reading.floats", *({"in_lists": {name: keys}} for name, keys in wheres.items())

@@ -14,14 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 READERS: Final = ("auto", "rows", "data source")
 COUNT: Final = "SELECT count(*) AS n FROM {}"
 REFRESHES: Final = (
-    "REFRESH TABLE read",
-    "REFRESH TABLE over_it",
-    "REFRESH 'file:/'",
-    "CACHE TABLE read",
-    "REFRESH TABLE read",
-    "REFRESH 'file:/'",
-    "UNCACHE TABLE read",
-    "CLEAR CACHE",
+    *("REFRESH TABLE read", "REFRESH TABLE over_it", "REFRESH 'file:/'", "CACHE TABLE read"),
+    *("REFRESH TABLE read", "REFRESH 'file:/'", "UNCACHE TABLE read", "CLEAR CACHE"),
 )
 EXPIRED: Final = (
     r"FileNotFoundError: .*\.parquet is not there any more: its snapshot has expired, so read the table again"

@@ -42,8 +42,7 @@ def test_as_many_rows_are_read_as_the_engine_has(tables: Golden, table: str) -> 
 
 @pytest.mark.connector
 @pytest.mark.parametrize(
-    ("table", "zone"),
-    [(table, zone) for table in READ for zone in ZONES if table in TIMED or zone == "UTC"],
+    ("table", "zone"), [(table, zone) for table in READ for zone in ZONES if table in TIMED or zone == "UTC"]
 )
 def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zone: str) -> None:
     session = tables.session(zone)
@@ -109,9 +108,7 @@ def test_versions_are_pinned(tables: Golden, reader: str) -> None:
     session = tables.session()
 
     ours = session.read(
-        tables.url,
-        "main.golden.versions",
-        *({"snapshot_id": number, "reader": reader} for number in numbers),
+        tables.url, "main.golden.versions", *({"snapshot_id": number, "reader": reader} for number in numbers)
     )
 
     assert ours == session.exactly(
@@ -401,9 +398,7 @@ def test_rows_are_those_that_the_connector_reads_merge_on_read(merged: Written) 
     ],
 )
 def test_a_session_that_changes_what_the_table_shows_is_refused(
-    merged: Written,
-    name: str,
-    is_refused: bool,  # noqa: FBT001 - a parameter of the test
+    merged: Written, name: str, is_refused: bool
 ) -> None:
     session = merged.session.spark.session("UTC", {name: "1"})
 

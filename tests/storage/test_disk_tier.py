@@ -21,12 +21,7 @@ KEY = b"arrays"
 
 
 def piece(path: str = "db.db/t/manifest/manifest-1", **members: object) -> Piece:
-    given: dict[str, object] = {
-        "warehouse": "main file:///w/",
-        "size": 100,
-        "offset": 0,
-        "length": None,
-    }
+    given: dict[str, object] = {"warehouse": "main file:///w/", "size": 100, "offset": 0, "length": None}
     return Piece(path=path, **(given | members))  # type: ignore[arg-type]
 
 

@@ -1,17 +1,27 @@
-"""What a store does wrong in passing is made good, by few calls and soon; what lasts is told soon."""
+"""Faults of stores that pass are made good, by few calls and soon, also of many reads; what lasts is told."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    PathNotAllowedError,
+    RequestCancelledError,
+    StorageError,
+)
 from app.observation import Observer, StorageCall, observed_by
-from app.storage import Cancellation, RetryPolicy, Warehouse, cancellable, time_limit
-from app.storage.retry import RetryBudget
+from app.storage import Cancellation, DiskTier, Readers, RetryPolicy, Warehouse, cancellable, time_limit
+from app.storage.libraries import ask, open_filesystem
+from app.storage.retry import RetryBudget, is_missing, is_transient
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
@@ -167,3 +177,178 @@ def test_no_warehouse_spends_the_budget_of_another() -> None:
     assert (taken, second.take()) == (50, True)
     (only,) = RetryBudget.of_each(1)
     assert sum(only.take() for _ in range(1000)) == 100
+
+
+STALL_SECONDS = 0.4
+
+STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
+    "s3": (
+        "obstore",
+        lambda endpoint: {"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret"},
+    ),
+    "gs": ("gcsfs", lambda endpoint: {"endpoint_url": endpoint, "token": "anon"}),
+    "az": (
+        "adlfs",
+        lambda endpoint: {
+            "connection_string": "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=a2V5;"
+            f"BlobEndpoint={endpoint}/a;"
+        },
+    ),
+    "oss": ("ossfs", lambda endpoint: {"endpoint": endpoint, "key": "key", "secret": "secret"}),
+    "http": ("aiohttp", lambda _: {}),
+}
+
+
+METHODS: dict[str, dict[str, object]] = {
+    "cat_file": {"start": 0, "end": 9},
+    "ls": {"detail": False},
+    "info": {},
+}
+
+
+@pytest.mark.parametrize("protocol", STORES)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.HANG])
+def test_a_store_is_asked_once_for_each_key(
+    protocol: str, method: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Asks a service of its own for the kind of each bucket, which is none of the endpoint's.
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    library, options_of = STORES[protocol]
+    pytest.importorskip(library)
+    store = Store({}, lambda _: fault)
+    with store.serving() as served:
+        endpoint = served["endpoint"]
+        filesystem = open_filesystem(protocol, options_of(endpoint), STALL_SECONDS)
+        path = f"{endpoint}/key" if protocol == "http" else f"{BUCKET}/directory/key"
+        began = time.monotonic()
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - libraries have nothing in common
+            ask(filesystem, method, path, **METHODS[method])
+        seconds = time.monotonic() - began
+
+    assert is_transient(caught.value)
+    assert not is_missing(caught.value)
+    # Over HTTP, fsspec asks in two ways how large a file is.
+    calls = 2 if (protocol, method) == ("http", "info") else 1
+    assert max(store.asked.values()) == calls
+    if fault is Fault.HANG:
+        # The libraries' own patience is a minute and more.
+        assert seconds < 20
+
+
+COUNT = 60
+
+
+CONTENTS = {f"db.db/t/{number}": bytes([number]) * 1_000 for number in range(COUNT)}
+
+
+SMALL_OBJECTS = {f"w/{path}": content for path, content in CONTENTS.items()}
+
+
+RANGES = [(path, 10, 500) for path in CONTENTS]
+
+
+FOUND = [content[10:510] for content in CONTENTS.values()]
+
+
+def opened_for(options: Mapping[str, object], **how: object) -> Warehouse:
+    given = {"retry": RetryPolicy(first_wait_seconds=0), "stall_seconds": 60, **how}
+    return Warehouse("w", f"s3://{BUCKET}/w", options=options, **given)  # type: ignore[arg-type]
+
+
+def asked_until(store: Store, hanging: int, readers: Readers) -> list[type[Exception]]:
+    """How a request for all ranges ends whose caller goes away once so many of its calls are under way."""
+    ended, cancellation = list[type[Exception]](), Cancellation()
+
+    def read(warehouse: Warehouse) -> None:
+        try:
+            with cancellable(cancellation):
+                warehouse.read_ranges(RANGES)
+        except RequestCancelledError as error:
+            ended.append(type(error))
+
+    with store.serving() as options:
+        thread = threading.Thread(target=read, args=(opened_for(options, readers=readers),))
+        thread.start()
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging >= hanging, PATIENT_SECONDS)
+        cancellation.cancel()
+        thread.join(PATIENT_SECONDS)
+        assert not thread.is_alive()
+    return ended
+
+
+def test_more_calls_are_under_way_than_there_are_threads() -> None:
+    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+
+    assert asked_until(store, COUNT, Readers(2)) == [RequestCancelledError]
+    assert store.asked == dict.fromkeys(SMALL_OBJECTS, 1)
+
+
+def test_no_more_calls_are_under_way_than_are_allowed() -> None:
+    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+
+    assert asked_until(store, 3, Readers(2, store_calls=3)) == [RequestCancelledError]
+    assert store.asked.total() == 3
+
+
+def test_no_more_bytes_are_under_way_than_are_allowed() -> None:
+    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+
+    assert asked_until(store, 2, Readers(2, bytes_in_flight=1_000)) == [RequestCancelledError]
+    assert store.asked.total() == 2
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])
+def test_what_fails_is_asked_for_again_by_itself(fault: Fault) -> None:
+    draw, told = Random(7), Told()  # noqa: S311 - no secret
+    store = Store(SMALL_OBJECTS, lambda _: fault if draw.random() < 0.2 else None)
+    with store.serving() as options, observed_by(told):
+        assert opened_for(options).read_ranges(RANGES) == FOUND
+    assert store.asked.total() > COUNT * 1.1
+    assert told.repeated == len(told.errors) == told.calls - COUNT
+
+
+def test_the_first_attempt_counts() -> None:
+    store, told = Store(SMALL_OBJECTS, lambda _: Fault.SLOW_DOWN), Told()
+    with store.serving() as options, observed_by(told):
+        (found,) = opened_for(options).read_ranges(RANGES[:1])
+    assert isinstance(found, StorageError)
+    assert "HTTP 503" in str(found)
+    assert store.asked.total() == 4
+    assert (told.calls, told.repeated) == (4, 3)
+
+
+def test_each_range_has_an_error_of_its_own() -> None:
+    store = Store({**SMALL_OBJECTS, "w/db.db/t/empty": b""}, lambda _: None)
+    wanted = [RANGES[0], ("db.db/t/none", 0, 5), ("../up", 0, 5), ("db.db/t/empty", 0, 5), RANGES[1]]
+    with store.serving() as options:
+        first, missing, outside, empty, last = opened_for(options).read_ranges(wanted)
+    assert [first, empty, last] == [FOUND[0], b"", FOUND[1]]
+    assert isinstance(missing, FileMissingError)
+    assert isinstance(outside, PathNotAllowedError)
+
+
+def test_more_bytes_than_may_be_under_way_are_read_in_turn() -> None:
+    """Each thread claims more than there is, and waits for the others, not for itself."""
+    store, found = Store(SMALL_OBJECTS, lambda _: None), list[object]()
+    with store.serving() as options:
+        warehouse = opened_for(options, readers=Readers(2, bytes_in_flight=100))
+        threads = [
+            threading.Thread(target=lambda: found.append(warehouse.read_ranges(RANGES[:20])), daemon=True)
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENT_SECONDS)
+    assert found == [FOUND[:20]] * 4
+
+
+def test_what_the_disk_keeps_is_not_asked_for(tmp_path: Path) -> None:
+    store = Store(SMALL_OBJECTS, lambda _: None)
+    with store.serving() as options:
+        warehouse = opened_for(options, disk=DiskTier(str(tmp_path), 1 << 20))
+        assert warehouse.read_ranges(RANGES[:20], immutable=True) == FOUND[:20]
+        assert warehouse.read_ranges(RANGES, immutable=True) == FOUND
+    assert store.asked == dict.fromkeys(SMALL_OBJECTS, 1)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import FileMissingError, PathNotAllowedError, SettingsError, StorageError
+from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, SettingsError, StorageError
 from app.storage import RetryPolicy, Warehouse
 from tests.examples import examples
 from tests.faulty_store import BUCKET, Fault, Store
+from tests.s3_server import serve, store_of
 from tests.storage.test_retry import failing_store
 
 CONTENT = bytes(range(256)) * 8
@@ -174,3 +175,84 @@ def test_an_instance_without_a_role_is_no_missing_object(
         environment.setenv("AWS_METADATA_ENDPOINT", instance["endpoint"])
         with pytest.raises(StorageError, match="NoCredentialsError"):
             open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
+
+
+KEYS = {
+    "warehouse/db.db/t/snapshot/LATEST": b"7",
+    "warehouse/db.db/t/snapshot/snapshot-7": b"0123456789",
+    "warehouse/db.db/t/dt=20%2F24/f#?+ é": b"odd",
+    "warehouse/db.db/t/empty": b"",
+    "elsewhere/data": b"external",
+}
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, Any]]:
+    with serve("bucket", KEYS) as options:
+        yield options
+
+
+@pytest.fixture
+def s3_warehouse(options: dict[str, Any]) -> Warehouse:
+    return Warehouse("w", "s3://bucket/warehouse", allow_external=["s3a://bucket/elsewhere"], options=options)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("warehouse/")])
+def test_reading(s3_warehouse: Warehouse, key: str) -> None:
+    assert s3_warehouse.read(key.removeprefix("warehouse/")) == KEYS[key]
+
+
+def test_ranges_sizes_and_existence(s3_warehouse: Warehouse) -> None:
+    path = "db.db/t/snapshot/snapshot-7"
+    places = [(2, 3), (8, 5), (10, 5)]
+    assert s3_warehouse.read_ranges([(path, *place) for place in places]) == [b"234", b"89", b""]
+    assert s3_warehouse.size(path) == 10
+    assert s3_warehouse.exists(path)
+    assert not s3_warehouse.exists("db.db/t/snapshot/snapshot-8")
+
+
+def test_no_object_has_a_name_of_more_than_1024_bytes(s3_warehouse: Warehouse) -> None:
+    longest = "é" * ((1024 - len("warehouse/")) // 2)
+    for name in (longest, f"{longest}é", "n" * 5000):
+        with pytest.raises(FileMissingError):
+            s3_warehouse.read(name)
+        for place in (name, f"db.db/t/{name}"):
+            (found,) = s3_warehouse.read_ranges([(place, 0, 1)])
+            assert isinstance(found, FileMissingError)
+        assert s3_warehouse.list_names(name) == []
+        assert not s3_warehouse.exists(name)
+
+
+def test_many_ranges(s3_warehouse: Warehouse) -> None:
+    paths = [key.removeprefix("warehouse/") for key in KEYS if key.startswith("warehouse/")]
+    asked = [(path, start, 3) for path in paths for start in (0, 2, 20)]
+    assert s3_warehouse.read_ranges(asked) == [
+        KEYS[f"warehouse/{path}"][start : start + length] for path, start, length in asked
+    ]
+    (missing,) = s3_warehouse.read_ranges([("db.db/t/none", 0, 3)])
+    assert isinstance(missing, FileMissingError)
+
+
+def test_listing(s3_warehouse: Warehouse) -> None:
+    assert s3_warehouse.list_names("db.db/t/snapshot") == ["LATEST", "snapshot-7"]
+    assert s3_warehouse.list_names("db.db") == ["t"]
+    assert s3_warehouse.list_names("db.db/none") == []
+
+
+def test_a_listing_is_never_stale(s3_warehouse: Warehouse, options: dict[str, Any]) -> None:
+    assert s3_warehouse.list_names("db.db/growing") == []
+    store_of("bucket", options).put("warehouse/db.db/growing/snapshot-1", b"1")
+    assert s3_warehouse.list_names("db.db/growing") == ["snapshot-1"]
+    assert s3_warehouse.exists("db.db/growing/snapshot-1")
+
+
+def test_external_roots(s3_warehouse: Warehouse) -> None:
+    assert s3_warehouse.read("s3://bucket/elsewhere/data") == b"external"
+    with pytest.raises(PathNotAllowedError):
+        s3_warehouse.read("s3://bucket/db.db/t")
+
+
+def test_the_byte_limit(options: dict[str, Any]) -> None:
+    s3_warehouse = Warehouse("w", "s3://bucket/warehouse", options=options, max_file_bytes=9)
+    with pytest.raises(LimitExceededError):
+        s3_warehouse.read("db.db/t/snapshot/snapshot-7")

@@ -15,8 +15,6 @@ QUICK = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
 
 
 class Calls(Observer):
-    """Keeps what it is told."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, int, type | None, bool]] = []
         self.asked: list[tuple[str, int, int]] = []

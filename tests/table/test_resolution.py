@@ -98,12 +98,7 @@ class FarStore(MemoryStorage):
 
 
 class RoundTrips(FarStore):
-    """A store that answers once as many calls as are expected were made side by side.
-
-    Args:
-        store: its files.
-        expected: how many calls each round trip has.
-    """
+    """A store that answers once as many calls as are expected were made side by side."""
 
     def __init__(self, store: Store, *expected: int) -> None:
         super().__init__(store)
@@ -252,3 +247,58 @@ def test_a_commit_is_found_without_a_listing(store: Store, reader_of: ReaderOf) 
 
     assert outcome(table)[1:] == (1, 2)
     assert not store.lists
+
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def written_store() -> Store:
+    written_store = Store()
+    written_store.commit()
+    return written_store
+
+
+@pytest.fixture
+def table(written_store: Store, reader_of: ReaderOf) -> Table:
+    return Catalog(reader_of(written_store)).table("d", "t")
+
+
+def number(table: Table, max_staleness_ms: int = 0) -> int | None:
+    snapshot = table.resolve(max_staleness_ms=max_staleness_ms).snapshot
+    return None if snapshot is None else snapshot.id
+
+
+def test_storage_is_asked_again_only_for_what_is_too_old(written_store: Store, table: Table) -> None:
+    assert number(table, HOUR) == 1
+    written_store.commit()
+    written_store.reads.clear()
+
+    assert number(table, HOUR) == 1
+    assert not written_store.reads
+    assert number(table) == 2
+    assert number(table, HOUR) == 2
+
+
+def test_versions_by_name_are_looked_for(written_store: Store, table: Table) -> None:
+    number(table, HOUR)
+    written_store.create()
+    written_store.commit()
+
+    assert table.resolve(snapshot_id=1, max_staleness_ms=HOUR) != table.resolve(max_staleness_ms=HOUR)
+
+
+def test_a_version_that_went_away_is_forgotten(written_store: Store, table: Table) -> None:
+    found = table.resolve(max_staleness_ms=HOUR)
+    written_store.commit()
+    table.forget_newest(found)
+
+    assert number(table, HOUR) == 2
+
+
+def test_an_answer_tells_its_age(table: Table) -> None:
+    found = table.resolve(max_staleness_ms=HOUR)
+    later = table.resolve(max_staleness_ms=HOUR)
+
+    assert later is found
+    assert 0 <= found.age_ms < HOUR

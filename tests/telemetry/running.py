@@ -25,13 +25,7 @@ _LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 
 
 class Service:
-    """A running service.
-
-    Attributes:
-        process: the first process of it.
-        lines: of its log, so far.
-        url: where it listens.
-    """
+    """A running service."""
 
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - our own program
@@ -97,12 +91,7 @@ def running(
 
 
 class Collector:
-    """What was received.
-
-    Attributes:
-        url: where to send to.
-        received: each export.
-    """
+    """What was received."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"

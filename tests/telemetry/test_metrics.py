@@ -133,14 +133,9 @@ def test_storage_and_caches_are_counted(fresh: httpx.Client) -> None:
 
     for name, members in caches.items():
         for member, metric in (
-            ("bytes", "bytes"),
-            ("capacity", "capacity_bytes"),
-            ("entries", "entries"),
-            ("hits", "hits_total"),
-            ("misses", "misses_total"),
-            ("evictions", "evictions_total"),
-            ("rejected", "rejections_total"),
-            ("waits", "waits_total"),
+            *(("bytes", "bytes"), ("capacity", "capacity_bytes"), ("entries", "entries")),
+            *(("hits", "hits_total"), ("misses", "misses_total"), ("evictions", "evictions_total")),
+            *(("rejected", "rejections_total"), ("waits", "waits_total")),
         ):
             assert scraped.value(f"cache_{metric}", cache=name) == members[member]
     assert caches["plans"]["hits"] == 1

@@ -29,15 +29,7 @@ QUESTIONS: tuple[tuple[str, str, str, dict[str, str] | None], ...] = (
 
 @dataclass
 class Run:
-    """What came out of a run.
-
-    Attributes:
-        lines: of the log, as they are.
-        requests: the lines of requests, by request id.
-        spans: by name, of the request ``planned``.
-        trace: all spans of that request's trace.
-        services: whose spans they are.
-    """
+    """What came out of a run."""
 
     lines: list[str]
     requests: dict[str, dict[str, Any]]

@@ -62,9 +62,7 @@ def test_holds_what_each_filter_holds(payloads: list[bytes | None], keys: list[K
     st.lists(st.integers(-40, 40), min_size=1, max_size=60),
 )
 def test_many_keys_are_found_where_one_of_them_is(
-    payloads: list[bytes],
-    are_alike: bool,  # noqa: FBT001 - drawn
-    keys: list[Key],
+    payloads: list[bytes], are_alike: bool, keys: list[Key]
 ) -> None:
     chosen = [each for each in payloads if len(each) == len(payloads[0])] if are_alike else payloads
     stack, files = BloomStack.read(BytesColumn.of(chosen), INTEGERS), np.arange(len(chosen))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.keys.key_column import KeyColumn
-from app.file_index.keys.keys import KeySpace, after, key_space
+from app.file_index.keys.keys import KeySpace, key_space
 from app.types import parse_type, sql_key
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
@@ -76,13 +76,6 @@ def test_takes_every_nan_for_the_same() -> None:
     assert keys == {space.key(math.nan)}
     assert space.key(math.nan) > space.key(math.inf)  # type: ignore[operator] # both are integers
     assert space.read(struct.pack(">d", -math.inf), 0)[0] == space.key(-math.inf)
-
-
-def test_sql_holds_the_zeros_equal() -> None:
-    space = _space("FLOAT")
-
-    assert space.equal_keys(0.0) == space.equal_keys(-0.0) == (space.key(-0.0), space.key(0.0))
-    assert after(space.key(-0.0)) == space.key(0.0)
 
 
 @pytest.mark.parametrize(

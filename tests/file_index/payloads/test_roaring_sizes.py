@@ -86,7 +86,7 @@ def test_tells_whether_rows_are_in_no_bitmap(files: list[tuple[BitMap, int, bool
 
 @pytest.mark.parametrize("row_count", [1, 65_535, 65_536, 65_537, 200_000])
 @pytest.mark.parametrize("runs", [False, True])
-def test_knows_bitmaps_of_all_rows(row_count: int, runs: bool) -> None:  # noqa: FBT001 - a parameter
+def test_knows_bitmaps_of_all_rows(row_count: int, runs: bool) -> None:
     every = _written(BitMap(range(row_count)), runs=runs)
     odd, even = (BitMap(range(first, row_count, 2)).serialize() for first in (1, 0))
 

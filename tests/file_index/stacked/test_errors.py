@@ -142,11 +142,7 @@ def test_an_empty_entry_decides_what_needs_a_value() -> None:
 
 def test_an_empty_entry_keeps_a_file_before_anything_else_is_asked() -> None:
     content = _file(c=[("bitmap", None)], d=[("bitmap", b"broken")])
-    parts = (
-        BoundLeaf(Operator.LESS_THAN, C, (5,)),
-        BoundLeaf(Operator.GREATER_THAN, C, (6,)),
-        _equal(D, 1),
-    )
+    parts = (BoundLeaf(Operator.LESS_THAN, C, (5,)), BoundLeaf(Operator.GREATER_THAN, C, (6,)), _equal(D, 1))
 
     decisions = _decide(BoundOr(parts), [content])
 

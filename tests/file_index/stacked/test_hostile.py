@@ -17,12 +17,7 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import write
-from app.file_index.index_kinds import (
-    BITMAP,
-    KINDS,
-    IndexKind,
-    open_index,
-)
+from app.file_index.index_kinds import BITMAP, KINDS, IndexKind, open_index
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex

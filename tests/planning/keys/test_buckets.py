@@ -83,8 +83,7 @@ def test_new_keys_are_assigned_as_the_engine_assigns_them(service: IndexService,
             own = [each for each in keys if each["assigner"] == assigner]
             asked = LookupRequest(partition=partition, keys=tuple(each["key"] for each in own))
             answer = service.assign(
-                golden_ref(table),
-                AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"]),
+                golden_ref(table), AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"])
             )
 
             for ours, engine in zip(answer.buckets, own, strict=True):
@@ -107,8 +106,7 @@ def test_a_written_key_is_assigned_to_where_it_is(service: IndexService, table: 
             own = [each for each in keys if each["assigner"] == assigner]
             asked = LookupRequest(partition=partition, hashes=tuple(each["hash"] for each in own))
             answer = service.assign(
-                golden_ref(table),
-                AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"]),
+                golden_ref(table), AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"])
             )
 
             assert [(each.bucket, each.strategy) for each in answer.buckets] == [

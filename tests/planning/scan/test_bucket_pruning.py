@@ -179,19 +179,18 @@ def test_keys_that_move_between_partitions_prune_no_bucket(copy_table: CopyTable
     assert not any(pruned_buckets(answer).values())
 
 
-def test_postponed_buckets_are_not_pruned(copy_table: CopyTable) -> None:
-    copied = copy_table("pk_merge")
-    copied.change_schema(lambda schema: schema["options"].update(bucket="-2"))
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [("pk_merge", {"bucket": "-2"}), ("append_bucketed", {"bucket-function.type": "modern"})],
+    ids=["postponed buckets", "a function that nobody knows"],
+)
+def test_buckets_that_no_key_leads_to_are_not_pruned(
+    copy_table: CopyTable, table: str, options: dict[str, str]
+) -> None:
+    copied = copy_table(table)
+    copied.change_schema(lambda schema: schema["options"].update(options))
 
-    for key, _ in written_keys("pk_merge"):
-        assert not any(pruned_buckets(copied.plan(equals(key))).values())
-
-
-def test_a_bucket_function_that_nobody_knows_prunes_nothing(copy_table: CopyTable) -> None:
-    copied = copy_table("append_bucketed")
-    copied.change_schema(lambda schema: schema["options"].update({"bucket-function.type": "modern"}))
-
-    for key, _ in written_keys("append_bucketed"):
+    for key, _ in written_keys(table):
         assert not any(pruned_buckets(copied.plan(equals(key))).values())
 
 
@@ -240,14 +239,6 @@ def test_equalities_of_every_column_pin_just_their_product(per_field: tuple[list
     assert keys is not None
     assert set(keys) == set(product(*per_field))
     assert len(keys) == len(set(keys))
-
-
-@pytest.mark.parametrize("literal", [0.0, -0.0])
-def test_zero_pins_both_of_its_stored_forms(literal: float) -> None:
-    keys = pinned_keys(is_one_of(RATIO, literal), (RATIO,))
-
-    assert keys is not None
-    assert sorted(map(stored, keys)) == [("-0.0",), ("0.0",)]
 
 
 @pytest.mark.parametrize("others", [(), (1.5,)])

@@ -1,9 +1,7 @@
 """Files that hold columns of the same rows, beside the rows put together one by one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,15 +17,13 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, IndexKind
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
-from app.planning.service import IndexService
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant
 from app.predicates.simplify import conjunction, disjunction
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
+from tests.planning.made_tables import MadeTable, MadeTables, names_of, no_statistics, payload, statistics
 from tests.planning.strategies import pool, predicates
 from tests.row_matches import matches
 from tests.table.entries import EMPTY_ROW, entry
@@ -78,33 +74,27 @@ class JoinedFile:
         )
 
 
-@dataclass
-class Warehouse:
-    """Where each example of a test gets a table of its own."""
+def table(
+    warehouse: MadeTables,
+    entries: Iterable[ManifestEntry],
+    deleted: Mapping[str, Iterable[int]] | None = None,
+) -> MadeTable:
+    """A table of some files, with the positions that the deletion vectors of some of them delete."""
+    options = EVOLVING | {"deletion-vectors.enabled": str(bool(deleted)).lower()}
+    made = warehouse.make(COLUMNS, options=options)
+    index = []
+    if deleted:
+        vectors = [EncodedVector.encode(name, BitMap(at), is64=False) for name, at in deleted.items()]
+        written = write_file(vectors, "index-0")
+        (made.directory / "index" / "index-0").write_bytes(written.content)
+        index = [IndexEntry(FileKind.ADD, EMPTY_ROW, 0, written.meta)]
+    made.commit(list(entries), index_entries=index)
+    return made
 
-    root: Path
-    service: IndexService
-    tables: int = 0
 
-    def table(
-        self, entries: Iterable[ManifestEntry], deleted: Mapping[str, Iterable[int]] | None = None
-    ) -> MadeTable:
-        """A table of some files, with the positions that the deletion vectors of some of them delete."""
-        self.tables += 1
-        options = EVOLVING | {"deletion-vectors.enabled": str(bool(deleted)).lower()}
-        made = MadeTable.make(self.root, COLUMNS, options=options, name=f"made_{self.tables}")
-        index = []
-        if deleted:
-            vectors = [EncodedVector.encode(name, BitMap(at), is64=False) for name, at in deleted.items()]
-            written = write_file(vectors, "index-0")
-            (made.directory / "index" / "index-0").write_bytes(written.content)
-            index = [IndexEntry(FileKind.ADD, EMPTY_ROW, 0, written.meta)]
-        made.commit(list(entries), index_entries=index)
-        return made
-
-    def table_of(self, files: Sequence[JoinedFile], order: Sequence[int]) -> MadeTable:
-        """A table of files that are named by their numbers; a larger number is newer."""
-        return self.table(files[number].entry(str(number), number) for number in order)
+def table_of(warehouse: MadeTables, files: Sequence[JoinedFile], order: Sequence[int]) -> MadeTable:
+    """A table of files that are named by their numbers; a larger number is newer."""
+    return table(warehouse, (files[number].entry(str(number), number) for number in order))
 
 
 @st.composite
@@ -152,13 +142,6 @@ def rows_of(files: Sequence[JoinedFile]) -> dict[int, dict[int, Any]]:
 WITH_BITMAP = (BITMAP,)
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
-    root = tmp_path_factory.mktemp("warehouse")
-    with closing(open_service(root)) as service:
-        yield Warehouse(root, service)
-
-
 @given(
     files=st.lists(joined_files(st.integers(0, 5), st.integers(1, 3), st.booleans()), min_size=1, max_size=8),
     filters=st.lists(predicates(COLUMNS, with_unknown=True), min_size=3, max_size=3),
@@ -167,13 +150,13 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
 )
 @examples(50)
 def test_files_of_a_row_that_matches_are_kept_together(
-    warehouse: Warehouse,
+    warehouse: MadeTables,
     files: list[JoinedFile],
     filters: list[BoundPredicate],
-    explain: bool,  # noqa: FBT001 - drawn
+    explain: bool,
     data: st.DataObject,
 ) -> None:
-    made = warehouse.table_of(files, data.draw(st.permutations(range(len(files)))))
+    made = table_of(warehouse, files, data.draw(st.permutations(range(len(files)))))
     rows = rows_of(files)
     for predicate in filters:
         plan = made.plan_bound(
@@ -251,9 +234,9 @@ def excluded_by_indexes(predicate: BoundPredicate, files: Sequence[JoinedFile]) 
 )
 @examples(50)
 def test_the_index_of_the_file_that_has_the_values_is_asked(
-    warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate]
+    warehouse: MadeTables, files: list[JoinedFile], filters: list[BoundPredicate]
 ) -> None:
-    made = warehouse.table_of(files, range(len(files)))
+    made = table_of(warehouse, files, range(len(files)))
     for predicate in filters:
         plan = made.plan_bound(warehouse.service, predicate)
 
@@ -267,10 +250,10 @@ def test_the_index_of_the_file_that_has_the_values_is_asked(
 )
 @examples(40)
 def test_of_single_rows_just_those_that_match_are_kept(
-    warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate], data: st.DataObject
+    warehouse: MadeTables, files: list[JoinedFile], filters: list[BoundPredicate], data: st.DataObject
 ) -> None:
     """Bounds of one row tell all of it."""
-    made = warehouse.table_of(files, data.draw(st.permutations(range(len(files)))))
+    made = table_of(warehouse, files, data.draw(st.permutations(range(len(files)))))
     rows = rows_of(files)
     for predicate in filters:
         plan = made.plan_bound(warehouse.service, predicate)
@@ -279,21 +262,9 @@ def test_of_single_rows_just_those_that_match_are_kept(
         assert kept == {row_id for row_id, row in rows.items() if matches(predicate, row)}
 
 
-def test_an_older_files_index_is_not_asked_for_what_a_newer_one_replaced(warehouse: Warehouse) -> None:
-    old = JoinedFile(0, {A: [1, 2], B: [5, 6]}, {A: WITH_BITMAP, B: WITH_BITMAP}, has_statistics=False)
-    new = JoinedFile(0, {B: [7, 8]}, {B: WITH_BITMAP}, has_statistics=False)
-    made = warehouse.table_of([old, new], [0, 1])
-
-    def kept(written: str) -> list[str]:
-        return names_of(made.plan(warehouse.service, written).files)
-
-    assert kept("b = 7") == kept("a = 1 AND b = 8") == kept("a = 9 OR b = 7") == ["0", "1"]
-    assert kept("b = 5") == kept("a = 1 AND b = 5") == kept("a = 3") == kept("a = 3 OR b = 6") == []
-
-
-def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
+def test_what_decided_of_a_group_is_told(warehouse: MadeTables) -> None:
     old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: WITH_BITMAP})
-    made = warehouse.table_of([old, JoinedFile(0, {B: [7, 8]})], [0, 1])
+    made = table_of(warehouse, [old, JoinedFile(0, {B: [7, 8]})], [0, 1])
 
     plan = made.plan(warehouse.service, "a = 2", explain=True)
 
@@ -303,12 +274,12 @@ def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
     }
 
 
-def test_a_broken_index_keeps_its_group(warehouse: Warehouse) -> None:
+def test_a_broken_index_keeps_its_group(warehouse: MadeTables) -> None:
     old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: WITH_BITMAP})
     whole = old.entry("old", 1)
     assert whole.file.embedded_index is not None
     broken = replace(whole, file=replace(whole.file, embedded_index=whole.file.embedded_index[:-3]))
-    made = warehouse.table([broken, JoinedFile(0, {B: [7, 8]}).entry("new", 2)])
+    made = table(warehouse, [broken, JoinedFile(0, {B: [7, 8]}).entry("new", 2)])
 
     plan = made.plan(warehouse.service, "a = 2")
 
@@ -319,12 +290,12 @@ def test_a_broken_index_keeps_its_group(warehouse: Warehouse) -> None:
     assert len(plan.warnings) == 1
 
 
-def test_nothing_is_said_of_a_column_of_two_equally_new_files(warehouse: Warehouse) -> None:
+def test_nothing_is_said_of_a_column_of_two_equally_new_files(warehouse: MadeTables) -> None:
     one, other = (
         JoinedFile(0, {A: [1, 1]}, {A: WITH_BITMAP}),
         JoinedFile(0, {A: [2, 2], B: [3, 3]}, {A: WITH_BITMAP}),
     )
-    made = warehouse.table([one.entry("one", 4), other.entry("other", 4)])
+    made = table(warehouse, [one.entry("one", 4), other.entry("other", 4)])
 
     assert len(made.plan(warehouse.service, "a = 9").files) == 2
     assert not made.plan(warehouse.service, "b = 9").files
@@ -336,10 +307,10 @@ def blob(first: int, rows: int, name: str) -> ManifestEntry:
 
 
 @pytest.mark.parametrize("name", ["1-{}.blob", "2-{}.vector.lance"])
-def test_files_of_some_of_the_rows_go_with_their_group(warehouse: Warehouse, name: str) -> None:
+def test_files_of_some_of_the_rows_go_with_their_group(warehouse: MadeTables, name: str) -> None:
     """Blob and vector files hold some rows of a group each; of their columns nothing is said."""
     rows = JoinedFile(0, {A: [1, 2, 3, 5], B: [1, 1, 1, 1]}, {A: WITH_BITMAP}).entry("rows", 2)
-    made = warehouse.table([blob(0, 3, name.format(0)), rows, blob(3, 1, name.format(1))])
+    made = table(warehouse, [blob(0, 3, name.format(0)), rows, blob(3, 1, name.format(1))])
 
     def kept(written: str) -> int:
         return len(made.plan(warehouse.service, written).files)
@@ -348,22 +319,22 @@ def test_files_of_some_of_the_rows_go_with_their_group(warehouse: Warehouse, nam
     assert kept("a = 3") == kept("c = 9") == kept("c IS NULL") == kept("a = 4 OR c = 9") == 3
 
 
-def test_files_without_data_files_beside_them_are_kept(warehouse: Warehouse) -> None:
-    made = warehouse.table([blob(0, 3, "1.blob")])
+def test_files_without_data_files_beside_them_are_kept(warehouse: MadeTables) -> None:
+    made = table(warehouse, [blob(0, 3, "1.blob")])
 
     (file,) = made.plan(warehouse.service, "c = 9").files
 
     assert (file.reason, file.raw_convertible) == (KeepReason.MERGE_REQUIRED, False)
 
 
-def test_a_group_is_left_out_if_the_vector_of_its_oldest_file_deletes_all(warehouse: Warehouse) -> None:
+def test_a_group_is_left_out_if_the_vector_of_its_oldest_file_deletes_all(warehouse: MadeTables) -> None:
     old, new = (
         JoinedFile(0, {A: [1, 2], B: [1, 2]}).entry("old", 1),
         JoinedFile(0, {B: [3, 4]}).entry("new", 2),
     )
 
     def kept(deleted: dict[str, list[int]]) -> list[str]:
-        plan = warehouse.table([new, old], deleted).plan(warehouse.service, "a > 0")
+        plan = table(warehouse, [new, old], deleted).plan(warehouse.service, "a > 0")
         assert all(file.reason is KeepReason.MERGE_REQUIRED for file in plan.files)
         return names_of(plan.files)
 
@@ -371,21 +342,20 @@ def test_a_group_is_left_out_if_the_vector_of_its_oldest_file_deletes_all(wareho
     assert kept({"old": [0]}) == kept({"new": [0, 1]}) == ["new", "old"]
 
 
-def test_rows_of_another_bucket_are_others(warehouse: Warehouse) -> None:
+def test_rows_of_another_bucket_are_others(warehouse: MadeTables) -> None:
     """Row ids are given once, so that this table is damaged; readers put together the files of one bucket."""
     file = JoinedFile(0, {A: [1, 2]})
     here, there = file.entry("here", 1), replace(file.entry("there", 2), bucket=1)
-    made = warehouse.table([here, there])
+    made = table(warehouse, [here, there])
 
     assert [each.merge_group for each in made.plan(warehouse.service).files] == [None, None]
 
 
 @pytest.mark.parametrize("first", [None, (1 << 63) - 5])
 def test_a_file_that_does_not_say_which_rows_it_holds_is_kept(
-    warehouse: Warehouse, first: int | None
+    warehouse: MadeTables, first: int | None
 ) -> None:
-    name = f"made_{first}"
-    made = MadeTable.make(warehouse.root, COLUMNS, options=EVOLVING, name=name)
+    made = warehouse.make(COLUMNS, options=EVOLVING)
     made.commit([entry(file_name="0", first_row_id=first, **statistics({A: [1] * 10}))])
 
     (file,) = made.plan(warehouse.service, "a = 2").files

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -18,13 +15,11 @@ from app.file_index.index_kinds import BITMAP, RANGE_BITMAP
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm, SortKey, TopN
-from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, Value, parse_type
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, payload, statistics
+from tests.planning.made_tables import MadeTable, MadeTables, payload, statistics
 from tests.table.entries import EMPTY_ROW, entry
 
 NUMBER = DataField(0, "number", parse_type("INT"))
@@ -49,31 +44,22 @@ class File:
         }
 
 
-@dataclass
-class Warehouse:
-    """Where each example of a test gets a table of its own."""
-
-    root: Path
-    service: IndexService
-    tables: int = 0
-
-    def table(self, files: Sequence[File]) -> MadeTable:
-        self.tables += 1
-        options = {"deletion-vectors.enabled": "true"}
-        made = MadeTable.make(self.root, [NUMBER], options=options, name=f"made_{self.tables}")
-        deleted = {at: file for at, file in enumerate(files) if file.deleted}
-        vectors = [
-            EncodedVector.encode(str(at), BitMap(file.deleted), is64=False) for at, file in deleted.items()
-        ]
-        written = write_file(vectors, "index-0")
-        (made.directory / "index" / "index-0").write_bytes(written.content)
-        ranges = tuple(
-            lies if file.counted else replace(lies, cardinality=None)
-            for file, lies in zip(deleted.values(), written.meta.ranges, strict=True)
-        )
-        index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, replace(written.meta, ranges=ranges))
-        made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
-        return made
+def table(warehouse: MadeTables, files: Sequence[File]) -> MadeTable:
+    options = {"deletion-vectors.enabled": "true"}
+    made = warehouse.make([NUMBER], options=options)
+    deleted = {at: file for at, file in enumerate(files) if file.deleted}
+    vectors = [
+        EncodedVector.encode(str(at), BitMap(file.deleted), is64=False) for at, file in deleted.items()
+    ]
+    written = write_file(vectors, "index-0")
+    (made.directory / "index" / "index-0").write_bytes(written.content)
+    ranges = tuple(
+        lies if file.counted else replace(lies, cardinality=None)
+        for file, lies in zip(deleted.values(), written.meta.ranges, strict=True)
+    )
+    index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, replace(written.meta, ranges=ranges))
+    made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
+    return made
 
 
 def _entry(at: int, file: File) -> ManifestEntry:
@@ -85,13 +71,6 @@ def _entry(at: int, file: File) -> ManifestEntry:
         embedded_index=index if file.indexed else None,
         **statistics({NUMBER: file.rows}),
     )
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
-    root = tmp_path_factory.mktemp("warehouse")
-    with closing(open_service(root)) as service:
-        yield Warehouse(root, service)
 
 
 @st.composite
@@ -113,8 +92,8 @@ def rows_of(plan: Plan) -> dict[int, set[int]]:
 
 @given(files=FILES)
 @examples(30)
-def test_just_the_live_rows_are_left(warehouse: Warehouse, files: list[File]) -> None:
-    made = warehouse.table(files)
+def test_just_the_live_rows_are_left(warehouse: MadeTables, files: list[File]) -> None:
+    made = table(warehouse, files)
     live = {at: file.live(None) for at, file in enumerate(files)}
 
     plans = {form: made.plan(warehouse.service, selection=form, explain=True) for form in SelectionForm}
@@ -130,9 +109,9 @@ def test_just_the_live_rows_are_left(warehouse: Warehouse, files: list[File]) ->
 @given(files=FILES, wanted=st.sets(st.integers(0, 3), min_size=1, max_size=2))
 @examples(30)
 def test_rows_that_match_are_left_unless_they_are_deleted(
-    warehouse: Warehouse, files: list[File], wanted: set[int]
+    warehouse: MadeTables, files: list[File], wanted: set[int]
 ) -> None:
-    made = warehouse.table(files)
+    made = table(warehouse, files)
 
     plan = made.plan(warehouse.service, f"number IN ({', '.join(map(str, wanted))})")
 
@@ -152,9 +131,9 @@ def test_rows_that_match_are_left_unless_they_are_deleted(
 @given(files=FILES, limit=st.integers(0, 8), filtered=st.booleans())
 @examples(30)
 def test_a_limit_is_served_by_files_that_surely_have_the_rows(
-    warehouse: Warehouse, files: list[File], limit: int, *, filtered: bool
+    warehouse: MadeTables, files: list[File], limit: int, *, filtered: bool
 ) -> None:
-    made = warehouse.table(files)
+    made = table(warehouse, files)
     wanted = {0, 1} if filtered else None
 
     plan = made.plan(warehouse.service, "number IN (0, 1)" if filtered else None, limit=limit)
@@ -167,9 +146,9 @@ def test_a_limit_is_served_by_files_that_surely_have_the_rows(
 @given(files=FILES, limit=st.integers(0, 4), descending=st.booleans(), nulls_first=st.booleans())
 @examples(30)
 def test_the_first_rows_in_order_are_left(
-    warehouse: Warehouse, files: list[File], limit: int, *, descending: bool, nulls_first: bool
+    warehouse: MadeTables, files: list[File], limit: int, *, descending: bool, nulls_first: bool
 ) -> None:
-    made = warehouse.table(files)
+    made = table(warehouse, files)
     asked = TopN((SortKey("number", descending=descending, nulls_first=nulls_first),), limit)
 
     def order(number: int | None) -> tuple[bool, int]:
@@ -183,14 +162,14 @@ def test_the_first_rows_in_order_are_left(
     assert all(rows <= files[at].live(None) for at, rows in found.items())
 
 
-def test_rows_that_only_may_match_take_nobodys_place(warehouse: Warehouse) -> None:
+def test_rows_that_only_may_match_take_nobodys_place(warehouse: MadeTables) -> None:
     """The statistics of a text leave open whether the smaller number is one of the answer; it is not."""
     name = DataField(1, "name", parse_type("STRING"))
     rows: dict[str, tuple[list[Value | None], list[Value | None]]] = {
         "small": ([1, 2], [b"a", b"c"]),
         "large": ([5], [b"b"]),
     }
-    made = MadeTable.make(warehouse.root, [NUMBER, name], name="may_match")
+    made = warehouse.make([NUMBER, name])
     made.commit(
         [
             entry(file_name=file, row_count=len(numbers), **statistics({NUMBER: numbers, name: names}))
@@ -201,13 +180,3 @@ def test_rows_that_only_may_match_take_nobodys_place(warehouse: Warehouse) -> No
     plan = made.plan(warehouse.service, "name = 'b'", top_n=TopN((SortKey("number"),), 1))
 
     assert "large" in [file.file_name for file in plan.files]
-
-
-def test_a_file_of_leading_nulls_stays_whatever_its_values(warehouse: Warehouse) -> None:
-    rows: list[list[int | None]] = [[1, 2, 3], [None, 9]]
-    files = [File(each, set(), indexed=False, counted=False) for each in rows]
-    made = warehouse.table(files)
-
-    plan = made.plan(warehouse.service, top_n=TopN((SortKey("number", nulls_first=True),), 2))
-
-    assert rows_of(plan).keys() == {0, 1}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
-from app.planning.scan.merge_units import MergeUnits, merge_units, sections
+from app.planning.scan.merge_units import MergeUnits, merge_units
 from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
 from app.table.manifests.manifest_entry import ManifestEntry
@@ -52,9 +52,7 @@ class SimulatedFile:
 
 @st.composite
 def buckets(
-    draw: st.DrawFn,
-    levels: Sequence[int] = (0, 1, 3, 5),
-    deletes: st.SearchStrategy[int] = _DELETES,
+    draw: st.DrawFn, levels: Sequence[int] = (0, 1, 3, 5), deletes: st.SearchStrategy[int] = _DELETES
 ) -> list[SimulatedFile]:
     """Files of one bucket: those of level 0 hold any keys, within a higher level key ranges are disjoint."""
     parts: list[tuple[int, Sequence[Key]]] = []
@@ -184,13 +182,6 @@ def test_a_delete_row_makes_overlapping_files_merge_even_with_one_version() -> N
     assert units.raw_convertible.tolist() == [False]
 
 
-def test_ranges_that_touch_share_a_section() -> None:
-    order, opens = sections(np.array([0, 0, 0]), np.array([5, 0, 2]), np.array([9, 2, 4]))
-
-    assert order.tolist() == [1, 2, 0]
-    assert opens.tolist() == [True, False, True]
-
-
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 SCORE: Final = DataField(1, "score", parse_type("INT"))
 VECTORS: Final = {"bucket": "1", "deletion-vectors.enabled": "true"}
@@ -253,10 +244,7 @@ def test_new_files_are_read_with_those_whose_keys_they_may_share(
 
 def test_a_limit_does_not_count_rows_of_files_that_merge(tmp_path: Path, service: IndexService) -> None:
     table = MadeTable.make(
-        tmp_path,
-        [ID, SCORE],
-        primary_key=[ID],
-        options=VECTORS | {"deletion-vectors.merge-on-read": "true"},
+        tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | {"deletion-vectors.merge-on-read": "true"}
     )
     table.commit([OLD, NEW, FAR])
 

@@ -1,5 +1,7 @@
 """The filter inside of each partition, beside every test decided partition by partition."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,10 +17,10 @@ from hypothesis import strategies as st
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState, decision
-from app.planning.scan.partition_pruning import prune_partitions, specialise
+from app.planning.scan.partition_pruning import only_on, prune_partitions, specialise
 from app.planning.service import IndexService
 from app.planning.version.version import Version
-from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Operator, leaves
+from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Constant, Operator, leaves
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
@@ -26,7 +28,7 @@ from benchmarks.avro_schemas import MANIFEST_LIST
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
-from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates
+from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates, rows
 from tests.row_matches import matches
 from tests.table.entries import EMPTY_ROW, avro, entry
 
@@ -67,9 +69,7 @@ def inside(predicate: BoundPredicate, partition: dict[int, Value | None]) -> Bou
 @given(predicate=predicates(with_unknown=True))
 @examples(60)
 def test_each_file_has_the_filter_of_its_partition(
-    partitioned: Partitioned,
-    predicate: BoundPredicate,
-    explain: bool,  # noqa: FBT001 - a case
+    partitioned: Partitioned, predicate: BoundPredicate, explain: bool
 ) -> None:
     files = partitioned.version.files()
     state = PlanState.start(files, files.all(), predicate, explain=explain)
@@ -163,17 +163,6 @@ def test_manifests_of_other_partitions_are_not_read(
 
     assert names_of(plan.files) == ["data-3"]
     assert (plan.summary.manifests_total, plan.summary.manifests_skipped) == (3, 2)
-
-
-def test_removals_are_read_with_what_they_remove(
-    of_days: MadeTable, cold: Callable[[], IndexService]
-) -> None:
-    forget_all_but(of_days, 0, 2)
-
-    plan = of_days.plan(cold(), "day = 1")
-
-    assert names_of(plan.files) == ["data-1"]
-    assert plan.summary.manifests_skipped == 1
 
 
 def test_totals_come_from_the_lists_and_the_snapshot(
@@ -348,3 +337,54 @@ def _counts(plan: Plan) -> dict[str, Any]:
         "rows": (summary.rows_total, summary.rows_selected),
         "steps": dict(summary.skipped_by),
     }
+
+
+def decided_inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredicate:
+    """The filter inside of a partition, each of its tests on partition columns decided by brute force."""
+    tests = [each for each in leaves(predicate) if isinstance(each, BoundLeaf)]
+    decided = {id(test): matches(test, partition) is True for test in tests if test.field.id in partition}
+    return specialise(predicate, decided)
+
+
+def field_ids(predicate: BoundPredicate) -> set[int]:
+    """Ids of the columns that a filter tests."""
+    return {each.field.id for each in leaves(predicate) if isinstance(each, BoundLeaf)}
+
+
+_SOME_IDS = st.sets(st.sampled_from([field.id for field in FIELDS])).map(frozenset)
+
+
+@given(predicate=predicates(with_unknown=True), row=rows(), partition_ids=_SOME_IDS)
+def test_inside_its_partition_a_row_is_judged_as_before(
+    predicate: BoundPredicate, row: dict[int, Any], partition_ids: frozenset[int]
+) -> None:
+    partition = {each: row[each] for each in partition_ids}
+
+    assert matches(decided_inside(predicate, partition), row) is matches(predicate, row)
+
+
+@given(predicate=predicates(), row=rows(), partition_ids=_SOME_IDS)
+def test_no_partition_column_is_left(
+    predicate: BoundPredicate, row: dict[int, Any], partition_ids: frozenset[int]
+) -> None:
+    left = decided_inside(predicate, {each: row[each] for each in partition_ids})
+
+    assert not field_ids(left) & partition_ids
+    if field_ids(predicate) <= partition_ids:
+        assert isinstance(left, Constant)
+
+
+@given(predicate=predicates(with_unknown=True), row=rows(), kept_ids=_SOME_IDS)
+def test_what_satisfies_the_filter_satisfies_its_part_on_some_columns(
+    predicate: BoundPredicate, row: dict[int, Any], kept_ids: frozenset[int]
+) -> None:
+    part = only_on(predicate, kept_ids)
+
+    assert field_ids(part) <= kept_ids
+    if matches(predicate, row) is not False:
+        assert matches(part, {each: row[each] for each in kept_ids}) is True
+
+
+@given(predicate=predicates(), row=rows())
+def test_the_part_on_all_columns_is_the_filter(predicate: BoundPredicate, row: dict[int, Any]) -> None:
+    assert matches(only_on(predicate, frozenset(range(len(FIELDS)))), row) is matches(predicate, row)

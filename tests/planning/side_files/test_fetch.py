@@ -15,12 +15,7 @@ from app.file_index.index_kinds import BITMAP
 from app.planning.service import IndexService
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
-from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, large
-
-
-@pytest.fixture
-def beside(make_beside: MakeBeside) -> Beside:
-    return make_beside(large)
+from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
 
 
 @dataclass(frozen=True)
@@ -77,10 +72,7 @@ def service(beside: Beside, request: pytest.FixtureRequest) -> Iterator[IndexSer
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_damaged_file_keeps_its_data_file_and_is_named(
-    beside: Beside,
-    service: IndexService,
-    damage: Damage,
-    explain: bool,  # noqa: FBT001 - a case
+    beside: Beside, service: IndexService, damage: Damage, explain: bool
 ) -> None:
     path = beside.made.side_file("3")
     path.write_bytes(damage.change(path.read_bytes()))
@@ -96,11 +88,7 @@ def test_a_damaged_file_keeps_its_data_file_and_is_named(
 
 @pytest.mark.parametrize("part", ["front", "payload"])
 @pytest.mark.parametrize("explain", [False, True])
-def test_what_storage_failed_to_give_is_asked_for_again(
-    beside: Beside,
-    part: str,
-    explain: bool,  # noqa: FBT001 - a case
-) -> None:
+def test_what_storage_failed_to_give_is_asked_for_again(beside: Beside, part: str, explain: bool) -> None:
     def fail(read: Read) -> None:
         if read.file == "3" and (read.start > 0) == (part == "payload"):
             raise ConnectionResetError("dropped")

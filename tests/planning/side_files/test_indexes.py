@@ -33,11 +33,6 @@ from tests.table.entries import entry
 
 
 @pytest.fixture
-def beside(make_beside: MakeBeside) -> Beside:
-    return make_beside(large)
-
-
-@pytest.fixture
 def beside_small(make_beside: MakeBeside) -> Beside:
     return make_beside(small)
 

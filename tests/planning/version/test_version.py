@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.options.table_options import TableOptions
-from app.planning.request.limits import CacheBytes, Limits
-from app.planning.service import IndexService
+from app.planning.request.limits import CacheBytes
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces, VersionContents
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.manifests import Manifests
-from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
@@ -26,6 +24,7 @@ from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from tests.examples import examples
+from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics, payload
 from tests.table.entries import EMPTY_ROW, entry, manifest
 
@@ -126,11 +125,6 @@ def test_a_plan_says_that_the_engine_has_indexes_of_its_own(
     assert any("the engine alone reads (btree)" in each for each in plan.warnings) is says
 
 
-def open_service(root: Path, **capacities: Any) -> IndexService:
-    warehouse = Warehouse("golden", root.as_uri())
-    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(**capacities), limits=Limits())
-
-
 @pytest.fixture
 def made(tmp_path: Path) -> MadeTable:
     """Two manifests whose files have an index of a thousand values each."""
@@ -168,7 +162,7 @@ def test_what_grows_in_the_cache_never_passes_its_capacity(
         made.plan(service, "number = 5000")
         whole = service.cache_statistics()["manifests"]["bytes"]
     capacity = int(share * whole)
-    with closing(open_service(tmp_path, manifests=capacity, plans=0)) as service:
+    with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=capacity, plans=0))) as service:
         for number in range(5000, 5005):
             assert not made.plan(service, f"number = {number}").files
             held = service.cache_statistics()["manifests"]
@@ -247,25 +241,3 @@ def test_a_vector_belongs_to_the_file_of_its_name_in_its_bucket(
         else vector[1].cardinality
         for vector in expected
     ]
-
-
-@pytest.mark.parametrize("cardinality", [None, 0, 7])
-def test_the_same_name_in_another_bucket_or_partition_is_another_file(cardinality: int | None) -> None:
-    files = files_of(
-        [
-            entry(partition=partition, bucket=bucket, file_name="a")
-            for partition in PARTITIONS
-            for bucket in BUCKETS
-        ]
-    )
-    lies = DeletionRange("a", 1, 20, cardinality)
-    index = IndexEntry(FileKind.ADD, b"q", 0, IndexFileMeta(DELETION_VECTORS, "index-1", 100, 1, (lies,)))
-
-    assert VectorPlaces.find([index], files).numbers.tolist() == [-1, -1, 0, -1]
-
-
-def test_without_vectors_no_file_has_one() -> None:
-    places = VectorPlaces.find([], files_of([entry(), entry(bucket=1)]))
-
-    assert places.numbers.tolist() == [-1, -1]
-    assert places.deleted_rows(places.numbers).tolist() == [0, 0]

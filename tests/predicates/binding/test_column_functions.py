@@ -3,23 +3,16 @@ from __future__ import annotations
 import pytest
 
 from app.predicates.model import Unknown, leaves
-from app.types import DataField, parse_type
 from app.types.civil_time import NANOS_PER_DAY, epoch_days
 from app.types.session_zone import session_zone
+from tests.columns import columns_of
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 
-FIELDS = tuple(
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "d": "DATE",
-            "n": "TIMESTAMP(6)",
-            "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
-            "text": "STRING",
-            "m": "MAP<STRING, DATE>",
-        }.items()
-    )
+FIELDS = columns_of(
+    """
+    d: DATE; n: TIMESTAMP(6); z: TIMESTAMP(6) WITH LOCAL TIME ZONE; text: STRING; m: MAP<STRING, DATE>
+    """
 )
 NEW_YORK = session_zone("America/New_York")
 
@@ -36,15 +29,9 @@ NEW_YORK = session_zone("America/New_York")
         ("'2025-03-01' <= TRY_CAST(n AS DATE)", "n >= '2025-03-01T00:00:00'"),
         ("NOT (date(n) >= '2025-03-01')", "n < '2025-03-01T00:00:00'"),
         ("date(n) <> '2025-03-01'", "n < '2025-03-01T00:00:00' OR n >= '2025-03-02T00:00:00'"),
-        (
-            "date(n) = '2025-03-01'",
-            "n BETWEEN '2025-03-01T00:00:00' AND '2025-03-01T23:59:59.999999999'",
-        ),
+        ("date(n) = '2025-03-01'", "n BETWEEN '2025-03-01T00:00:00' AND '2025-03-01T23:59:59.999999999'"),
         # Clocks go forward on March 9: the day has 23 hours.
-        (
-            "date(z) = '2025-03-09'",
-            "z BETWEEN '2025-03-09T05:00:00Z' AND '2025-03-10T03:59:59.999999999Z'",
-        ),
+        ("date(z) = '2025-03-09'", "z BETWEEN '2025-03-09T05:00:00Z' AND '2025-03-10T03:59:59.999999999Z'"),
         ("date(z) >= TIMESTAMP '2025-03-01 12:00:00'", "z >= '2025-03-02T05:00:00Z'"),
         ("year(d) = 2020", "d BETWEEN '2020-01-01' AND '2020-12-31'"),
         ("year(d) NOT IN (2020, 2021)", "d < '2020-01-01' OR d >= '2022-01-01'"),

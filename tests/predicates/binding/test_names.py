@@ -10,6 +10,7 @@ from app.predicates.binding.names import NAMELESS, Names, Relation
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
+from tests.columns import columns_of
 
 EVENTS = Relation("events", "db")
 E = Relation("e")
@@ -17,24 +18,13 @@ BRANCH = Relation("events", "db", "b1")
 PERSON = Relation("person", "db")
 """The name of a column, too."""
 
-FIELDS = [
-    DataField(number, name, parse_type(written))
-    for number, (name, written) in enumerate(
-        {
-            "event_id": "BIGINT",
-            "dt": "STRING",
-            "two words": "INT",
-            "person": "ROW<event_id BIGINT, first STRING>",
-            "m": "MAP<STRING, INT>",
-            "by_number": "MAP<INT, INT>",
-            "items": "ARRAY<ROW<x INT>>",
-            "prod": "ROW<db ROW<events ROW<event_id BIGINT>>>",
-            "with.dot": "INT",
-            "Twice": "INT",
-            "tWICE": "INT",
-        }.items()
-    )
-]
+FIELDS = columns_of(
+    """
+    event_id: BIGINT; dt: STRING; two words: INT; person: ROW<event_id BIGINT, first STRING>;
+    m: MAP<STRING, INT>; by_number: MAP<INT, INT>; items: ARRAY<ROW<x INT>>;
+    prod: ROW<db ROW<events ROW<event_id BIGINT>>>; with.dot: INT; Twice: INT; tWICE: INT
+    """
+)
 
 
 def meaning(condition: str, relation: Relation = EVENTS) -> str:

@@ -130,11 +130,7 @@ class PlainReader:
         return tags
 
     def record(self) -> dict[str, Any]:
-        return {
-            "name": self.string(),
-            "size": self.long(),
-            "tags": self.tags() if self.is_there() else None,
-        }
+        return {"name": self.string(), "size": self.long(), "tags": self.tags() if self.is_there() else None}
 
 
 @examples(300)

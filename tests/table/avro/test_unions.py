@@ -76,8 +76,7 @@ def entries_of(data: bytes) -> list[ManifestEntry]:
 @examples(50)
 @given(st.lists(ENTRIES, max_size=12), st.booleans())
 def test_a_manifest_reads_the_same_with_and_without_unions(
-    entries: list[ManifestEntry],
-    null_first: bool,  # noqa: FBT001 - hypothesis draws it
+    entries: list[ManifestEntry], null_first: bool
 ) -> None:
     records = list(map(record, entries))
 
@@ -143,11 +142,7 @@ def written(records: list[dict[str, Any] | None], schema: Any) -> bytes:
 @pytest.mark.parametrize("bad", [None, {"name": "bad", "inner": None}])
 @pytest.mark.parametrize("place", [0, 40, 99])
 @pytest.mark.parametrize("null_first", [False, True])
-def test_a_record_that_is_null_is_damage(
-    bad: dict[str, Any] | None,
-    place: int,
-    null_first: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+def test_a_record_that_is_null_is_damage(bad: dict[str, Any] | None, place: int, null_first: bool) -> None:
     records: list[dict[str, Any] | None] = [{"name": f"n{n}", "inner": {"flag": 1}} for n in range(100)]
     records[place] = bad
     inner = ["null", INNER] if null_first else [INNER, "null"]

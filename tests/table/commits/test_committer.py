@@ -12,9 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import fastavro
 import orjson
 import pytest
 
@@ -29,6 +27,7 @@ from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.table.later_release import read_records
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
 
@@ -38,11 +37,6 @@ def replaced(old: ManifestEntry, new: ManifestEntry) -> Changes:
 
 def without_index(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, file=replace(entry.file, embedded_index=None, extra_files=()))
-
-
-def records(path: Path) -> list[Any]:
-    with path.open("rb") as file:
-        return list(fastavro.reader(file))
 
 
 def added(like: ManifestEntry, name: str) -> Changes:
@@ -87,9 +81,9 @@ def test_a_removal_stands_before_what_is_added_under_its_name(
     table.committer.commit(replaced(old, without_index(old)))
 
     delta = directory / "manifest" / table.snapshot()["deltaManifestList"]
-    (listed,) = records(delta)
+    (listed,) = read_records(delta)
     assert (listed["_NUM_ADDED_FILES"], listed["_NUM_DELETED_FILES"]) == (1, 1)
-    assert [entry["_KIND"] for entry in records(directory / "manifest" / listed["_FILE_NAME"])] == [1, 0]
+    assert [entry["_KIND"] for entry in read_records(directory / "manifest" / listed["_FILE_NAME"])] == [1, 0]
 
 
 def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehouse, tmp_path: Path) -> None:
@@ -184,7 +178,7 @@ def named_by_snapshots(directory: Path) -> set[str]:
         document = orjson.loads(snapshot.read_bytes())
         for name in (document["baseManifestList"], document["deltaManifestList"]):
             listed = directory / "manifest" / name
-            named |= {name, *(record["_FILE_NAME"] for record in records(listed))}
+            named |= {name, *(record["_FILE_NAME"] for record in read_records(listed))}
     return {f"manifest/{name}" for name in named}
 
 
@@ -216,10 +210,10 @@ def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path
             for row in rows.tolist()
         ]
         assert Counter(found) == names
-    listed = records(directory / "manifest" / table.snapshot()["baseManifestList"])
+    listed = read_records(directory / "manifest" / table.snapshot()["baseManifestList"])
     for record in listed:
         path = directory / "manifest" / record["_FILE_NAME"]
-        entries_in_file = records(path)
+        entries_in_file = read_records(path)
         assert record["_FILE_SIZE"] == path.stat().st_size
         assert (record["_NUM_ADDED_FILES"], record["_NUM_DELETED_FILES"]) == (len(entries_in_file), 0)
         assert record["_MIN_BUCKET"] == min(each["_BUCKET"] for each in entries_in_file)
@@ -259,13 +253,7 @@ def test_an_attempt_after_a_lost_race_merges_nothing(golden: GoldenWarehouse, tm
 
 
 class Interrupted(Writing):
-    """Other writers act while snapshots are made.
-
-    Args:
-        warehouse: of the table.
-        meanwhile: once the first snapshot is there, and before it is read back.
-        then: before the next one is made.
-    """
+    """Other writers act while snapshots are made."""
 
     def __init__(
         self, warehouse: Warehouse, *meanwhile: Callable[[], object], then: Callable[[], object] = int

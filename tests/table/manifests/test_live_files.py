@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,44 +39,6 @@ def names(*manifests: list[ManifestEntry]) -> list[str]:
     return [entries[row].file.file_name for entries, rows in kept for row in rows]
 
 
-def test_files_stay_in_the_order_of_manifests() -> None:
-    assert names([entry(file_name="b"), entry(file_name="a")], [entry(file_name="c")]) == ["b", "a", "c"]
-
-
-def test_no_manifests_have_no_files() -> None:
-    assert live() == []
-    assert live([], []) == [[], []]
-
-
-def test_a_deleted_file_is_gone_wherever_the_deletion_stands() -> None:
-    added, deleted = entry(file_name="a"), entry(FileKind.DELETE, file_name="a")
-    assert names([added, entry(file_name="b")], [deleted]) == ["b"]
-    assert names([deleted], [added, entry(file_name="b")]) == ["b"]
-
-
-@pytest.mark.parametrize(
-    "difference",
-    [
-        {"partition": b"other"},
-        {"bucket": 1},
-        {"level": 1},
-        {"file_name": "other"},
-        {"extra_files": ("a.index",)},
-        {"embedded_index": b"index"},
-        {"embedded_index": b""},
-        {"external_path": "s3://bucket/a"},
-        {"external_path": ""},
-    ],
-)
-def test_only_the_same_identity_is_deleted(difference: dict[str, Any]) -> None:
-    assert names([entry(**difference)], [entry(FileKind.DELETE)]) == [entry(**difference).file.file_name]
-    assert live([entry()], [entry(FileKind.DELETE, **difference)]) == [[0], []]
-
-
-def test_a_level_upgrade_keeps_the_file_once() -> None:
-    assert live([entry(level=0), entry(FileKind.DELETE, level=0), entry(level=5)]) == [[2]]
-
-
 def test_what_is_not_part_of_the_identity_does_not_matter() -> None:
     assert names([entry(row_count=1)], [entry(FileKind.DELETE, row_count=2, schema_id=3)]) == []
 
@@ -104,15 +65,6 @@ def test_it_is_what_the_definition_says(manifests: list[list[ManifestEntry]]) ->
 
 def left(*manifests: list[ManifestEntry]) -> list[list[int]]:
     return [rows.tolist() for rows in rows_left([manifest(entries) for entries in manifests])]
-
-
-def test_an_addition_and_its_removal_cancel_each_other() -> None:
-    added, deleted = entry(file_name="a"), entry(FileKind.DELETE, file_name="a")
-    elsewhere = entry(FileKind.DELETE, file_name="elsewhere")
-    assert left([added, entry(file_name="b")], [elsewhere, deleted]) == [[1], [0]]
-    assert left([added], [entry(FileKind.DELETE, file_name="a", level=5)]) == [[0], [0]]
-    assert left([added], []) == [[0], []]
-    assert left() == []
 
 
 @examples(200)

@@ -144,36 +144,18 @@ def test_keys_of_append_tables_have_no_columns() -> None:
     assert not manifest([]).has_keys
 
 
-class TestSideIndexes:
-    def test_each_file_has_at_most_one(self) -> None:
-        found = manifest(
-            [
-                entry(extra_files=("a.changelog", "a.index")),
-                entry(),
-                entry(extra_files=(".index",)),
-                entry(extra_files=("index", "b.indexx", "")),
-            ]
-        )
-        assert list(found.side_indexes()) == [b"a.index", None, b".index", None]
+SIDE_FILES = st.sampled_from(["a.index", "b", ".inde", "é.index", ".index", "b.indexx", "index", ""])
 
-    def test_no_entry_has_any(self) -> None:
-        assert list(manifest([entry()]).side_indexes()) == [None]
-        assert list(manifest([]).side_indexes()) == []
 
-    def test_two_of_one_file_are_damage(self) -> None:
-        found = manifest([entry(), entry(file_name="bad", extra_files=("a.index", "b.index"))])
+@given(st.lists(st.lists(SIDE_FILES, max_size=3), max_size=9))
+def test_side_indexes_are_the_files_whose_names_end_so(files: list[list[str]]) -> None:
+    found = manifest([entry(file_name="bad", extra_files=tuple(names)) for names in files])
+    expected = [[name.encode() for name in names if name.endswith(".index")] for names in files]
+    if any(len(names) > 1 for names in expected):
         with pytest.raises(CorruptMetadataError, match="bad has more than one index file"):
             found.side_indexes()
-
-    @given(st.lists(st.lists(st.sampled_from(["a.index", "b", ".inde", "é.index"]), max_size=3), max_size=9))
-    def test_they_are_the_names_that_end_so(self, files: list[list[str]]) -> None:
-        found = manifest([entry(extra_files=tuple(names)) for names in files])
-        expected = [[name.encode() for name in names if name.endswith(".index")] for names in files]
-        if any(len(names) > 1 for names in expected):
-            with pytest.raises(CorruptMetadataError):
-                found.side_indexes()
-        else:
-            assert list(found.side_indexes()) == [next(iter(names), None) for names in expected]
+    else:
+        assert list(found.side_indexes()) == [next(iter(names), None) for names in expected]
 
 
 def test_the_memory_of_indexes_and_columns_counts() -> None:

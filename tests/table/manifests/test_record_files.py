@@ -20,7 +20,7 @@ from app.table.manifests.row_statistics import RowStatistics
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.examples import examples
-from tests.table.avro.test_unions import AFTER_04, without_fields
+from tests.table.avro.test_unions import AFTER_04, entries_of, without_fields
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
 
@@ -45,11 +45,6 @@ LISTED = [
     | {"_NUM_DELETED_FILES": 0, "_PARTITION_STATS": NO_STATISTICS, "_SCHEMA_ID": 0, "_MIN_BUCKET": None}
     for number in range(3)
 ]
-
-
-def entries_of(data: bytes) -> list[ManifestEntry]:
-    found = Manifest.read(data)
-    return [found.entry(row) for row in range(len(found.kinds))]
 
 
 def as_read(written: ManifestEntry, written_as: str) -> ManifestEntry:

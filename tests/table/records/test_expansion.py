@@ -36,18 +36,6 @@ def test_a_bomb_is_corrupt_and_asks_for_little(bomb: str) -> None:
     assert max(asked) < 270 * MIB
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        manifest_of(encoded(extra_files=tuple(f"data-{number}.index" for number in range(50_000)))),
-        manifest_of(*[encoded(embedded_index=bytes.fromhex("00054e4ed01a35ae") + bytes(600_000))] * 50),
-    ],
-    ids=["a long list", "nearly empty bloom filters"],
-)
-def test_what_writers_write_is_read_however_well_it_compresses(content: bytes) -> None:
-    assert len(Manifest.read(content).kinds)
-
-
 def test_memory_is_asked_for_in_time_and_about_as_much_as_is_taken() -> None:
     content = manifest_of(*[encoded(embedded_index=bytes.fromhex("00054e4ed01a35ae") + bytes(600_000))] * 50)
     asked: list[int] = []

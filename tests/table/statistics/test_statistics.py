@@ -55,42 +55,6 @@ OLD = schema((0, "a", "INT"), (1, "b", "STRING"))
 BOTH = stored([INT, STRING], [1, b"x"], [5, b"z"], [0, 2])
 
 
-def test_columns_of_the_same_schema() -> None:
-    assert of_values(0, OLD, OLD, value_statistics=BOTH) == FileBounds(1, 5, 0, ROWS)
-    assert of_values(1, OLD, OLD, value_statistics=BOTH) == FileBounds(b"x", b"z", 2, ROWS)
-
-
-def test_columns_are_matched_by_id_and_not_by_name() -> None:
-    swapped = schema((1, "a", "STRING"), (0, "b", "BIGINT"), schema_id=1)
-    assert of_values(0, OLD, swapped, value_statistics=BOTH) == FileBounds(1, 5, 0, ROWS)
-    assert of_values(1, OLD, swapped, value_statistics=BOTH) == FileBounds(b"x", b"z", 2, ROWS)
-
-
-def test_a_name_given_again_to_a_new_column_says_nothing_of_the_old_one() -> None:
-    again = schema((2, "a", "INT"), (1, "b", "STRING"), schema_id=1)
-    assert of_values(2, OLD, again, value_statistics=BOTH) == FileBounds(None, None, ROWS, ROWS)
-
-
-def test_dense_statistics_leave_other_columns_unknown() -> None:
-    some = stored([STRING], [b"x"], [b"z"], [2])
-    changes: dict[str, Any] = {"value_statistics": some, "value_statistics_columns": ("b",)}
-    assert of_values(0, OLD, OLD, **changes) == FileBounds(None, None, None, ROWS)
-    assert of_values(1, OLD, OLD, **changes) == FileBounds(b"x", b"z", 2, ROWS)
-
-
-def test_no_statistics_at_all() -> None:
-    for column in (0, 1):
-        found = of_values(column, OLD, OLD, value_statistics_columns=())
-        assert found == FileBounds(None, None, None, ROWS)
-
-
-def test_a_file_of_some_columns_says_nothing_of_the_others() -> None:
-    some = stored([STRING], [b"x"], [b"z"], [2])
-    changes: dict[str, Any] = {"value_statistics": some, "write_columns": ("b",)}
-    assert of_values(0, OLD, OLD, **changes) == FileBounds(None, None, None, ROWS)
-    assert of_values(1, OLD, OLD, **changes) == FileBounds(b"x", b"z", 2, ROWS)
-
-
 def test_columns_of_row_tracking_are_passed_over() -> None:
     some = stored([parse_type("BIGINT"), INT], [0, 1], [9, 5], [0, 0])
     found = of_values(0, OLD, OLD, value_statistics=some, write_columns=("_ROW_ID", "a"))
@@ -110,11 +74,6 @@ def test_an_unsafe_cast_leaves_only_what_nulls_say() -> None:
     some = stored([INT, STRING], [1, None], [5, None], [0, ROWS])
     assert of_values(0, OLD, narrowed, value_statistics=some) == FileBounds(None, None, None, ROWS)
     assert of_values(1, OLD, narrowed, value_statistics=some) == FileBounds(None, None, ROWS, ROWS)
-
-
-def test_a_safe_cast_keeps_bounds() -> None:
-    widened = schema((0, "a", "DECIMAL(12, 2)"), (1, "b", "STRING"), schema_id=1)
-    assert of_values(0, OLD, widened, value_statistics=BOTH) == FileBounds(100, 500, 0, ROWS)
 
 
 def test_columns_without_values_have_null_counts_only() -> None:
@@ -138,17 +97,8 @@ def test_statistics_that_do_not_fit_their_columns(changes: dict[str, Any]) -> No
         of_values(0, OLD, OLD, **{"value_statistics": BOTH, **changes})
 
 
-@pytest.mark.parametrize("stated", [(math.nan, math.nan), (math.nan, 1.0), (0.0, math.nan)])
-@pytest.mark.parametrize("ending", ["orc", "parquet"])
-def test_bounds_that_are_nan_say_nothing(stated: tuple[float, float], ending: str) -> None:
-    ratio = schema((0, "ratio", "DOUBLE"))
-    some = stored([parse_type("DOUBLE")], stated[:1], stated[1:], [0])
-    found = of_values(0, ratio, ratio, value_statistics=some, file_name=f"data-1.{ending}")
-    assert found == FileBounds(None, None, 0, ROWS, may_hold_nan=ending == "orc")
-
-
 @pytest.mark.parametrize("wrong", [True, False])
-def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:  # noqa: FBT001
+def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:
     """Statistics of another file need not even have the columns of this one."""
     strange = RowStatistics(b"strange", b"", (1, 2, 3, 4, 5)) if wrong else BOTH
     entries = [
@@ -185,11 +135,6 @@ def test_keys() -> None:
     assert of_keys(0) == [FileBounds(1, 2, 0, ROWS)]
     assert of_keys(1) == [FileBounds(b"a", b"b", 0, ROWS)]
     assert of_keys(2) == [FileBounds(None, None, None, ROWS)]
-
-
-def test_no_files() -> None:
-    for column in OLD.fields:
-        assert by_file(value_bounds(manifest([]), np.zeros(0, np.int64), column, lambda _: OLD)) == []
 
 
 SCHEMAS = (
@@ -374,9 +319,3 @@ def test_columns_without_fractions_of_milliseconds_are_trusted_in_orc(name: str)
     bounds = column_bounds(parse_type(name), [FileBounds(0, SECOND, 0, 5)])
 
     assert trusted_bounds(bounds, parse_type(name), BytesColumn.of([b"data-1.orc"])) is bounds
-
-
-def test_columns_of_other_types_are_trusted_as_they_are() -> None:
-    bounds = column_bounds(parse_type("INT"), [FileBounds(1, 2, 0, 5)])
-
-    assert trusted_bounds(bounds, parse_type("INT"), BytesColumn.of([b"data-1.orc"])) is bounds

@@ -137,22 +137,22 @@ def test_nulls_of_types_updated_in_place_hash_apart_from_other_nulls() -> None:
 SLOT = struct.Struct("<ii")
 
 
-@pytest.mark.parametrize(
-    ("text", "slot"),
-    [
-        ("STRING", SLOT.pack(9, 16)),
-        ("STRING", SLOT.pack(-1, 16)),
-        ("STRING", SLOT.pack(2**31 - 1, 16)),
-        ("BYTES", b"\0" * 7 + b"\x88"),
-        ("DECIMAL(20, 0)", SLOT.pack(0, 16)),
-        ("DECIMAL(20, 0)", SLOT.pack(17, 0)),
-        ("DECIMAL(20, 0)", SLOT.pack(16, 16)),
-        ("TIMESTAMP(6)", SLOT.pack(1_000_000, 16)),
-        ("TIMESTAMP(6)", SLOT.pack(-1, 16)),
-        ("TIMESTAMP(6)", SLOT.pack(0, 17)),
-        ("TIMESTAMP(6)", SLOT.pack(0, -8)),
-    ],
-)
+OUTSIDE = [
+    ("STRING", SLOT.pack(9, 16)),
+    ("STRING", SLOT.pack(-1, 16)),
+    ("STRING", SLOT.pack(2**31 - 1, 16)),
+    ("BYTES", b"\0" * 7 + b"\x88"),
+    ("DECIMAL(20, 0)", SLOT.pack(0, 16)),
+    ("DECIMAL(20, 0)", SLOT.pack(17, 0)),
+    ("DECIMAL(20, 0)", SLOT.pack(16, 16)),
+    ("TIMESTAMP(6)", SLOT.pack(1_000_000, 16)),
+    ("TIMESTAMP(6)", SLOT.pack(-1, 16)),
+    ("TIMESTAMP(6)", SLOT.pack(0, 17)),
+    ("TIMESTAMP(6)", SLOT.pack(0, -8)),
+]
+
+
+@pytest.mark.parametrize(("text", "slot"), OUTSIDE)
 def test_values_outside_of_their_row_are_corrupt(text: str, slot: bytes) -> None:
     row = struct.pack(">i", 1) + bytes(8) + slot + bytes(8)
     with pytest.raises(CorruptMetadataError) as caught:
