@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP
 from app.file_index.keys.keys import key_space
-from app.types import DataType
+from app.file_index.table_options import indexed_type
+from app.types import DataField, DataType
 
 
 def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
@@ -21,6 +22,12 @@ def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
     rows = {key: index.rows_with([key]) for key, _ in index.key_counts(None)}
     assert len(rows) == index.head.cardinality
     return len(payload), index.head.version, index.row_count, index.null_rows(), rows
+
+
+def types_of(fields: Iterable[DataField]) -> Callable[[str], DataType]:
+    """The types of the columns, and keys of maps, that a container of a table names."""
+    types = {field.name: field.type for field in fields}
+    return lambda column: indexed_type(column, types)
 
 
 def meanings(content: bytes, type_of: Callable[[str], DataType]) -> dict[tuple[str, str], object]:

@@ -13,10 +13,8 @@ import pytest
 from app.building.data_files import DataFormat
 from app.cli import main
 from app.file_index.container import FileIndex
-from app.file_index.table_options import indexed_type
-from app.types import DataType
 from tests.cli.commands import run
-from tests.containers import meanings
+from tests.containers import meanings, types_of
 from tests.data_files import write_data_file
 from tests.golden_data_files import indexed_files
 from tests.golden_tables import GoldenWarehouse
@@ -139,11 +137,7 @@ def test_types_and_options_come_from_a_schema_file(
     verified = run("verify", *arguments, "--index", str(target))
 
     assert (built.returncode, built.stderr) == (0, "")
-    types = {name: field.type for name, field in each.schema.by_name.items()}
-
-    def type_of(column: str) -> DataType:
-        return indexed_type(column, types)
-
+    type_of = types_of(each.schema.fields)
     assert meanings(target.read_bytes(), type_of) == meanings(each.index, type_of)
     assert (verified.returncode, verified.stderr) == (0, "")
 

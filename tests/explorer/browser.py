@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -66,6 +67,13 @@ class Page:
         field = self.driver.find_element(By.CSS_SELECTOR, selector)
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(text)
+
+    def click(self, selector: str, *, by: str = By.CSS_SELECTOR) -> None:
+        """Clicks an element, or what the page puts in its place meanwhile."""
+        wait = WebDriverWait(
+            self.driver, PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException]
+        )
+        wait.until(lambda driver: driver.find_element(by, selector).click() or True)
 
     def press(self, *keys: str) -> None:
         """Presses keys, wherever the focus is."""

@@ -114,7 +114,7 @@ def test_a_word_becomes_one_of_the_columns_which_show_a_value(page: Page) -> Non
 
     page.type("#filter", "fee > 5 AND gra")
     offered = page.text("#hints").split()
-    page.driver.find_element(By.CSS_SELECTOR, "#hints button").click()
+    page.click("#hints button")
 
     assert offered[0] == "grade"
     assert page.run("return document.getElementById('filter').value") == "fee > 5 AND grade"
@@ -129,7 +129,7 @@ def test_a_column_that_is_a_word_of_conditions_is_quoted(page: Page, column: str
     page.run("explorer.hints.columns = [{ name: arguments[0], type: 'INT' }]", column)
 
     page.type("#filter", "n")
-    page.driver.find_element(By.CSS_SELECTOR, "#hints button").click()
+    page.click("#hints button")
 
     assert page.run("return document.getElementById('filter').value") == written
 
@@ -185,7 +185,7 @@ def test_a_file_tells_its_steps_its_rows_and_its_index(page: Page) -> None:
     label = "return document.querySelector('.strip canvas').ariaLabel"
     assert page.run(label) == "3 of 128 rows are read"
 
-    page.driver.find_element(By.XPATH, "//button[text()='Index file']").click()
+    page.click("//button[text()='Index file']", by=By.XPATH)
     page.until("return document.querySelector('#file table')")
     assert "fee bit-sliced index" in page.text("#file table").replace("\n", " ")
     assert page.faults() == []
@@ -329,14 +329,14 @@ def test_changes_are_those_since_the_snapshot_before(page: Page) -> None:
     changed = len(answer["added"]) + len(answer["removed"])
     page.open("golden/golden/versions")
 
-    page.driver.find_element(By.XPATH, "//button[text()='Changes']").click()
+    page.click("//button[text()='Changes']", by=By.XPATH)
     page.until("return document.querySelector('#changes table')")
 
     assert page.text("#changes p").startswith(f"Since snapshot {before}, {len(answer['added'])} file")
     assert page.run("return document.querySelectorAll('#changes tbody tr').length") == changed > 0
     page.screenshot("changes")
     assert page.faults() == []
-    page.driver.find_element(By.XPATH, f"//button[starts-with(@title, 'snapshot {first},')]").click()
+    page.click(f"//button[starts-with(@title, 'snapshot {first},')]", by=By.XPATH)
     page.until("return explorer.plan?.snapshot === arguments[0]", first)
     assert page.text("#changes") == ""
     assert page.driver.find_elements(By.XPATH, "//button[text()='Changes']") == []

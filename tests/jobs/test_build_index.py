@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 from app.cli.spark_submit import run_job
-from app.file_index.table_options import indexed_type
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.partition import partition_json
-from app.types import DataType
 from tests import golden_tables
-from tests.containers import meanings
+from tests.containers import meanings, types_of
 from tests.golden_tables import GoldenWarehouse
 from tests.jobs.new_tables import make_table
 from tests.jobs.running_jobs import Jobs, job_environment, live_names, table
@@ -43,10 +41,7 @@ def test_indexes_are_built_as_the_engine_built_them(
 ) -> None:
     directory = copy_table(golden, name, tmp_path)
     before = {entry.file.file_name: entry for entry in open_table(tmp_path, name).entries()}
-    types = {field.name: field.type for field in open_table(tmp_path, name).table.resolve().schema.fields}
-
-    def type_of(column: str) -> DataType:
-        return indexed_type(column, types)
+    type_of = types_of(open_table(tmp_path, name).table.resolve().schema.fields)
 
     dropped = jobs.run("drop_index", tmp_path, table(name))
     assert live_names(tmp_path, name) == set(before)
