@@ -15,6 +15,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
 SCREENSHOTS: Final = Path(__file__).parents[2] / "build" / "explorer"
@@ -73,7 +74,12 @@ class Page:
         wait = WebDriverWait(
             self.driver, PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException]
         )
-        wait.until(lambda driver: driver.find_element(by, selector).click() or True)
+
+        def click(driver: WebDriver) -> bool:
+            driver.find_element(by, selector).click()
+            return True
+
+        wait.until(click)
 
     def press(self, *keys: str) -> None:
         """Presses keys, wherever the focus is."""
