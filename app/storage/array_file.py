@@ -16,7 +16,7 @@ offset             type            meaning
 
 Arrays that are used together lie in one block. The header is verified when a file is mapped, a block when one
 of its arrays is first asked for: a file may have many arrays of which nobody asks but a few, and pages that
-nobody touches take no memory. Blocks that are in use are verified again (:mod:`app.storage.mapped_files`).
+nobody touches take no memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from app import regular_files
 from app.mapped_bytes import MappedBytes
-from app.storage.mapped_files import MappedFile, VerifiedBlock
 
 MODE: Final = 0o400
 """Of files that are mapped: who opens one by its name cannot write to it, and so cannot cut it."""
@@ -61,8 +60,7 @@ class Block(NamedTuple):
 class ArrayFile:
     """A file of arrays, which stays mapped as long as one of them is held."""
 
-    def __init__(self, mapped: MappedBytes, start: int, header: Mapping[str, Any], file: MappedFile) -> None:
-        self.file = file
+    def __init__(self, mapped: MappedBytes, start: int, header: Mapping[str, Any]) -> None:
         self._mapped = mapped
         self._start = start
         self._blocks: dict[str, tuple[int, int, int, str]] = header["blocks"]
@@ -88,7 +86,7 @@ class ArrayFile:
                     raise DamagedArraysError("another file, or a part of it")
             except (ValueError, struct.error) as error:
                 raise DamagedArraysError(str(error)) from error
-        return cls(mapped, start, header, MappedFile(key, path, mapped, status)), status
+        return cls(mapped, start, header), status
 
     def length(self, block: str, array: str) -> int:
         """How many items an array has; its block is not looked at."""
@@ -99,10 +97,8 @@ class ArrayFile:
         """A block of the file."""
         offset, size, checksum, contents = self._blocks[name]
         first = self._start + offset
-        is_whole = self.file.is_whole()
-        if not is_whole or xxhash.xxh3_64_intdigest(self._mapped[first : first + size].data) != checksum:
+        if xxhash.xxh3_64_intdigest(self._mapped[first : first + size].data) != checksum:
             raise DamagedArraysError(f"block {name!r} is damaged")
-        self.file.blocks[name] = VerifiedBlock(first, size, checksum)
         found = _contents(contents)
         arrays: dict[str, NDArray[Any]] = {
             array: np.ndarray((count,), dtype, self._mapped, first + at)

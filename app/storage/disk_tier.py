@@ -26,7 +26,6 @@ from typing import NamedTuple
 from app.described import DESCRIBED
 from app.storage.array_file import MODE, ArrayFile, Block, DamagedArraysError, array_file_parts, opened
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
-from app.storage.mapped_files import Look, MappedFiles
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +74,6 @@ class DiskTier:
         self._written = count()
         self._entries = self._bytes = self._unseen = 0
         self._hits = self._misses = self._evictions = self._corrupt = 0
-        self._mapped = MappedFiles()
         self._warned = False
         self._usable = False
         with self._tolerance():
@@ -106,14 +104,12 @@ class DiskTier:
         """Whether there is an entry of a key, whatever is in it."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
-    def map(self, key: bytes, group: str) -> ArrayFile | None:
-        """The file of arrays that was put under a key, if there; it is verified again with its group."""
+    def map(self, key: bytes) -> ArrayFile | None:
+        """The file of arrays that was put under a key, if it is there."""
         found = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
                 found = self._map(key)
-        if found is not None:
-            self._mapped.add(group, found.file)
         self._count_answer(is_hit=found is not None)
         return found
 
@@ -138,23 +134,6 @@ class DiskTier:
         """Removes an entry that was found to be damaged."""
         with self._tolerance(), suppress(FileNotFoundError):
             self._drop(self._path(key))
-
-    def lost_files(self, group: str, look: Look) -> int:
-        """How many mapped files of a group were found not to be what was written, which are removed then."""
-        found, count = self._mapped.look(group, look)
-        for file in found:
-            _log.warning(
-                "an entry of the disk cache has changed while it was in use: %s", self._path(file.key)
-            )
-            self.drop(file.key)
-        return count
-
-    def give_up(self) -> None:
-        """Leaves the directory alone from now on, since nothing that comes from it can be relied on."""
-        self._usable = False
-        _log.error(
-            "the disk cache in %s is not used any more: what is in it changes again and again", self._root
-        )
 
     def statistics(self) -> DiskCacheState:
         """The counters, all of one moment."""
@@ -351,7 +330,6 @@ class KeptArrays:
     tier: DiskTier
     piece: Piece
     form: str
-    group: str
 
     @property
     def key(self) -> bytes:
@@ -365,7 +343,7 @@ class KeptArrays:
 
     def get(self) -> ArrayFile | None:
         """The arrays, mapped, if they are there."""
-        return self.tier.map(self.key, self.group)
+        return self.tier.map(self.key)
 
     def put(self, blocks: Mapping[str, Block]) -> None:
         """Keeps arrays, those of one block used together, if the tier can take them."""
