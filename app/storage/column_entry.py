@@ -19,10 +19,12 @@ memory.
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Final, Self
 
 import numpy as np
@@ -34,7 +36,6 @@ _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
 _MESSAGE_HEAD: Final = struct.Struct("<II")
 """What a message of a stream begins with: a mark, and the bytes that follow it before the buffers."""
-_END_OF_STREAM: Final = _MESSAGE_HEAD.pack(0xFFFF_FFFF, 0)
 
 
 class DamagedEntryError(Exception):
@@ -48,19 +49,30 @@ def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | p
         key: ASCII; it tells the entry from all others.
         columns: each of one item.
     """
-    batch = pa.record_batch(dict(columns))
-    schema, message = batch.schema.serialize(), batch.serialize()
-    _, head = _MESSAGE_HEAD.unpack_from(message)
-    head += len(schema) + _MESSAGE_HEAD.size
-    start = len(schema) + len(message) + len(_END_OF_STREAM)
+    batch, stream = pa.record_batch(dict(columns)), _Pieces()
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
+    head = b"".join(takewhile(lambda piece: isinstance(piece, bytes), stream.pieces))
+    start = sum(map(len, stream.pieces))
     tail = b"".join(_CHECKSUM.pack(_checksum(column)) for column in batch.columns)
     key_start = start + len(tail)
     end = key_start + len(key) + _PLACES.size + _CHECKSUM.size
-    tail += key + _PLACES.pack(head, start, key_start, end)
-    checksum = xxhash.xxh3_64(schema)
-    checksum.update(memoryview(message)[: head - len(schema)])
-    checksum.update(tail)
-    return [schema, message, _END_OF_STREAM, tail, checksum.digest()]
+    tail += key + _PLACES.pack(len(head), start, key_start, end)
+    return [*stream.pieces, tail, xxhash.xxh3_64_digest(head + tail)]
+
+
+class _Pieces(io.RawIOBase):
+    """Takes a stream as Arrow writes it: bytes, and buffers without a copy."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes | pa.Buffer] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, piece: Any) -> int:
+        self.pieces.append(piece)
+        return len(piece)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
