@@ -211,7 +211,7 @@ class BytesColumn:
             data = self.data[first : first + size]
         else:
             data = self.packed().data
-        # What is mapped may have changed, and Arrow reads whatever lies behind a buffer.
+        # Arrow reads whatever lies behind a buffer.
         if len(data) != size:
             raise CorruptFileError(f"expected {size} bytes of strings, found {len(data)}")
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
