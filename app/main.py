@@ -10,11 +10,12 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from app.access import Caller, TokenFile
 from app.api import (
@@ -34,7 +35,6 @@ from app.api.advice import SharedUsage
 from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.faults import explain_faults
 from app.api.misdirected import unknown_path, wrong_method
-from app.api.negotiation import Compression
 from app.api.openapi import document
 from app.api.operations import Caches
 from app.api.problems import ProblemError, problem_of, problem_of_status
@@ -55,6 +55,9 @@ from app.telemetry.service import Accounting, Telemetry
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+_COMPRESSED_BYTES: Final = 1_024
+_GZIP_LEVEL: Final = 5
 
 _log = logging.getLogger("paimon_index")
 
@@ -156,7 +159,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
     app.add_middleware(Admission, requests=min(MOST_REQUESTS, OPEN_CONNECTIONS.requests))
-    app.add_middleware(Compression)
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)
