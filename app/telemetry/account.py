@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from app.errors import DeadlineExceededError
-from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
+from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall
 from app.storage.retry import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
@@ -24,8 +24,6 @@ NO_ANSWER: Final = "499"
 PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
 """Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
 
-_OPERATION_LABELS: Final = {operation: (operation.value,) for operation in StorageOperation}
-
 
 class Background(Observer):
     """Counts for the process what is told of work that no request waits for."""
@@ -35,20 +33,19 @@ class Background(Observer):
 
     @override
     def storage_called(self, call: StorageCall) -> None:
-        metrics, labels = self._metrics, _OPERATION_LABELS[call.operation]
-        with metrics.lock:
-            metrics.storage_seconds.add(labels, call.seconds)
-            if call.size_bytes:
-                metrics.storage_bytes.add(labels, call.size_bytes)
-            if call.is_repeated:
-                metrics.storage_retries.add(labels)
-            if call.error is not None:
-                metrics.storage_errors.add((call.operation.value, _kind_of(call.error)))
+        metrics, operation = self._metrics, call.operation.value
+        metrics.storage_requests.labels(operation).inc()
+        metrics.storage_seconds.labels(operation).observe(call.seconds)
+        if call.size_bytes:
+            metrics.storage_bytes.labels(operation).inc(call.size_bytes)
+        if call.is_repeated:
+            metrics.storage_retries.labels(operation).inc()
+        if call.error is not None:
+            metrics.storage_errors.labels(operation, _kind_of(call.error)).inc()
 
     @override
     def undecodable(self, kind: FileFormat) -> None:
-        with self._metrics.lock:
-            self._metrics.undecodable.add((kind.value,))
+        self._metrics.undecodable.labels(kind.value).inc()
 
 
 class Account(Background):
@@ -133,29 +130,29 @@ class Account(Background):
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)
         by_token = (self.token_name or "",) if metrics.token_names else ()
-        with metrics.lock:
-            metrics.requests.add((route, status, *by_token))
-            metrics.request_seconds.add((route, status), seconds)
-            if self.status is not None and not self.is_complete:
-                metrics.broken_off.add((route,))
-            for phase, spent in tuple(self.phases.items()):
-                metrics.phase_seconds.add((route, PHASE_NAMES[phase]), spent)
-            if self.plan is not None:
-                plan = self.plan
-                metrics.plans.add(())
-                metrics.files_considered.add((), plan.files)
-                metrics.files_kept.add((), plan.files_kept)
-                metrics.rows_selected.add((), plan.rows)
-                metrics.plan_warnings.add((), plan.warnings)
-                metrics.files_spared.add((), plan.files_spared)
-                metrics.bytes_spared.add((), plan.bytes_spared)
-                if not plan.is_complete:
-                    metrics.plans_incomplete.add(())
-                if not plan.fits_caches:
-                    metrics.plans_beyond_caches.add(())
-                for (step, index), count in plan.skipped.items():
-                    metrics.files_skipped.add((str(step), str(index)), count)
+        metrics.requests.labels(route, status, *by_token).inc()
+        metrics.request_seconds.labels(route, status).observe(seconds)
+        if self.status is not None and not self.is_complete:
+            metrics.broken_off.labels(route).inc()
+        for phase, spent in tuple(self.phases.items()):
+            metrics.phase_seconds.labels(route, PHASE_NAMES[phase]).observe(spent)
+        if self.plan is not None:
+            self._count(self.plan)
         return seconds
+
+    def _count(self, plan: PlanObserved) -> None:
+        metrics = self._metrics
+        metrics.plans.inc()
+        metrics.files_considered.inc(plan.files)
+        metrics.files_kept.inc(plan.files_kept)
+        metrics.rows_selected.inc(plan.rows)
+        metrics.plan_warnings.inc(plan.warnings)
+        metrics.files_spared.inc(plan.files_spared)
+        metrics.bytes_spared.inc(plan.bytes_spared)
+        metrics.plans_incomplete.inc(not plan.is_complete)
+        metrics.plans_beyond_caches.inc(not plan.fits_caches)
+        for (step, index), count in plan.skipped.items():
+            metrics.files_skipped.labels(str(step), str(index)).inc(count)
 
     def _add(self, phase: Phase, seconds: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds

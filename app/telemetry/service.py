@@ -205,7 +205,7 @@ class Telemetry:
         return [
             *process_families(),
             *request_families(routes, self._concurrency),
-            *self._metrics.families(),
+            *self._metrics.registry.collect(),
             *cache_families(self._caches()),
             *watch_families(self.watch),
             listing_family(self.listings),
