@@ -22,7 +22,7 @@ _BOUNDS: Final = (0.002, 0.01, 0.05, 0.2, 1.0, 2.0, 5.0, 20.0, 60.0)
 _SHORT_BOUNDS: Final = (0.0005, *_BOUNDS[:-2])
 
 # A series more for each one there is, which nobody asks for.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
 
 
 class Metrics:
