@@ -43,7 +43,7 @@ from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
 from app.planning.service import IndexService
 from app.release import __version__
-from app.server.connections import OPEN_CONNECTIONS, UNTAKEN_ANSWERS
+from app.server.connections import request_limit
 from app.server.processes import Processes
 from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
@@ -89,7 +89,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     )
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         prepare_process()
         if tokens is not None:
             tokens.start()
@@ -104,10 +104,9 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
         telemetry.watch = runtime.watch
         listings.start()
-        UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
-        UNTAKEN_ANSWERS.limit = runtime.bodies.limit
         stopping.listen()
-        yield
+        # For the protocol, see app.server.connections.
+        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.bodies.limit}
         app.state.runtime = None
         listings.stop()
         runtime.close()
@@ -158,7 +157,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, requests=min(MOST_REQUESTS, OPEN_CONNECTIONS.requests))
+    app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
