@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
@@ -15,8 +17,12 @@ from app.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+    from app.telemetry.spans import RequestSpans
+
 UNROUTED: Final = "unrouted"
 """The route of requests that no route was found for, or looked for."""
+
+_FAILURE: Final = 500
 
 NO_ANSWER: Final = "499"
 """The status of requests that got no answer: their callers went away, or the process stopped."""
@@ -55,14 +61,13 @@ class Account(Background):
         began: on the clock of :func:`time.perf_counter`.
         phases: seconds by phase; each second counts for the innermost one.
         storage_calls: repeated ones too.
-        trace: ids of the trace and of the request's span, where requests are traced.
+        spans: where requests are traced.
     """
 
-    trace: tuple[str, str] | None = None
-
-    def __init__(self, metrics: Metrics, scope: Scope) -> None:
+    def __init__(self, metrics: Metrics, scope: Scope, spans: RequestSpans | None = None) -> None:
         super().__init__(metrics)
         self.scope = scope
+        self.spans = spans
         self.began = time.perf_counter()
         self.status: int | None = None
         self.answer_bytes = 0
@@ -72,7 +77,7 @@ class Account(Background):
         self.storage_seconds = 0.0
         self.cache_hits = self.cache_misses = 0
         self.plan: PlanObserved | None = None
-        self._under_way: list[Phase] = []
+        self._under_way: Phase | None = None
         self._since = 0.0
 
     @property
@@ -88,24 +93,26 @@ class Account(Background):
         return name
 
     @override
-    def phase_began(self, phase: Phase) -> None:
-        now = time.perf_counter()
-        if self._under_way:
-            self._add(self._under_way[-1], now - self._since)
-        self._under_way.append(phase)
-        self._since = now
-
-    @override
-    def phase_ended(self, phase: Phase) -> None:
-        now = time.perf_counter()
-        self._add(phase, now - self._since)
-        if self._under_way:
-            self._under_way.pop()
-        self._since = now
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        outer, now = self._under_way, time.perf_counter()
+        if outer is not None:
+            self._add(outer, now - self._since)
+        self._under_way, self._since = phase, now
+        # A phase within the same one is the same span.
+        try:
+            with self.spans.span(PHASE_NAMES[phase]) if self.spans and outer is not phase else nullcontext():
+                yield
+        finally:
+            now = time.perf_counter()
+            self._add(phase, now - self._since)
+            self._under_way, self._since = outer, now
 
     @override
     def spent(self, phase: Phase, seconds: float) -> None:
         self._add(phase, seconds)
+        if self.spans is not None:
+            self.spans.spent(PHASE_NAMES[phase], seconds)
 
     @override
     def storage_called(self, call: StorageCall) -> None:
@@ -114,6 +121,8 @@ class Account(Background):
         self.storage_calls += 1
         self.storage_bytes += call.size_bytes
         self.storage_seconds += call.seconds
+        if self.spans is not None:
+            self.spans.called(call)
 
     @override
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
@@ -138,6 +147,8 @@ class Account(Background):
             metrics.phase_seconds.labels(route, PHASE_NAMES[phase]).observe(spent)
         if self.plan is not None:
             self._count(self.plan)
+        if self.spans is not None:
+            self._end_spans(self.spans)
         return seconds
 
     def _count(self, plan: PlanObserved) -> None:
@@ -153,6 +164,25 @@ class Account(Background):
         metrics.plans_beyond_caches.inc(not plan.fits_caches)
         for (step, index), count in plan.skipped.items():
             metrics.files_skipped.labels(str(step), str(index)).inc(count)
+
+    def _end_spans(self, spans: RequestSpans) -> None:
+        attributes: dict[str, str | int] = {
+            "http.route": self.route,
+            "http.response.body.size": self.answer_bytes,
+            "paimon_index.request_id": str(self.scope["state"].get("request_id", "")),
+            "paimon_index.storage.calls": self.storage_calls,
+            "paimon_index.storage.bytes": self.storage_bytes,
+        }
+        if self.plan is not None:
+            attributes |= {
+                "paimon_index.files_considered": self.plan.files,
+                "paimon_index.files_kept": self.plan.files_kept,
+                "paimon_index.rows_selected": self.plan.rows,
+            }
+        if self.status is not None:
+            attributes["http.response.status_code"] = self.status
+        failed = self.status is None or self.status >= _FAILURE or not self.is_complete
+        spans.end(f"{self.scope['method']} {self.route}", attributes, failed=failed)
 
     def _add(self, phase: Phase, seconds: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds
