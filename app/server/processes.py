@@ -103,8 +103,7 @@ class Processes:
         until = time.monotonic() + _ASKING_SECONDS
         for place in sorted(self.directory.glob("*.sock")) if self.directory else ():
             if place.stem != self.name:
-                # Nobody listens at the socket of one that has ended.
-                with suppress(ConnectionRefusedError):
+                with suppress(_EndedError):
                     yield place.stem, _ask(place, question, until)
 
     def _answer_all(self, listener: socket.socket) -> None:
@@ -116,6 +115,10 @@ class Processes:
                     question = connection.makefile("rb").readline(_MAX_QUESTION_BYTES).strip()
                     if question in self._answers:
                         connection.sendall(self._answers[question]() + b"\n")
+
+
+class _EndedError(Exception):
+    pass
 
 
 def _lowest_free(directory: Path) -> tuple[str, BinaryIO]:
@@ -130,15 +133,16 @@ def _lowest_free(directory: Path) -> tuple[str, BinaryIO]:
 
 
 def _ask(place: Path, question: bytes, until: float) -> bytes | None:
-    """The line that a process answers with, None if it does not; ConnectionRefusedError: it has ended."""
+    """The line that a process answers with, None if it does not. Raises _EndedError: it has ended."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(max(0.01, until - time.monotonic()))
         try:
             connection.connect(str(place))
             connection.sendall(question + b"\n")
             line = connection.makefile("rb").readline()
-        except ConnectionRefusedError:
-            raise
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            # Nobody listens, or one who takes the number has removed the socket.
+            raise _EndedError from error
         except OSError:
             return None
     return line[:-1] if line.endswith(b"\n") else None
