@@ -17,12 +17,10 @@ from app.file_index import container
 from app.file_index.answers.result import SKIP
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.container import FileIndex
-from app.file_index.evaluation import evaluate
+from app.file_index.evaluation import decide_files, evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import decide_files
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.index import FileIndex, StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn

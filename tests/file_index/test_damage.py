@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import Rows
+from app.file_index.answers.result import KEEP, Rows
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
-from app.file_index.container import FileIndex, write
+from app.file_index.container import write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.inspect import inspect
-from app.file_index.keys.keys import key_space
 from app.file_index.range_bitmap import range_bitmap
+from app.file_index.stacked.index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, DataType, parse_type
@@ -114,8 +114,6 @@ def test_believes_no_count_that_the_bytes_cannot_hold(payload: bytes) -> None:
 
 
 def test_bitmaps_that_overlap_cost_no_more_than_the_body() -> None:
-    space = key_space(INT)
-    assert space is not None
     shared = BitMap(range(0, 100_000, 2)).serialize()
     entries = b"".join(struct.pack(">ii", key, 0) for key in range(20_000))
     payload = struct.pack(">biib", 1, 200_000, 20_000, 0) + entries + shared
@@ -170,9 +168,8 @@ def test_refuses_positions_beyond_the_rows() -> None:
 
 
 def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
-    space = key_space(INT)
-    assert space is not None
     payload = bloom_filter.write(key_column(range(50), INT), 50, 0.01)
+    index = FileIndex.read(write({"c": [("bloom-filter", payload)]}))
 
     for key in range(50):
-        assert bloom_filter.BloomFilter.read(payload, space).may_hold(key)
+        assert evaluate(BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (key,)), index) is KEEP

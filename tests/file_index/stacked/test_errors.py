@@ -12,12 +12,11 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
-from app.file_index.container import FileIndex, write
-from app.file_index.evaluation import evaluate
+from app.file_index.container import write
+from app.file_index.evaluation import FileDecisions, decide_files, evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.index import Heads, StackedIndex
+from app.file_index.stacked.index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
 from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn

@@ -13,11 +13,9 @@ from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import KEEP, SKIP, Result, Rows
-from app.file_index.container import FileIndex
-from app.file_index.evaluation import evaluate
+from app.file_index.evaluation import FileDecisions, decide_files, evaluate
 from app.file_index.index_kinds import BSI, RANGE_BITMAP, IndexKind, wanted_indexes
-from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.index import Heads, StackedIndex
+from app.file_index.stacked.index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator
 from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn

@@ -17,9 +17,9 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import write
-from app.file_index.index_kinds import BITMAP, KINDS, IndexKind, open_index
+from app.file_index.evaluation import decide_files
+from app.file_index.index_kinds import BITMAP, KINDS, IndexKind, open_payload
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, Value, parse_type
@@ -124,7 +124,7 @@ _WRITTEN = [
 
 
 @pytest.mark.parametrize(("kind", "type_text", "version"), _WRITTEN)
-def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, version: int) -> None:
+def test_tells_of_each_payload_that_it_refuses_why(kind: IndexKind, type_text: str, version: int) -> None:
     data_type, rows = parse_type(type_text), _ROWS[type_text]
     column = key_column(rows, data_type)
     match kind:
@@ -147,10 +147,12 @@ def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, vers
 
     assert not broken[-1]
     for file, each in enumerate(damaged):
-        try:
-            open_index(kind, each, data_type)
-        except CorruptIndexError:
-            assert broken[file], each
+        if not broken[file]:
+            open_payload(kind, each, data_type)
+            continue
+        with pytest.raises(CorruptIndexError) as caught:
+            open_payload(kind, each, data_type)
+        assert 0 <= (caught.value.offset or 0) <= len(each)
 
 
 @pytest.mark.parametrize("kind", list(KINDS.values()))

@@ -116,7 +116,9 @@ def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
     for file in known:
         opened = segment.index.file_index(file)
         assert {
-            (entry.column, entry.kind): bytes(view) for entry, view in opened.payloads.items()
+            (entry.column, entry.kind): bytes(opened.payload(entry))
+            for listed in opened.entries.values()
+            for entry in listed
         } == payloads_of(heads, file)
 
 
