@@ -20,7 +20,7 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.evaluation import decide_files, evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.index import FileIndex, StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn

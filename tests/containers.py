@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from app.file_index.index_kinds import BITMAP, open_payload
-from app.file_index.stacked.index import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import indexed_type
 from app.types import DataField, DataType
 

@@ -22,7 +22,7 @@ from app.file_index.answers.row_index import RowIndex
 from app.file_index.container import blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import KeySpace, key_space
-from app.file_index.stacked.index import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.planning.plan.state import PlanState
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version

@@ -6,7 +6,7 @@ Both are arrays with an answer for each file; an evaluation combines them alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,7 +18,7 @@ from app.errors import CorruptIndexError
 from app.file_index.answers import file_answers, result
 from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, Points
 from app.file_index.answers.file_answers import Answer, Answers
-from app.file_index.answers.result import KEEP, SKIP, Result, Rows
+from app.file_index.answers.result import KEEP, SKIP
 from app.file_index.answers.row_index import all_rows, select
 from app.file_index.index_kinds import IndexKind
 from app.file_index.kind import FileStack
@@ -26,23 +26,25 @@ from app.file_index.kind import FileStack
 Found: TypeAlias = "NDArray[Any]"
 """An answer for each file, shape (k,)."""
 
+Combine: TypeAlias = Callable[[Found, Found], Found]
+
 UNKNOWN_ROW_COUNT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm(ABC):
-    """A form of answers; ``out_of_time`` is asked before long lists of values are."""
+    """A form of answers; ``unasked``: time ran out before a long list of values."""
 
     out_of_time: OutOfTime
 
+    dtype: ClassVar[type]
     keep: ClassVar[Any]
     skip: ClassVar[Any]
     unasked: ClassVar[Any]
-    """For want of time."""
 
-    @abstractmethod
     def everywhere(self, answer: Any, count: int) -> Found:
         """The same answer about ``count`` files."""
+        return np.full(count, answer, self.dtype)
 
     @abstractmethod
     def everything(self, row_counts: NDArray[np.int64]) -> Found:
@@ -72,19 +74,10 @@ class Whether(AnswerForm):
 
     __slots__ = ()
 
+    dtype = np.int8
     keep = Answer.KEEP
     skip = Answer.SKIP
     unasked = Answer.UNASKED
-
-    @override
-    def everywhere(self, answer: np.int8, count: int) -> Found:
-        return file_answers.everywhere(answer, count)
-
-    @override
-    def everything(self, row_counts: NDArray[np.int64]) -> Found:
-        answers = file_answers.where(row_counts > 0, Answer.ROWS)
-        answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
-        return answers
 
     @override
     def both(self, left: Found, right: Found) -> Found:
@@ -93,6 +86,12 @@ class Whether(AnswerForm):
     @override
     def either(self, left: Found, right: Found) -> Found:
         return file_answers.either(left, right)
+
+    @override
+    def everything(self, row_counts: NDArray[np.int64]) -> Found:
+        answers = file_answers.where(row_counts > 0, Answer.ROWS)
+        answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
+        return answers
 
     @override
     def ask(
@@ -105,8 +104,8 @@ class Whether(AnswerForm):
         return found
 
 
-_both = np.vectorize(result.both, [object])
-_either = np.vectorize(result.either, [object])
+_both: Combine = np.vectorize(result.both, [object])
+_either: Combine = np.vectorize(result.either, [object])
 _DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
 """By code; a kind that tells no rows has no others than these."""
 
@@ -116,13 +115,18 @@ class WhichRows(AnswerForm):
 
     __slots__ = ()
 
+    dtype = object
     keep = KEEP
     skip = SKIP
     unasked = None
 
     @override
-    def everywhere(self, answer: Result, count: int) -> Found:
-        return np.full(count, answer, object)
+    def both(self, left: Found, right: Found) -> Found:
+        return _both(left, right)
+
+    @override
+    def either(self, left: Found, right: Found) -> Found:
+        return _either(left, right)
 
     @override
     def everything(self, row_counts: NDArray[np.int64]) -> Found:
@@ -130,16 +134,6 @@ class WhichRows(AnswerForm):
         for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
             found[at] = result.rows(all_rows(int(row_counts[at])), exact=True)
         return found
-
-    @override
-    def both(self, left: Found, right: Found) -> Found:
-        combined: Found = _both(left, right)
-        return combined
-
-    @override
-    def either(self, left: Found, right: Found) -> Found:
-        combined: Found = _either(left, right)
-        return combined
 
     @override
     def ask(
@@ -164,9 +158,3 @@ class WhichRows(AnswerForm):
     @override
     def codes(self, found: Found) -> Answers:
         return np.where(found == SKIP, Answer.SKIP, np.where(found == KEEP, Answer.KEEP, Answer.ROWS))
-
-    def rows(self, found: Found) -> Iterator[tuple[int, Rows]]:
-        """The answers that are rows, by position."""
-        for at, answer in enumerate(found.tolist()):
-            if isinstance(answer, Rows):
-                yield at, answer

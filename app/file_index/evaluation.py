@@ -31,7 +31,7 @@ from app.file_index.index_kinds import (
     cost,
     is_false_without_values,
 )
-from app.file_index.stacked.index import FileIndex, OpenedStack, StackedIndex
+from app.file_index.stacked_index import FileIndex, OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,
     BoundLeaf,
@@ -70,11 +70,6 @@ class FileDecisions:
         """Which files have no matching row, shape (k,)."""
         return np.equal(self.answers, Answer.SKIP)
 
-    @property
-    def certain(self) -> NDArray[np.bool_]:
-        """Which files the file's own indexes would skip only if they are skipped here, shape (k,)."""
-        return np.not_equal(self.answers, Answer.DOUBT)
-
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
         """The files without a matching row, by the kind of index that ruled them out.
 
@@ -112,7 +107,7 @@ def decide_files(
         out_of_time: is asked before long lists of values are, and before further tests of long filters.
     """
     evaluation = _Evaluation.of(index, files, row_counts, Whether(out_of_time))
-    return evaluation.decisions(evaluation.answers(predicate))
+    return evaluation.decisions(evaluation.answers(predicate), {})
 
 
 def find_rows(
@@ -127,10 +122,10 @@ def find_rows(
 
     ``steps``: a list for each file, which gets a step for every question asked.
     """
-    form = WhichRows(out_of_time)
-    evaluation = _Evaluation.of(index, files, row_counts, form, steps)
+    evaluation = _Evaluation.of(index, files, row_counts, WhichRows(out_of_time), steps)
     found = evaluation.answers(predicate)
-    return evaluation.decisions(found, dict(form.rows(found)))
+    rows = {at: answer for at, answer in enumerate(found.tolist()) if isinstance(answer, Rows)}
+    return evaluation.decisions(found, rows)
 
 
 def evaluate(
@@ -200,10 +195,10 @@ class _Evaluation:
         decided[self.failed] = self.form.keep
         return decided
 
-    def decisions(self, found: Found, rows: Mapping[int, Rows] | None = None) -> FileDecisions:
+    def decisions(self, found: Found, rows: Mapping[int, Rows]) -> FileDecisions:
         codes = self.form.codes
         trace = [(kind, at, codes(answers)) for kind, at, answers in self.trace]
-        return FileDecisions(codes(found), self.answered, self.unasked, self.errors, trace, rows or {})
+        return FileDecisions(codes(found), self.answered, self.unasked, self.errors, trace, rows)
 
     def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Found:
         match predicate:
@@ -227,15 +222,17 @@ class _Evaluation:
             return form.everything(self.row_counts[at])
         answers = form.everywhere(form.keep, len(at))
         without_null: dict[DataField, NDArray[np.bool_]] = {}
-        for number, part in enumerate(parts if self.steps is not None else sorted(parts, key=_is_not_null)):
+        # An explanation has a step for every part, in their order.
+        is_explained = self.steps is not None
+        for number, part in enumerate(parts if is_explained else sorted(parts, key=_is_not_null)):
             open_to = (answers != form.skip) & ~self.failed[at]
-            if _is_not_null(part) and part.field in without_null:
+            if _is_not_null(part) and part.field in without_null and not is_explained:
                 # Rows that passed another test of the column have a value.
                 open_to &= ~without_null[part.field]
             left = np.flatnonzero(open_to)
             found = self.answer(part, at[left])
             answers[left] = together = form.both(answers[left], found) if number else found
-            if self.steps is not None:
+            if is_explained:
                 emptied = at[left[(together == form.skip) & (found != form.skip)]]
                 self._note(emptied, Step(None, None, str(BoundAnd(parts)), "skip", 0, _NOTHING_IN_COMMON))
             if isinstance(part, BoundLeaf) and part.operator is not Operator.IS_NULL:

@@ -18,7 +18,7 @@ from app.file_index.container import Entry, blame
 from app.file_index.keys.keys import FloatingKeys
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
-from app.file_index.stacked.index import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.types import DataField, TypeRoot
 
 

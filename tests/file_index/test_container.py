@@ -23,7 +23,7 @@ from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_B
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key
 from app.file_index.kind import FileStack
-from app.file_index.stacked.index import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, parse_type
 from tests.examples import examples

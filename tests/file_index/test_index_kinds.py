@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BSI, KINDS, RANGE_BITMAP, IndexKind, wanted_indexes
-from app.file_index.stacked.index import FileIndex, StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
 from app.predicates.sql.reader import read_sql

@@ -32,7 +32,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.stacked.index import FileIndex, StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number
 from app.predicates.binding.binding import bind

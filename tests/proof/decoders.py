@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.file_index import container
     from app.file_index.evaluation import decide_files, evaluate
     from app.file_index.index_kinds import KINDS
-    from app.file_index.stacked.index import FileIndex, StackedIndex
+    from app.file_index.stacked_index import FileIndex, StackedIndex
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
     from app.predicates.sql.reader import read_sql

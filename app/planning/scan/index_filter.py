@@ -28,7 +28,7 @@ from app.file_index.answers.result import Step
 from app.file_index.evaluation import FileDecisions, decide_files, find_rows
 from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.file_index.stacked.index import FileIndex, StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState

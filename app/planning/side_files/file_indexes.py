@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import KINDS, WantedIndexes
-from app.file_index.stacked.index import FileIndex, StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, between, fronts_of
 from app.planning.side_files.segments import KeptSegments

@@ -11,7 +11,7 @@ import pytest
 
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP
-from app.file_index.stacked.index import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.planning.service import IndexService
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable

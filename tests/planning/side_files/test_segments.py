@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
-from app.file_index.stacked.index import Heads
+from app.file_index.stacked_index import Heads
 from app.planning.side_files.fetch import UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,

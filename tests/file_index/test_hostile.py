@@ -17,10 +17,10 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import write
-from app.file_index.evaluation import decide_files
+from app.file_index.evaluation import decide_files, find_rows
 from app.file_index.index_kinds import BITMAP, KINDS, IndexKind, open_payload
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
@@ -38,6 +38,15 @@ def _entries_that_overlap() -> bytes:
     listed = (struct.pack(">i", 0) + struct.pack(">i", 0)) * COUNT
     head = struct.pack(">biib", 2, COUNT, COUNT, 0)
     return head + struct.pack(">i", COUNT) + listed + struct.pack(">i", len(area)) + area
+
+
+def _blocks_that_overlap() -> bytes:
+    """Blocks of a bitmap index that share all of their entries."""
+    entries = b"".join(struct.pack(">iii", key, -1, -1) for key in range(COUNT))
+    blocks = struct.pack(">ii", 0, 0) * COUNT
+    area = struct.pack(">i", COUNT) + entries
+    head = struct.pack(">biibi", 2, COUNT, COUNT, 0, COUNT)
+    return head + blocks + struct.pack(">i", len(area)) + area
 
 
 def _keys_that_overlap() -> bytes:
@@ -72,6 +81,7 @@ def _chunks_that_overlap() -> bytes:
     ("kind", "payload", "data_type"),
     [
         pytest.param("bitmap", _entries_that_overlap(), STRING, id="entries that overlap"),
+        pytest.param("bitmap", _blocks_that_overlap(), INT, id="blocks that overlap"),
         pytest.param("range-bitmap", _keys_that_overlap(), STRING, id="keys that overlap"),
         pytest.param("range-bitmap", _chunks_that_overlap(), INT, id="chunks that overlap"),
         pytest.param(
@@ -166,5 +176,6 @@ def test_survives_any_payload(kind: IndexKind, payloads: list[bytes], wanted: Da
 
     for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):
         literals = () if operator is Operator.IS_NULL else (b"a" if field.type is STRING else 5,)
-        decisions = decide_files(BoundLeaf(operator, field, literals), index, files, np.full(len(files), -1))
-        assert not decisions.skip[list(decisions.errors)].any()
+        for ask in (decide_files, find_rows):
+            decisions = ask(BoundLeaf(operator, field, literals), index, files, np.full(len(files), -1))
+            assert not decisions.skip[list(decisions.errors)].any()

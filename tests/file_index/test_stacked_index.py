@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
 from app.file_index.container import write
-from app.file_index.stacked.index import FileIndex, Heads
+from app.file_index.stacked_index import FileIndex, Heads
 from app.types.bytes_column import BytesColumn
 
 _NAMES = st.sampled_from(["a", "b", "m[k]", "ä\0"])
