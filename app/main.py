@@ -49,7 +49,6 @@ from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
 from app.storage.memory import prepare_process
-from app.table.avro.blocks import NATIVE
 from app.telemetry.service import Accounting, Telemetry
 
 if TYPE_CHECKING:
@@ -97,8 +96,6 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
-        if NATIVE is None:
-            _log.warning("polars-avro cannot be loaded here: Avro manifests decode about 30 times slower")
         telemetry.start()
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
