@@ -16,6 +16,7 @@ from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_m
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
+from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
@@ -31,9 +32,6 @@ _QUICK_SECONDS: Final = 0.005
 
 _EXPANSION: Final = 2
 """Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
-
-_DECODING_EXPANSION: Final = 4
-"""Hardly any file takes more than so many times its bytes once it is decoded."""
 
 MetadataFile: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
@@ -216,8 +214,8 @@ class TableMetadata:
             with (
                 self._storage.reading(path, size, is_kept=is_kept) as data,
                 self._reader.readers.decoding() as claim,
+                claiming(claim.grow_to),
             ):
-                claim.grow_to(_DECODING_EXPANSION * len(data))
                 decoded, length = decode(path, data, parse), len(data)
         except FileMissingError as error:
             raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error

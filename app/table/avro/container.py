@@ -30,7 +30,7 @@ from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.columns import RecordColumns, RecordOf, memory_of
-from app.table.records.expansion import block_bytes, blocks_bytes, check_columns, expand
+from app.table.records.expansion import block_bytes, blocks_bytes, check_columns, claim, expand
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
@@ -79,15 +79,21 @@ SYNC_BYTES = 16
 _MAX_HEADER_PAIRS = 100
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 2 << 20
+# A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
+_MEMORY_PER_EXPANDED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column; the expected fields are there, but for nullable ones."""
     file = open_encoded(data, expected)
     pieces: list[pa.StructArray] = []
+    columns_bytes = 0
     for blocks in _pieces(file.blocks):
+        expanded_bytes = sum(len(block.expanded) for block in blocks)
+        claim(columns_bytes + _MEMORY_PER_EXPANDED_BYTE * expanded_bytes)
         pieces.append(_decode_piece(blocks, file.schema))
-        check_columns(sum(map(memory_of, pieces)), len(data), blocks[0].offset)
+        columns_bytes += memory_of(pieces[-1])
+        check_columns(columns_bytes, len(data), blocks[0].offset)
     return RecordColumns(pieces or [_decode_piece([Block(0, 0, b"")], file.schema)])
 
 

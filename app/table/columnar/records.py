@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.columnar.decoder import DECODER
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns, RecordOf, memory_of
-from app.table.records.expansion import check_columns, columns_bytes
+from app.table.records.expansion import check_columns, claim, columns_bytes
 from app.types.roaring import Buffer
 
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}
@@ -52,9 +52,11 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
 def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     most = columns_bytes(len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), most)
+    claim(usual)
     answer = DECODER.decode(kind, data, columns, usual)
     if answer.may_be_short and usual < most:
         # A library that has no memory says so in as many ways as it names damage.
+        claim(most)
         answer = DECODER.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(

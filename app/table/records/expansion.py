@@ -1,14 +1,24 @@
 """Blocks of metadata files, compressed, and expanded no further than allowed.
 
-========= ============================================== ========
-what    bytes                                          at most
+========== ======================================================================
+codec      block
+========== ======================================================================
+null       as it is
+deflate    raw deflate stream (no zlib header)
+snappy     raw snappy, then the CRC-32 of the expanded bytes, big endian
+zstandard  one zstd frame
+bzip2, xz  one stream of that name
+========== ======================================================================
+
+======= ============================================== ========
+what    may take bytes                                 at most
 ======= ============================================== ========
 a block 64 times its own, or 8 MiB if that is more     64 MiB
 blocks  64 times the file's, or 64 MiB if that is more 1 GiB
 columns 64 times the file's, or 256 MiB                1 GiB
 ======= ============================================== ========
 
-Blocks of data files may expand to 64 MiB each.
+Blocks of data files may expand to 64 MiB each. Who decodes a file claims the memory first (:func:`claim`).
 """
 
 from __future__ import annotations
@@ -19,11 +29,14 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Final, Literal, Protocol, TypeAlias, assert_never
 
 import cramjam
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.observation import bound
 from app.types.roaring import Buffer
 
 if sys.version_info >= (3, 14):
@@ -170,6 +183,19 @@ def blocks_bytes(size: int) -> int:
 def columns_bytes(size: int) -> int:
     """Bytes that the columns of a file of ``size`` bytes may take."""
     return min(max(_SMALL_COLUMNS_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
+
+
+_claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _: None)
+
+
+def claiming(grow_to: Callable[[int], None]) -> AbstractContextManager[None]:
+    """Inside the block decoders claim memory from ``grow_to``: all that they hold, at a time; it may raise."""
+    return bound(_claim, grow_to)
+
+
+def claim(size: int) -> None:
+    """Claims ``size`` bytes in all for the file that is decoded, before they are used."""
+    _claim.get()(size)
 
 
 def check_columns(taken: int, size: int, offset: int | None = None) -> None:
