@@ -73,26 +73,27 @@ def planned(
         "min_sequence_number": 1,
         "max_sequence_number": 2,
         "selected_rows": 1_000,
-        "first_row_id": -1,
-        "merge_group": -1,
+        "partition_code": 0,
     }
-    columns = {name: np.full(count, integers.get(name, value)) for name, value in numbers.items()}
     schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
     code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
+    columns = {
+        name: np.full(count, value) for name, value in (numbers | {"decision": code} | integers).items()
+    }
+    table = pa.RecordBatch.from_pydict(
+        {
+            **{name: pa.nulls(count, pa.int64()) for name in ("first_row_id", "merge_group")},
+            **columns,
+            "file_name": pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
+            "external_path": pa.nulls(count, pa.large_binary()),
+            "residual": np.zeros(count, np.bool_),
+            "raw_convertible": np.ones(count, np.bool_),
+        }
+    )
     return PlannedFiles(
-        units=np.arange(count),
-        numbers=np.arange(count),
-        names=pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
-        external_paths=pa.nulls(count, pa.large_binary()),
+        table,
         partitions=(serialize_row(partition, [field.type for field in fields]),),
-        partition_codes=np.zeros(count, np.int32),
         places=Places(TablePaths("demo.db/events", schema), Partitions(schema), ""),
-        first_row_ids=columns.pop("first_row_id"),
-        merge_groups=columns.pop("merge_group"),
-        integers=columns,
-        residual=np.zeros(count, np.bool_),
-        raw_convertible=np.ones(count, np.bool_),
-        decisions=np.full(count, code, np.int8),
         selections=selections or {},
         deletions=deletions or {},
         deleted={},
