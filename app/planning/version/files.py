@@ -14,9 +14,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -76,31 +76,15 @@ def _length(arrays: Arrays) -> int:
     return len(next(iter(arrays.values())))
 
 
-_DTYPES: Final[dict[str, type[np.integer]]] = {
-    "partition_codes": np.int32,
-    "buckets": np.int32,
-    "total_buckets": np.int32,
-    "levels": np.int32,
-    "schema_ids": np.int64,
-    "row_counts": np.int64,
-    "file_sizes": np.int64,
-    "delete_row_counts": np.int64,
-}
-"""The dtype of each column of FileColumns."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FileColumns:
-    """Columns of shape (n,), in the order of the manifests.
+    """Columns of manifests, of shape (n,), in the order of the manifests.
 
     Attributes:
-        rows: int64, for each manifest the entries in it that are files of the version, ascending; None where
-            all of them are.
-        starts: int64, shape (manifests + 1,): number of each manifest's first file.
-        partition_codes: int32, position in ``partitions``.
-        buckets, total_buckets, levels: int32.
-        schema_ids, row_counts, file_sizes: int64.
-        delete_row_counts: int64, 0 where an old writer did not tell.
+        rows: for each manifest the entries in it that are files of the version, ascending; None for all.
+        starts: shape (manifests + 1,): number of each manifest's first file.
+        partition_codes: position in ``partitions``.
+        delete_row_counts: 0 where an old writer did not tell.
         growing: where those of shape (n,) lie, if others can follow them there.
     """
 
@@ -198,8 +182,7 @@ class FileColumns:
     @property
     def arrays(self) -> dict[str, Any]:
         """The columns of shape (n,), by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "starts"}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {name: getattr(self, name) for name in _DTYPES}
 
     @property
     def bucket_keys(self) -> NDArray[np.int64]:
@@ -222,6 +205,14 @@ class FileColumns:
             return self.nbytes
         more = max(0, len(self) - len(previous))
         return self.nbytes * more // max(1, len(self))
+
+
+_DTYPES: Final[Mapping[str, type[np.integer]]] = {
+    name: get_args(get_args(hint)[1])[0]
+    for name, hint in get_type_hints(FileColumns).items()
+    if get_origin(hint) is np.ndarray and name != "starts"
+}
+"""Of the columns of shape (n,), as they are annotated."""
 
 
 def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
