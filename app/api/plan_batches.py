@@ -28,18 +28,18 @@ timestamps with p of 7 to 9         string, as in JSON: 64 bits of nanoseconds e
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
-from app.api.plan_rows import PlannedFile, plan_facts
-from app.api.selections import SelectionEncoding
+from app.api.plan_rows import PlannedFile, encoded_selections, plan_facts
+from app.api.selections import SelectionEncoding, as_bytes
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import DeletionFile, ExplainStep, arrow_types
-from app.planning.plan.planned_files import Coded, Column, PlannedFiles, to_arrow
+from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, DataType, Json, TypeRoot, parse_json
 from app.types.civil_time import NANOS_PER_MICRO
@@ -68,12 +68,18 @@ _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-_PACKED: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
 _FILE: Final = arrow_types(PlannedFile)
 _DELETION: Final = arrow_types(DeletionFile)
 _EXPLAIN_STEP: Final = arrow_types(ExplainStep)
 _deletion = attrgetter(*_DELETION)
 _explain_step = attrgetter(*_EXPLAIN_STEP)
+_VALUES: Final[Mapping[str, Callable[[Any], object]]] = {
+    "deletion": lambda deletion: deletion and _deletion(deletion),
+    "selection": as_bytes,
+    "deleted_rows": as_bytes,
+    "explain": lambda steps: list(map(_explain_step, steps)),
+}
+"""Objects as Arrow takes them."""
 
 
 def plan_batches(
@@ -118,37 +124,23 @@ def _batch(
     schema: pa.Schema,
     start: int,
 ) -> pa.RecordBatch:
-    packed = _packed(files, form, start, min(start + _FILES_OF_BATCH, len(files)))
-    stop = start + len(packed[0])
-    columns = files.columns(start, stop) | dict(zip(_PACKED, packed, strict=True))
+    stop = min(start + _FILES_OF_BATCH, len(files))
+    encoded = encoded_selections(files, form, start, stop, _SELECTION_BYTES_OF_BATCH)
+    stop = start + len(encoded["selection"])
+    columns = files.columns(start, stop) | encoded
     columns["skipped"] = pa.repeat(form is None, stop - start)
-    columns["explain"] = [list(map(_explain_step, steps)) for steps in (files.steps or ())[start:stop]]
-    partition, deletion = columns["partition"], columns["deletion"]
+    columns["explain"] = [*(files.steps or ())[start:stop]]
+    for name, value in _VALUES.items():
+        column = columns[name]
+        if isinstance(column, list):
+            columns[name] = [value(each) for each in column]
+    partition = columns["partition"]
     if isinstance(partition, Coded):
         values = [_partition(each, partition_fields) for each in partition.values]
         columns["partition"] = Coded(values, partition.codes)
-    if isinstance(deletion, list):
-        columns["deletion"] = [each and _deletion(each) for each in deletion]
     if form is None:
         columns["selected_rows"] = pa.nulls(stop - start)
     return pa.record_batch([to_arrow(columns[field.name], field.type) for field in schema], schema=schema)
-
-
-def _packed(files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int) -> list[Column]:
-    """The columns that ``_PACKED`` names, of as many files as one batch may have."""
-    if form is None or not (files.selections or files.deleted):
-        return [pa.nulls(stop - start)] * len(_PACKED)
-    members, size = list[tuple[bytes | str | None, ...]](), 0
-    row_counts = files.array("row_count")
-    for at in range(start, stop):
-        rows = int(row_counts[at])
-        selected = form.packed(files.selections.get(at), rows, form.selection)
-        deleted = form.packed(files.deleted.get(at), rows, form.deletions)
-        members.append((*selected, *deleted))
-        size += len(selected[0] or b"") + len(deleted[0] or b"")
-        if size >= _SELECTION_BYTES_OF_BATCH:
-            break
-    return [list(column) for column in zip(*members, strict=True)]
 
 
 def _partition(values: Mapping[str, Json], fields: Sequence[DataField]) -> tuple[Any, ...] | None:

@@ -16,7 +16,7 @@ made as they are sent, so memory does not grow with the plan; one that ends with
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -25,14 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from app.api.selections import DeletedRows, Selection, SelectionEncoding, SelectionFormat
+from app.api.selections import (
+    DeletedRows,
+    Selection,
+    SelectionEncoding,
+    SelectionFormat,
+    as_json,
+)
 from app.api.strict_json import JsonMembers, write_json
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, SkipStep, Text
 from app.planning.plan.planned_files import Coded, Column, PlannedFiles
+from app.planning.request.requests import SelectionForm
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
+_SELECTIONS: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
 
@@ -114,26 +122,51 @@ def plan_summary(summary: Summary) -> JsonMembers:
     return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
 
+def encoded_selections(
+    files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int, most_bytes: int
+) -> dict[str, Column]:
+    """The rows to read, and the deleted ones if they were asked for, of the files from ``start`` on.
+
+    Of as many files before ``stop`` as take about ``most_bytes``. ``form``: None for files that are skipped.
+    """
+    if form is None or not (files.selections or files.deleted):
+        return dict.fromkeys(_SELECTIONS, pa.nulls(stop - start))
+    members, size, row_counts = list[Any](), 0, files.array("row_count")
+    for at in range(start, stop):
+        rows = int(row_counts[at])
+        selected = form.encode(files.selections.get(at), rows, form.selection)
+        deleted = form.encode(files.deleted.get(at), rows, form.deletions)
+        members.append((*selected, *deleted))
+        size += sum(
+            len(each) if isinstance(each, bytes) else each.nbytes
+            for each, _ in (selected, deleted)
+            if each is not None
+        )
+        if size >= most_bytes:
+            break
+    return dict(zip(_SELECTIONS, map(list, zip(*members, strict=True)), strict=True))
+
+
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
     stop = min(start + _AT_ONCE, len(files))
-    selections = None if form is None else _selection_members(files, start, stop, form)
-    if isinstance(selections, pa.Array):
-        stop = start + len(selections)
+    encoded = encoded_selections(files, form, start, stop, _SELECTION_BYTES_AT_ONCE)
+    stop = start + len(encoded["selection"])
     columns = files.columns(start, stop)
-    if selections is None:
+    if form is None:
         del columns["selected_rows"]
-    members = [(f'"{name}":', _json(column)) for name, column in columns.items()]
-    if selections is not None:
-        members.append(("", selections))
+    else:
+        columns |= encoded
+        if form.deletions is SelectionForm.NONE:
+            del columns["deleted_rows"], columns["deleted_format"]
     if files.steps is not None:
-        members.append(('"explain":', _json([*files.steps[start:stop]])))
-    return _joined(members, end, stop - start)
+        columns["explain"] = [*files.steps[start:stop]]
+    return _joined({name: _json(column) for name, column in columns.items()}, end, stop - start)
 
 
-def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int) -> pa.LargeStringArray:
+def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.LargeStringArray:
     pieces, same = list[Any](), "{"
-    for before, values in members:
-        same += before
+    for name, values in members.items():
+        same += f'"{name}":'
         if isinstance(values, str):
             same += values
         else:
@@ -153,7 +186,7 @@ def _json(column: Column) -> pa.Array | str:
             written = [write_json(value) for value in distinct]
             return written[0].decode() if len(written) == 1 else _texts(written).take(codes)
         case list():
-            return _texts([write_json(value) for value in column])
+            return _texts([write_json(as_json(value)) for value in column])
         case _ if column.null_count == len(column):
             return "null"
         case _ if pa.types.is_string(column.type):
@@ -163,21 +196,6 @@ def _json(column: Column) -> pa.Array | str:
     values = np.asarray(column)
     is_same = (values == values[0]).all()
     return write_json(values[0].item()).decode() if is_same else column.cast(pa.string())
-
-
-def _selection_members(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
-    if not (files.selections or files.deleted):
-        return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
-    row_counts, written, size = files.array("row_count"), list[bytes](), 0
-    for at in range(start, stop):
-        row_count = int(row_counts[at])
-        members = form.members(files.selections.get(at), row_count)
-        members |= form.deleted_members(files.deleted.get(at), row_count)
-        written.append(write_json(members)[1:-1])
-        size += len(written[-1])
-        if size >= _SELECTION_BYTES_AT_ONCE:
-            break
-    return _texts(written)
 
 
 def _quoted(strings: pa.Array) -> pa.Array:
