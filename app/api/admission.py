@@ -10,8 +10,8 @@ bound                     what counts                                    beyond 
                           wait for a thread
 threads of a bulkhead     requests of a warehouse that are worked on     the oldest and the newest are begun
                                                                          by turns
-:mod:`app.storage.slots`  threads that compute, as many as cores         those that have begun go first, then
-                                                                         the newest
+:mod:`app.storage.cores`  threads that compute, as many as cores         warehouses go round; of one, those go
+                                                                         first that have begun, then newest
 ========================= ============================================== =====================================
 
 Health answers always, so that whoever watches the service sees why nothing else does.
@@ -88,13 +88,15 @@ class Admission:
 class Bulkhead:
     """Threads, and a line of those who wait for them; used by the event loop alone.
 
-    ``threads``: how many there are. A thread that storage holds up stays counted after its request was
-    answered with 504, so that no number of such requests makes more threads. ``limit``: requests that are
-    worked on or wait. Those whose body is still arriving, or whose answer has begun, are not among them.
+    ``warehouse``: None for what reads from none. ``threads``: how many there are. A thread that storage holds
+    up stays counted after its request was answered with 504, so that no number of such requests makes more
+    threads. ``limit``: requests that are worked on or wait. Those whose body is still arriving, or whose
+    answer has begun, are not among them.
     """
 
-    def __init__(self, name: str, threads: int, limit: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    def __init__(self, warehouse: str | None, threads: int, limit: int) -> None:
+        self.warehouse = warehouse
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"paimon-index-{warehouse or ''}")
         self._threads = self._free = threads
         self._limit = limit
         self._answered_for: set[asyncio.Future[Any]] = set()

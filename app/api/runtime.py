@@ -28,8 +28,8 @@ from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
 from app.storage import Cancellation, cancellable, check_deadline, time_limit
+from app.storage.cores import CORES
 from app.storage.ledger import LEDGER, Account
-from app.storage.slots import CORES
 from app.telemetry.logs import event_record
 
 _TURNS: Final = 4
@@ -124,7 +124,7 @@ class Runtime:
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         bulkheads = {
-            name: Bulkhead(f"paimon-index-{name or ''}", settings.threads, settings.concurrency)
+            name: Bulkhead(name, settings.threads, settings.concurrency)
             for name in (None, *service.warehouses)
         }
         bodies = LEDGER.account("bodies", budget.bodies, waits=False)
@@ -150,7 +150,7 @@ class Runtime:
                 time_limit(seconds),
                 cancellable(cancellation),
                 observed_by(self.observer),
-                CORES.computing(is_begun=is_begun),
+                CORES.computing(self.bulkhead.warehouse, is_begun=is_begun),
             ):
                 self.observer.spent(Phase.QUEUE, time.perf_counter() - submitted)
                 check_deadline()

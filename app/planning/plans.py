@@ -19,6 +19,7 @@ from app.planning.scan.planner import decide
 from app.planning.version.version import Version, retry_on_damaged_cache
 from app.predicates.binding.moments import day_of_request
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
+from app.storage.cores import CORES
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
@@ -55,7 +56,7 @@ class BackgroundLoads:
 
     def _load(self, key: Hashable, load: Callable[[], object]) -> None:
         try:
-            with cancellable(self._end), time_limit(_SECONDS):
+            with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
         except PaimonIndexError as error:
             # The next plan meets it as well, and tells its caller.

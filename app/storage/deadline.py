@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from app.errors import DeadlineExceededError, RequestCancelledError
 from app.observation import bound
-from app.storage.slots import waiting
+from app.storage.cores import give_way, waiting
 
 Result = TypeVar("Result")
 
@@ -55,7 +55,9 @@ def remaining_seconds() -> float | None:
 
 
 def check_deadline() -> None:
-    """Does nothing while the request has time left and a caller who waits.
+    """Does nothing while the request has time left and a caller who waits; others may compute first.
+
+    Whoever calls it holds no lock that those who compute may wait for.
 
     Raises:
         RequestCancelledError: the caller went away.
@@ -66,6 +68,7 @@ def check_deadline() -> None:
         raise RequestCancelledError("the caller went away")
     if remaining_seconds() == 0:
         raise DeadlineExceededError("the time given to this request is used up")
+    give_way()
 
 
 def pause(seconds: float) -> None:

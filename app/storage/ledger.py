@@ -47,9 +47,9 @@ from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
 from app.errors import LimitExceededError, MemoryShortError
+from app.storage.cores import waiting
 from app.storage.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
 from app.storage.memory import give_memory_back, resident_bytes
-from app.storage.slots import waiting
 
 SHRINK: Final = 0.8
 REFUSE: Final = 0.9

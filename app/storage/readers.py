@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
+from app.storage.cores import CORES
 from app.storage.deadline import check_deadline, wait_for
 from app.storage.ledger import DEFAULT_BYTES, LEDGER, Account, Claim
-from app.storage.slots import CORES
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -149,10 +149,7 @@ class Readers:
 
     @contextmanager
     def core(self) -> Iterator[None]:
-        """One of the machine's cores, for decoding what was read; it is given away while storage is asked.
-
-        Of more threads than cores each takes longer, while all of them hold their memory.
-        """
+        """One of the machine's cores, for decoding what was read."""
         with CORES.computing(is_begun=True):
             yield
 

@@ -214,6 +214,9 @@ def _without_files(rng: Random, form: str) -> RandomTable:
     for number, name in enumerate(names):
         is_key = number < partitions + keys
         since = 0 if is_key or form == "joined" else rng.choice([0, 0, 0, schemas - 1])
+        if not number:
+            # A table has a column at any time.
+            since = 0
         kinds: tuple[str, ...] = ()
         if number < partitions:
             kinds = rng.choices([KEY_TYPES, READ_OTHERWISE, PARTITION_TYPES], [6, 2, 2])[0]

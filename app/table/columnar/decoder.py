@@ -1,9 +1,9 @@
 """The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
 
-It is started for the first such file, and decodes one file at a time, within a limit of memory and of time,
-without the environment of this process, files of its own, connections and further processes.
-One that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process
-that started it, however that ends. Only Linux limits its memory.
+It is started for the first such file, and decodes one file at a time, of warehouses by turns, within a limit
+of memory and of time, without the environment of this process, files of its own, connections and further
+processes. One that ended is started anew for the next file. It ends when nobody is left to ask it, so with
+the process that started it, however that ends. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -23,13 +23,14 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
+from app.storage import check_deadline, remaining_seconds
+from app.storage.cores import Cores, waiting
 from app.types.roaring import Buffer
 
 _SECONDS: Final = 30.0
@@ -59,7 +60,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self.seconds = _SECONDS
-        self._lock = threading.Lock()
+        self._turns = Cores(1, most=1)
         self._process: _Process | None = None
 
     @property
@@ -77,6 +78,7 @@ class Decoder:
 
         Raises:
             MemoryShortError: there is no process, and none can be started.
+            DeadlineExceededError: the request's time was used up first.
         """
         request = {
             "format": kind,
@@ -85,7 +87,10 @@ class Decoder:
             "seconds": self.seconds,
             "bytes": len(data),
         }
-        with self._lock:
+        # Whoever waits for the process keeps no core from others, and warehouses take turns at it.
+        with waiting(), self._turns.computing():
+            check_deadline()
+            left = remaining_seconds()
             process = self._process
             if process is not None and not process.is_alive:
                 process.end()
@@ -93,9 +98,10 @@ class Decoder:
             if process is None:
                 process = self._process = _Process()
             try:
-                return process.ask(request, data, self.seconds)
+                return process.ask(request, data, self.seconds if left is None else min(left, self.seconds))
             except TimeoutError:
                 process.end()
+                check_deadline()
                 return DecodedStream(fault=f"it takes more than {self.seconds:g} s")
             except (OSError, ValueError):
                 return DecodedStream(
@@ -104,13 +110,12 @@ class Decoder:
 
     def close(self) -> None:
         """Ends the process, if there is one."""
-        with self._lock:
-            if self._process is not None:
-                self._process.end()
+        if self._process is not None:
+            self._process.end()
 
     def forget(self) -> None:
         """Leaves the process to the one that this one was forked from, and begins anew."""
-        self._lock = threading.Lock()
+        self._turns = Cores(1, most=1)
         self._process = None
 
 
