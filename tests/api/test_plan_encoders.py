@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import islice
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap
@@ -63,33 +62,29 @@ def planned(
     **integers: int,
 ) -> PlannedFiles:
     """Files that are all alike, in bucket 0 of one partition."""
-    numbers = {
+    schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
+    code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
+    members = {
+        "external_path": None,
         "file_size": 1 << 40,
         "row_count": 1_000,
         "schema_id": 0,
         "level": 0,
+        "partition_code": 0,
         "bucket": 0,
         "total_buckets": -1,
         "min_sequence_number": 1,
         "max_sequence_number": 2,
+        "first_row_id": None,
+        "merge_group": None,
+        "raw_convertible": True,
+        "residual": False,
+        "decision": code,
         "selected_rows": 1_000,
-        "partition_code": 0,
     }
-    schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
-    code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
-    columns = {
-        name: np.full(count, value) for name, value in (numbers | {"decision": code} | integers).items()
-    }
-    table = pa.RecordBatch.from_pydict(
-        {
-            **{name: pa.nulls(count, pa.int64()) for name in ("first_row_id", "merge_group")},
-            **columns,
-            "file_name": pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
-            "external_path": pa.nulls(count, pa.large_binary()),
-            "residual": np.zeros(count, np.bool_),
-            "raw_convertible": np.ones(count, np.bool_),
-        }
-    )
+    columns = {name: [value] * count for name, value in (members | integers).items()}
+    names = pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary())
+    table = pa.RecordBatch.from_pydict({"file_name": names, **columns})
     return PlannedFiles(
         table,
         partitions=(serialize_row(partition, [field.type for field in fields]),),

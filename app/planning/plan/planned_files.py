@@ -211,7 +211,7 @@ class PlannedFiles(Sequence[FilePlan]):
         if isinstance(positions, int):
             return self._objects(positions, positions + 1)[0]
         if positions.step == 1:
-            return self._objects(positions.start, positions.stop)
+            return self._objects(positions.start, positions.start + len(positions))
         return [self[position] for position in positions]
 
     def __iter__(self) -> Iterator[FilePlan]:
