@@ -69,11 +69,13 @@ class Catalog:
         """The metadata of a table; UnsupportedFormatError if no client could read it right."""
         name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
+        with missing_file_means_expired(version):
+            age = _age(version) if name.read_optimized else {}
         schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         properties = {
             "schema.name-mapping.default": orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode(),
             **({} if version.schema.comment is None else {"comment": version.schema.comment}),
-            **(self.service.ask(version, _age) if name.read_optimized else {}),
+            **age,
         }
         state = TableState(version, schemas, self._snapshots(name, version), self._tags(name))
         return state.json(properties, referenced_only=referenced_only, millis=self.millis)

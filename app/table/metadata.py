@@ -149,11 +149,11 @@ class TableMetadata:
     def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a manifest alone; None without a disk."""
         name, size = file
-        return self._storage.arrays_of(self._path(name), size, what, self._directory)
+        return self._storage.arrays_of(self._path(name), size, what)
 
     def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of versions of the table, one for all; None without a disk."""
-        return self._storage.arrays_of(resolved.directory, None, what, self._directory)
+        return self._storage.arrays_of(resolved.directory, None, what)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version."""

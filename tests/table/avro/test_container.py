@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import CorruptMetadataError, PaimonIndexError
+from app.errors import CorruptMetadataError, MemoryShortError, PaimonIndexError
 from app.table.avro.container import MAGIC, read_columns
 from app.table.records.columns import ArrayOf, Nullable, RecordOf
-from app.table.records.expansion import expand
+from app.table.records.expansion import claiming, expand
 from tests.examples import examples
 
 CODECS = ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"]
@@ -333,3 +333,22 @@ def test_errors_name_the_block() -> None:
     with pytest.raises(CorruptMetadataError, match="sync marker") as caught:
         read_records(bytes(data), EXPECTED)
     assert caught.value.offset == len(data) - 16
+
+
+def test_memory_is_claimed_before_records_take_it() -> None:
+    data = container(RECORDS * 200, "zstandard")
+    claims: list[int] = []
+
+    with claiming(claims.append):
+        columns = read_columns(data, EXPECTED)
+
+    assert len(claims) > 1
+    assert max(claims) >= sum(piece.nbytes for piece in columns.pieces)
+
+
+def test_a_claim_that_is_refused_ends_the_decoding() -> None:
+    def refuse(size: int) -> None:
+        raise MemoryShortError(f"{size} bytes do not fit")
+
+    with claiming(refuse), pytest.raises(MemoryShortError):
+        read_columns(container(RECORDS), EXPECTED)
