@@ -5,7 +5,7 @@ Where the engine's own benchmark has run, its files and predicates are used, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -14,15 +14,12 @@ from typing import Final
 import numpy as np
 
 from app.file_index import container
-from app.file_index.answers.result import SKIP
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.container import FileIndex
-from app.file_index.evaluation import evaluate
+from app.file_index.evaluation import FileDecisions, decide_files, evaluate, find_rows
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import decide_files
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
@@ -76,13 +73,13 @@ def _decoding(directory: Path) -> Iterator[Workload]:
         yield Workload(
             files_name(kind, predicate),
             len(contents),
-            partial(_which_files, BytesColumn.of(contents), leaf),
+            partial(_kept_files, BytesColumn.of(contents), leaf),
             unit=Unit.NANOSECONDS_EACH,
         )
         yield Workload(
             rows_name(kind, predicate),
             len(contents),
-            partial(_rows_of_each, BytesColumn.of(contents), leaf),
+            partial(_kept_files, BytesColumn.of(contents), leaf, find_rows),
             unit=Unit.NANOSECONDS_EACH,
         )
 
@@ -114,17 +111,13 @@ def _write(kind: str, number: int) -> bytes:
     return container.write({"c": [(index, payload)]})
 
 
-def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
+def _kept_files(
+    contents: BytesColumn, leaf: BoundLeaf, ask: Callable[..., FileDecisions] = decide_files
+) -> int:
     """As the planner asks: of indexes that lie together in memory, as those of a manifest do."""
     files = np.arange(len(contents))
-    decisions = decide_files(leaf, StackedIndex.read(contents), files, np.full(len(contents), -1))
+    decisions = ask(leaf, StackedIndex.read(contents), files, np.full(len(contents), -1))
     return len(contents) - int(decisions.skip.sum())
-
-
-def _rows_of_each(contents: BytesColumn, leaf: BoundLeaf) -> int:
-    """As rows of files that are kept are found: of indexes that lie together, one after the other."""
-    index = StackedIndex.read(contents)
-    return sum(evaluate(leaf, index.file_index(file)) is not SKIP for file in range(len(contents)))
 
 
 def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike

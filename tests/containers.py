@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from app.file_index.bitmap.bitmap import BitmapIndex
-from app.file_index.container import FileIndex
-from app.file_index.index_kinds import BITMAP
-from app.file_index.keys.keys import key_space
+from app.file_index.index_kinds import BITMAP, open_payload
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import indexed_type
 from app.types import DataField, DataType
 
@@ -16,12 +14,10 @@ def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
     """The payload itself; of a bitmap its size, head, and the rows of each key."""
     if kind != BITMAP:
         return payload
-    space = key_space(data_type)
-    assert space is not None
-    index = BitmapIndex.read(payload, space)
+    index = open_payload(BITMAP, payload, data_type).of_file(0)
     rows = {key: index.rows_with([key]) for key, _ in index.key_counts(None)}
-    assert len(rows) == index.head.cardinality
-    return len(payload), index.head.version, index.row_count, index.null_rows(), rows
+    assert len(rows) == index.cardinality
+    return len(payload), index.version, index.row_count, index.null_rows(), rows
 
 
 def types_of(fields: Iterable[DataField]) -> Callable[[str], DataType]:

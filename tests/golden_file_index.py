@@ -10,7 +10,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from app.file_index.container import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.predicates.model import BoundPredicate
 from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type
 from app.types.data_types import STRING_ROOTS

@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.bitmap.bitmap import BitmapHead
 from app.file_index.bitmap.kind import BITMAP
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.bitmap.stack import StoredHeads
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.table_options import indexed_type
 from app.options.file_indexes import DeclaredIndex
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.files import Files
 from app.planning.version.version import Version
 from app.types import DataType
+from app.types.bytes_column import BytesColumn
 
 Advance: TypeAlias = Callable[[int], None]
 """Told how many index heads were read since it was told before."""
@@ -132,14 +133,16 @@ class Survey:
         """Of some bitmaps of a column: their values for each row of the file."""
         at = self.sampled[column, BITMAP].at
         chosen = self.sample[at[np.unique(np.linspace(0, len(at) - 1, _BITMAPS).astype(np.int64))]]
-        shares = []
-        for _, index in FileIndexes(self.version).open(chosen, frozenset([(column, BITMAP)])):
-            if isinstance(index, CorruptIndexError):
-                continue
-            for entry in index.entries.get(column, ()):
-                if entry.kind == BITMAP and not entry.is_empty:
-                    head = BitmapHead.read(Cursor(index.payload(entry)))
-                    shares.append(head.cardinality / max(1, head.row_count))
+        payloads = [
+            index.payload(entry)
+            for _, index in FileIndexes(self.version).open(chosen, frozenset([(column, BITMAP)]))
+            if not isinstance(index, CorruptIndexError)
+            for entry in index.entries.get(column, ())
+            if entry.kind == BITMAP and not entry.is_empty
+        ]
+        cursors = Cursors.of(BytesColumn.of(payloads))
+        heads = StoredHeads.read(cursors)
+        shares: list[float] = (heads.cardinalities / np.maximum(1, heads.row_counts))[cursors.sound].tolist()
         return shares
 
 

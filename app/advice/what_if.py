@@ -29,10 +29,11 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.file_index.answers.result import SKIP
-from app.file_index.container import FileIndex, write, write_index
+from app.file_index.container import write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key

@@ -19,9 +19,10 @@ from pyroaring import BitMap
 from app.aggregates.answers import Function
 from app.errors import CorruptIndexError
 from app.file_index.answers.row_index import RowIndex
-from app.file_index.container import FileIndex, blame
+from app.file_index.container import blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import KeySpace, key_space
+from app.file_index.stacked_index import FileIndex
 from app.planning.plan.state import PlanState
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version

@@ -39,8 +39,8 @@ class SharedUsage:
     def of_table(self, version: Version) -> TableUsage:
         """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
         usage = self._service.usage.of_table(version)
-        for answer in self._processes.ask(_USAGE):
-            for warehouse, directory, members in orjson.loads(answer.content or b"[]"):
+        for _, answer in self._processes.ask(_USAGE):
+            for warehouse, directory, members in orjson.loads(answer or b"[]"):
                 if (warehouse, directory) == (version.source.warehouse.name, version.table.directory):
                     usage.merge(TableUsage.of_json(members))
         return usage

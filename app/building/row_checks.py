@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import Condition, Points, Span
+from app.file_index.answers.conditions import Condition, Points, Span, never_out_of_time
+from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import Rows
 from app.file_index.answers.row_index import select
 from app.file_index.bitmap.bitmap import BitmapIndex
@@ -27,6 +28,7 @@ from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key, after
+from app.file_index.kind import FileStack
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import BitSlices
 from app.types import Json, to_json
@@ -256,15 +258,23 @@ class BloomFindings:
 
 
 def find_refused(
-    bloom: BloomFilter, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
+    stack: FileStack[object], actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """The first row whose value the filter refuses; None if there is none.
+    """The first row whose value the index of a file, in a stack of one, refuses; None if there is none.
 
-    ``random``: chooses keys to ask one by one, as plans do; the others are looked up together.
+    ``random``: chooses keys of a bloom filter to ask one by one, as plans do; the others are looked up
+    together.
     """
-    refused = checked[~_admitted(bloom, actual.keys.take(checked))]
-    asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False).tolist()
-    alone = [rank for rank in asked if not bloom.may_hold(actual.key(rank))]
+    index, refused, asked = stack.of_file(0), checked[:0], checked
+    if isinstance(index, BloomFilter):
+        refused = checked[~_admitted(index, actual.keys.take(checked))]
+        asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False)
+    file = np.zeros(1, np.int64)
+    alone = [
+        rank
+        for rank in asked.tolist()
+        if stack.answers(Points((actual.key(rank),)), file, never_out_of_time)[0] == Answer.SKIP
+    ]
     ranks = np.concatenate([refused, np.array(alone, np.int64)])
     if not len(ranks):
         return None

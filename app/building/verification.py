@@ -23,12 +23,11 @@ from app.building.row_checks import (
     measure,
 )
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.answers.conditions import Points
-from app.file_index.answers.result import SKIP
 from app.file_index.bloom_filter.bloom_filter import BloomFilter
-from app.file_index.container import Entry, FileIndex, HeadLayout
-from app.file_index.index_kinds import KINDS, IndexKind
+from app.file_index.container import Entry, HeadLayout
+from app.file_index.index_kinds import KINDS, open_payload
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.stacked_index import FileIndex
 from app.types import Json
 
 _SEED: Final = 0
@@ -159,27 +158,17 @@ def _judge(
     kind = KINDS.get(entry.kind)
     if kind is None:
         return IndexProblem(f"there is no index type {entry.kind!r:.100}")
-    opened = index.open(entry, kind, actual.column.data_type)
-    if isinstance(opened, BloomFilter):
-        refused = find_refused(opened, actual, ranks, random)
-        return measure(opened, actual, random) if refused is None else _problem(refused, actual)
+    stack = open_payload(kind, index.payload(entry), actual.column.data_type)
+    opened = stack.of_file(0)
     if not kind.tells_rows:
-        refused = _first_refused(kind, opened, actual, ranks)
-        return None if refused is None else _problem(refused, actual)
+        refused = find_refused(stack, actual, ranks, random)
+        if refused is not None:
+            return _problem(refused, actual)
+        return measure(opened, actual, random) if isinstance(opened, BloomFilter) else None
     if opened.row_count != row_count:
         return IndexProblem(f"is about {opened.row_count} rows, the data file has {row_count}")
     wrong = find_mismatch(opened, actual, ranks, random)
     return None if wrong is None else _problem(wrong, actual)
-
-
-def _first_refused(
-    kind: IndexKind, opened: object, actual: ActualValues, ranks: NDArray[np.int64]
-) -> Mismatch | None:
-    refused = [rank for rank in ranks.tolist() if kind.select(opened, Points((actual.key(rank),))) is SKIP]
-    if not refused:
-        return None
-    row = int(actual.grouped[actual.starts[refused]].min())
-    return Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
 
 
 def _problem(wrong: Mismatch, actual: ActualValues) -> IndexProblem:
@@ -192,7 +181,12 @@ def _problem(wrong: Mismatch, actual: ActualValues) -> IndexProblem:
 
 def _unused_bytes(index: FileIndex, content: bytes) -> int:
     used = unused = 0
-    extents = sorted((entry.start, entry.end) for entry in index.payloads)
+    extents = sorted(
+        (entry.start, entry.end)
+        for entries in index.entries.values()
+        for entry in entries
+        if entry.lies_within(index.size)
+    )
     for start, end in [(0, HeadLayout.read(memoryview(content)).length), *extents, (len(content),) * 2]:
         unused += max(0, start - used)
         used = max(used, end)

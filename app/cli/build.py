@@ -24,8 +24,8 @@ from app.cli.data_files import (
 )
 from app.cli.output import print_json, print_line, print_table
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.container import FileIndex
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 
 

@@ -26,15 +26,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Final, Self
 
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.index_kinds import KINDS, IndexKind, open_index
+from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.payloads.cursor import Cursor
-from app.types import DataType
-from app.types.roaring import Buffer
 
 MAX_NAME_BYTES = 65535
 
@@ -102,8 +100,6 @@ EXTENT: Final = struct.Struct(">ii")
 
 _COUNT = struct.Struct(">i")
 _NAME_LENGTH_BYTES = 2
-_DECODED_HEADS_BYTES = 2_000
-"""About what the decoded heads of one index take in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,88 +172,6 @@ class HeadLayout:
             column: tuple(Entry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
             for column, kinds in self.columns
         }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileIndex:
-    """A container whose payloads are opened when they are first asked for.
-
-    Threads may share one: what they open at the same time is equal, and one of the copies stays.
-
-    ``held_bytes``: how many of them this keeps in memory. ``payloads``: bytes of each of them that has some;
-    those that lie outside of the container are missing.
-    """
-
-    size: int
-    held_bytes: int
-    entries: Mapping[str, tuple[Entry, ...]]
-    payloads: Mapping[Entry, memoryview]
-    _opened: dict[tuple[str, str, DataType], Any] = field(default_factory=dict, compare=False, repr=False)
-
-    @classmethod
-    def read(cls, buffer: Buffer) -> Self:
-        """Reads the head of a whole container.
-
-        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
-        """
-        view = memoryview(buffer).cast("B")
-        entries = HeadLayout.read(view).entries(view)
-        payloads = {
-            entry: view[entry.start : entry.end]
-            for listed in entries.values()
-            for entry in listed
-            if entry.lies_within(len(view))
-        }
-        return cls(len(view), len(view), entries, payloads)
-
-    @classmethod
-    def of(
-        cls, size: int, entries: Mapping[str, tuple[Entry, ...]], payloads: Mapping[Entry, memoryview]
-    ) -> Self:
-        """A container of which only some payloads are at hand; the other indexes are as if it had none.
-
-        ``size``: bytes of the whole container; entries that lie outside of it stay, and are broken.
-        ``payloads``: bytes of those that were fetched.
-        """
-        kept = {
-            column: tuple(
-                entry
-                for entry in listed
-                if entry in payloads or entry.is_empty or not entry.lies_within(size)
-            )
-            for column, listed in entries.items()
-        }
-        return cls(size, sum(map(len, payloads.values())), kept, payloads)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory this takes once every index is open."""
-        # Where keys vary in width, the start of each is kept as well: a fraction of the entry it stands for.
-        heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
-        return self.held_bytes + self.held_bytes // 3 + heads
-
-    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
-        """The index of one entry, which must not be empty.
-
-        Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
-        """
-        key = (entry.column, entry.kind, data_type)
-        opened = self._opened.get(key)
-        if opened is None:
-            opened = self._opened[key] = open_index(kind, self.payload(entry), data_type)
-        return opened
-
-    def payload(self, entry: Entry) -> memoryview:
-        """The bytes of an entry, which must not be empty.
-
-        Raises CorruptIndexError: they lie outside of the file.
-        """
-        payload = self.payloads.get(entry)
-        if payload is None:
-            raise CorruptIndexError(
-                f"expected a payload within {self.size} bytes, found {entry.length} at {entry.start}"
-            )
-        return payload
 
 
 @contextmanager

@@ -1,27 +1,131 @@
-"""Evaluating a predicate with the indexes of one file.
+"""Evaluating a predicate with the indexes of many files: which of them can hold matching rows, and which.
 
-Each leaf asks the indexes of its column, cheapest first, until one of them settles it; what they say is
-combined as in :mod:`app.file_index.answers.result`. A leaf that no index answers keeps every row.
+Each leaf asks the indexes of its column, cheapest first, until one of them settles it, for all files that are
+still in question; AND goes on with the files that are left, OR asks about all of them. A leaf that no index
+answers keeps every row.
+
+*Whether* files have matching rows, many indexes tell at once. Where it takes sets of rows to tell, the file
+is kept, and the decision is not certain. *Which* rows match takes a look into the index of each file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeGuard, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import Condition
-from app.file_index.answers.result import KEEP, SKIP, Outcome, Result, Rows, Step, both, either, rows
-from app.file_index.answers.row_index import all_rows
-from app.file_index.container import Entry, FileIndex, blame
+from app.file_index.answer_forms import UNKNOWN_ROW_COUNT, AnswerForm, Found, Whether, WhichRows
+from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, never_out_of_time
+from app.file_index.answers.file_answers import Answer, Answers
+from app.file_index.answers.result import KEEP, SKIP, Outcome, Result, Rows, Step
+from app.file_index.container import Entry, blamed
 from app.file_index.index_kinds import (
     KINDS,
+    IndexKind,
     bounded_on_both_sides,
     condition_of,
     cost,
     is_false_without_values,
 )
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, conjuncts
+from app.file_index.stacked_index import FileIndex, OpenedStack, StackedIndex
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+    conjuncts,
+)
+from app.types import DataField
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileDecisions:
+    """What the indexes say about k files.
+
+    Attributes:
+        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.file_answers.Answer` for each.
+        answered: bool, shape (k,): whether an index said something.
+        unasked: bool, shape (k,): whether an index was not asked all of the filter, for want of time.
+        errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
+        trace: what was asked, in order: kind of index, positions among the k files, and an answer for each.
+        rows: which rows can match, by position among the k files, if that was asked and is known.
+    """
+
+    answers: Answers
+    answered: NDArray[np.bool_]
+    unasked: NDArray[np.bool_]
+    errors: Mapping[int, CorruptIndexError]
+    trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
+    rows: Mapping[int, Rows] = field(default_factory=dict)
+
+    @property
+    def skip(self) -> NDArray[np.bool_]:
+        """Which files have no matching row, shape (k,)."""
+        return np.equal(self.answers, Answer.SKIP)
+
+    def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
+        """The files without a matching row, by the kind of index that ruled them out.
+
+        Yields a kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
+        it, the last one that ruled a file out, or was asked at all, counts.
+        """
+        skip = self.skip
+        kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
+        if len(kinds) <= 1:
+            # Mostly so, and then nothing needs to be told of single files.
+            yield (kinds[0] if kinds else None), skip
+            return
+        codes = {kind: code for code, kind in enumerate(kinds)}
+        by = np.full(len(skip), -1, np.int32)
+        for wanted in (False, True):
+            for kind, at, answers in self.trace:
+                by[at[answers == Answer.SKIP] if wanted else at] = codes[kind]
+        yield None, skip & (by < 0)
+        for kind, code in codes.items():
+            yield kind, skip & (by == code)
+
+
+def decide_files(
+    predicate: BoundPredicate,
+    index: StackedIndex,
+    files: NDArray[np.int64],
+    row_counts: NDArray[np.int64],
+    out_of_time: OutOfTime = never_out_of_time,
+) -> FileDecisions:
+    """Decides which files can have rows that satisfy a predicate.
+
+    Args:
+        files: shape (k,): positions of the files in question, each once.
+        row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
+        out_of_time: is asked before long lists of values are, and before further tests of long filters.
+    """
+    evaluation = _Evaluation.of(index, files, row_counts, Whether(out_of_time))
+    return evaluation.decisions(evaluation.answers(predicate), {})
+
+
+def find_rows(
+    predicate: BoundPredicate,
+    index: StackedIndex,
+    files: NDArray[np.int64],
+    row_counts: NDArray[np.int64],
+    out_of_time: OutOfTime = never_out_of_time,
+    steps: Sequence[list[Step]] | None = None,
+) -> FileDecisions:
+    """As :func:`decide_files`, with the rows that can satisfy the predicate, and without doubt.
+
+    ``steps``: a list for each file, which gets a step for every question asked.
+    """
+    evaluation = _Evaluation.of(index, files, row_counts, WhichRows(out_of_time), steps)
+    found = evaluation.answers(predicate)
+    rows = {at: answer for at, answer in enumerate(found.tolist()) if isinstance(answer, Rows)}
+    return evaluation.decisions(found, rows)
 
 
 def evaluate(
@@ -31,7 +135,7 @@ def evaluate(
     row_count: int | None = None,
     trace: list[Step] | None = None,
 ) -> Result:
-    """The rows of a file that can satisfy a predicate.
+    """The rows of one file that can satisfy a predicate.
 
     Args:
         row_count: rows of the file, where they are known; every index must agree with it.
@@ -40,108 +144,262 @@ def evaluate(
     Raises:
         CorruptIndexError: an index that had to be asked is broken; the file has to be kept.
     """
-    return _Evaluation(index, row_count, trace).answer(predicate)
+    files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])
+    decided = find_rows(predicate, index.stacked, files, counts, steps=None if trace is None else [trace])
+    for error in decided.errors.values():
+        raise error
+    return SKIP if decided.skip[0] else decided.rows.get(0, KEEP)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Evaluation:
-    index: FileIndex
-    row_count: int | None
-    trace: list[Step] | None
+    """What is found out on the way; ``at`` are positions in ``files`` throughout.
 
-    def answer(self, predicate: BoundPredicate) -> Result:
+    ``failed``: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
+    ``unasked``: bool, shape (k,): files that were not asked all, since time ran out.
+    """
+
+    index: StackedIndex
+    files: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    form: AnswerForm
+    failed: NDArray[np.bool_]
+    answered: NDArray[np.bool_]
+    unasked: NDArray[np.bool_]
+    steps: Sequence[list[Step]] | None
+    errors: dict[int, CorruptIndexError] = field(default_factory=dict)
+    trace: list[tuple[str, NDArray[np.int64], Found]] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        index: StackedIndex,
+        files: NDArray[np.int64],
+        row_counts: NDArray[np.int64],
+        form: AnswerForm,
+        steps: Sequence[list[Step]] | None = None,
+    ) -> _Evaluation:
+        failed, answered, unasked = np.zeros((3, len(files)), bool)
+        return cls(index, files, row_counts, form, failed, answered, unasked, steps)
+
+    def answers(self, predicate: BoundPredicate) -> Found:
+        broken = self.index.heads.broken
+        if not broken:
+            decided = self.answer(predicate, np.arange(len(self.files)))
+        else:
+            self.failed[:] = np.isin(self.files, np.fromiter(broken, np.int64))
+            self.errors.update((file, broken[file]) for file in self.files[self.failed].tolist())
+            readable = np.flatnonzero(~self.failed)
+            decided = self.form.everywhere(self.form.keep, len(self.files))
+            decided[readable] = self.answer(predicate, readable)
+        decided[self.failed] = self.form.keep
+        return decided
+
+    def decisions(self, found: Found, rows: Mapping[int, Rows]) -> FileDecisions:
+        codes = self.form.codes
+        trace = [(kind, at, codes(answers)) for kind, at, answers in self.trace]
+        return FileDecisions(codes(found), self.answered, self.unasked, self.errors, trace, rows)
+
+    def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Found:
         match predicate:
             case BoundLeaf():
-                return self._leaf(predicate)
+                return self._leaf(predicate, at)
             case BoundAnd() | Constant(value=True):
-                return self._all_of(conjuncts(predicate))
+                return self._all_of(conjuncts(predicate), at)
             case BoundOr(children):
-                return self._any_of(children)
+                return self._any_of(children, at)
             case Constant():
-                return SKIP
+                return self.form.everywhere(self.form.skip, len(at))
             case Unknown(reason=reason):
-                self._note(None, predicate, "unknown", reason or "no index can decide it")
-                return KEEP
+                self._note(at, Step(None, None, str(predicate), "unknown", evidence=reason or _UNDECIDABLE))
+                return self.form.everywhere(self.form.keep, len(at))
             case _:
                 assert_never(predicate)
 
-    def _all_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
+    def _all_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Found:
+        form = self.form
         if not parts:
-            return KEEP if self.row_count is None else rows(all_rows(self.row_count), exact=True)
-        result = self.answer(parts[0])
-        for part in parts[1:]:
-            if result is SKIP:
-                break
-            found = self.answer(part)
-            result = both(result, found)
-            if result is SKIP and found is not SKIP:
-                self._note(None, BoundAnd(parts), "skip", "no row satisfies all of it", rows=0)
-        return result
+            return form.everything(self.row_counts[at])
+        answers = form.everywhere(form.keep, len(at))
+        without_null: dict[DataField, NDArray[np.bool_]] = {}
+        # An explanation has a step for every part, in their order.
+        is_explained = self.steps is not None
+        for number, part in enumerate(parts if is_explained else sorted(parts, key=_is_not_null)):
+            open_to = (answers != form.skip) & ~self.failed[at]
+            if _is_not_null(part) and part.field in without_null and not is_explained:
+                # Rows that passed another test of the column have a value.
+                open_to &= ~without_null[part.field]
+            left = np.flatnonzero(open_to)
+            found = self.answer(part, at[left])
+            answers[left] = together = form.both(answers[left], found) if number else found
+            if is_explained:
+                emptied = at[left[(together == form.skip) & (found != form.skip)]]
+                self._note(emptied, Step(None, None, str(BoundAnd(parts)), "skip", 0, _NOTHING_IN_COMMON))
+            if isinstance(part, BoundLeaf) and part.operator is not Operator.IS_NULL:
+                known = without_null.setdefault(part.field, np.zeros(len(at), bool))
+                known[left[form.codes(found) == Answer.ROWS]] = True
+        return answers
 
-    def _any_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
-        columns = bounded_on_both_sides(parts)
-        if any(entry.is_empty for column in columns for entry in self.index.entries.get(column, ())):
-            return KEEP
-        result: Result = SKIP
+    def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Found:
+        form = self.form
+        kept = np.zeros(len(at), bool)
+        for column in bounded_on_both_sides(parts):
+            for kind in self.index.heads.kinds(column):
+                kept |= self.index.extents(column, kind).empty[self.files[at]]
+        answers = form.everywhere(form.skip, len(at))
+        answers[kept] = form.keep
         for part in parts:
-            result = either(result, self.answer(part))
-        return result
+            left = np.flatnonzero(~kept & ~self.failed[at])
+            answers[left] = form.either(answers[left], self.answer(part, at[left]))
+        return answers
 
-    def _leaf(self, leaf: BoundLeaf) -> Result:
-        condition = condition_of(leaf)
-        entries = sorted(self.index.entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind))
-        result: Result = KEEP
-        answers = 0
-        for entry in entries:
-            found = self._ask(entry, leaf, condition)
-            if found is None:
-                continue
-            answers += 1
-            if self.trace is not None:
-                self.trace.append(self._answered(entry, leaf, found))
-            if found is SKIP or (isinstance(found, Rows) and found.exact):
-                return found
-            result = both(result, found)
-        if not answers and self.trace is not None:
-            kinds = " and ".join(entry.kind for entry in entries)
-            why = f"its {kinds} cannot tell" if entries else "the file has no index of the column"
-            self._note(leaf.field.name, leaf, "unknown", why)
-        return result
+    def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Found:
+        condition, column, form = condition_of(leaf), leaf.field.name, self.form
+        answers = form.everywhere(form.keep, len(at))
+        if len(self.trace) >= SHORT_LIST and form.out_of_time():
+            self.unasked[at] = True
+            return answers
+        answered, left = np.zeros(len(at), bool), np.arange(len(at))
+        kinds = sorted(self.index.heads.kinds(column), key=cost)
+        for kind in kinds:
+            answering, found = self._ask(leaf, kind, condition, _some(at, left))
+            places = _some(left, answering)
+            answered[places] = True
+            if len(places):
+                self.trace.append((kind, _some(at, places), found))
+                self._note_answers(leaf, kind, _some(at, places), found)
+            if len(kinds) == 1:
+                answers[places] = found
+                break
+            settled = self._settles(kind, condition, found)
+            # An answer that settles the leaf needs no other.
+            answers[places] = np.where(settled, found, form.both(answers.take(places), found))
+            goes_on = ~self.failed[at[left]]
+            goes_on[answering[settled]] = False
+            left = left[goes_on]
+            if not len(left):
+                break
+        self.answered[at[answered]] = True
+        if self.steps is not None:
+            self._note_silence(leaf, at[~answered & ~self.failed[at] & ~self.unasked[at]])
+        return answers
 
-    def _ask(self, entry: Entry, leaf: BoundLeaf, condition: Condition | None) -> Result | None:
-        if entry.is_empty:
-            return SKIP if is_false_without_values(leaf) else KEEP
-        kind = KINDS.get(entry.kind)
-        if kind is None or condition is None or not kind.can_answer(condition):
-            return None
-        with blame(entry):
-            opened = self.index.open(entry, kind, leaf.field.type)
-            row_count = kind.row_count(opened)
-            if None not in (row_count, self.row_count) and row_count != self.row_count:
-                raise CorruptIndexError(
-                    f"expected the {self.row_count} rows of the data file, found {row_count}"
-                )
-            return kind.select(opened, condition)
+    def _settles(self, kind: str, condition: Condition | None, found: Found) -> NDArray[np.bool_]:
+        """After which answers no other index of the column is asked."""
+        known = KINDS.get(kind)
+        settled: NDArray[np.bool_] = found == self.form.skip
+        if known is not None and condition is not None and known.settles(condition):
+            settled |= found != self.form.keep
+        return settled
 
-    def _answered(self, entry: Entry, leaf: BoundLeaf, found: Result) -> Step:
-        outcome: Outcome = "rows" if isinstance(found, Rows) else "skip" if found is SKIP else "keep"
-        left = len(found.positions) if isinstance(found, Rows) else 0 if found is SKIP else None
+    def _ask(
+        self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Found]:
+        """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
+        column, form = leaf.field.name, self.form
+        extents, files = self.index.extents(column, kind), _some(self.files, at)
+        answers = form.everywhere(form.keep, len(at))
+        decided = extents.empty.take(files)
+        if decided.any() and is_false_without_values(leaf):
+            answers[decided] = form.skip
+        known = KINDS.get(kind)
+        if known is None or condition is None or not known.can_answer(condition):
+            return np.flatnonzero(decided), answers[decided]
+        opened = self.index.open(column, known, leaf.field.type)
+        usable = self._usable(opened, leaf, known, at)
+        if opened.stack is not None and len(usable):
+            found, errors = form.ask(opened.stack, known, condition, _some(files, usable))
+            for place, error in errors.items():
+                file = int(usable[place])
+                self._fail(int(at[file]), blamed(self.index.entry(column, kind, int(files[file])), error))
+                found[place] = form.unasked
+            asked, answers_of_asked = self._asked(usable, found, at)
+            if len(asked) == len(at):
+                return asked, answers_of_asked
+            answers[asked] = answers_of_asked
+            decided[asked] = True
+        return np.flatnonzero(decided), answers[decided]
+
+    def _asked(
+        self, places: NDArray[np.int64], answers: Found, at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Found]:
+        """The places in ``at`` that gave an answer, and the answers; takes note of those not asked."""
+        if not (unasked := answers == self.form.unasked).any():
+            return places, answers
+        silent = at[places[unasked]]
+        self.unasked[silent] |= ~self.failed[silent]
+        return places[~unasked], answers[~unasked]
+
+    def _usable(
+        self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
+        files, counts = _some(self.files, at), _some(self.row_counts, at)
+        row_counts = None if opened.stack is None else opened.stack.row_counts
+        if row_counts is None and opened.is_whole:
+            return np.arange(len(at))
+        sound = opened.sound[files]
+        for position in np.flatnonzero(opened.broken[files]).tolist():
+            file = int(files[position])
+            error = self.index.error(leaf.field.name, kind, leaf.field.type, file)
+            self._fail(int(at[position]), blamed(self.index.entry(leaf.field.name, kind, file), error))
+        if row_counts is None:
+            return np.flatnonzero(sound)
+        found = row_counts[files]
+        differ = sound & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
+        for position in np.flatnonzero(differ).tolist():
+            error = CorruptIndexError(
+                f"expected the {counts[position]} rows of the data file, found {found[position]}"
+            )
+            entry = self.index.entry(leaf.field.name, kind, int(files[position]))
+            self._fail(int(at[position]), blamed(entry, error))
+        return np.flatnonzero(sound & ~differ)
+
+    def _note(self, at: NDArray[np.int64], step: Step) -> None:
+        if self.steps is not None:
+            for file in at.tolist():
+                self.steps[file].append(step)
+
+    def _note_answers(self, leaf: BoundLeaf, kind: str, at: NDArray[np.int64], found: Found) -> None:
+        if self.steps is None:
+            return
+        for file, answer in zip(at.tolist(), found.tolist(), strict=True):
+            entry = self.index.entry(leaf.field.name, kind, int(self.files[file]))
+            self.steps[file].append(self._step(leaf, entry, int(self.files[file]), answer))
+
+    def _step(self, leaf: BoundLeaf, entry: Entry, file: int, answer: Result) -> Step:
+        outcome: Outcome = "rows" if isinstance(answer, Rows) else "skip" if answer is SKIP else "keep"
+        left = len(answer.positions) if isinstance(answer, Rows) else 0 if answer is SKIP else None
         evidence = fpp = None
         if entry.is_empty:
             evidence = "no row has a value"
         elif entry.kind in KINDS:
             kind = KINDS[entry.kind]
-            fpp = kind.false_positive_rate(self.index.open(entry, kind, leaf.field.type))
+            fpp = kind.false_positive_rate(FileIndex(self.index, file).open(entry, kind, leaf.field.type))
         return Step(entry.column, entry.kind, str(leaf), outcome, left, evidence, fpp, entry.length)
 
-    def _note(
-        self,
-        column: str | None,
-        part: BoundPredicate,
-        outcome: Outcome,
-        evidence: str,
-        *,
-        rows: int | None = None,
-    ) -> None:
-        if self.trace is not None:
-            self.trace.append(Step(column, None, str(part), outcome, rows, evidence))
+    def _note_silence(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> None:
+        if self.steps is None:
+            return
+        column = leaf.field.name
+        for file in at.tolist():
+            entries = self.index.heads.entries(int(self.files[file])).get(column, ())
+            kinds = " and ".join(sorted((entry.kind for entry in entries), key=cost))
+            why = f"its {kinds} cannot tell" if kinds else "the file has no index of the column"
+            self.steps[file].append(Step(column, None, str(leaf), "unknown", evidence=why))
+
+    def _fail(self, at: int, error: CorruptIndexError) -> None:
+        self.failed[at] = True
+        self.errors[int(self.files[at])] = error
+
+
+_UNDECIDABLE: Final = "no index can decide it"
+_NOTHING_IN_COMMON: Final = "no row satisfies all of it"
+
+
+def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
+    return isinstance(part, BoundLeaf) and part.operator is Operator.IS_NOT_NULL
+
+
+def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    return values if len(at) == len(values) else values.take(at)

@@ -1,7 +1,6 @@
 """The kinds of file index that are known, one line each, and which of them a leaf asks, in which order.
 
-Evaluation of one file and of many go by the same rules; so does whoever fetches only what is going to be
-asked.
+Evaluation goes by these rules; so does whoever fetches only what is going to be asked.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.kind import BLOOM_FILTER
 from app.file_index.bsi.kind import BSI
 from app.file_index.keys.keys import key_space
-from app.file_index.kind import Kind
+from app.file_index.kind import FileStack, Kind
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator, leaves
 from app.types import DataType
+from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
-__all__ = ["BITMAP", "BLOOM_FILTER", "BSI", "KINDS", "RANGE_BITMAP", "IndexKind", "cost", "open_index"]
+__all__ = ["BITMAP", "BLOOM_FILTER", "BSI", "KINDS", "RANGE_BITMAP", "IndexKind", "cost", "open_payload"]
 
 IndexKind: TypeAlias = Kind[Any, Any]
 
@@ -38,15 +38,15 @@ def cost(kind: str) -> int:
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
-def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:
-    """Reads the heads of an index.
+def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
+    """The index of one file, as a stack of one.
 
     Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
     """
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
-    return kind.read(payload, space)
+    return kind.stack(BytesColumn.of([payload]), space, strict=True)
 
 
 WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.errors import CorruptIndexError
-from app.file_index.container import VERSION, Entry, FileIndex, blame
+from app.file_index.container import VERSION, Entry, blame
 from app.file_index.index_kinds import KINDS
+from app.file_index.stacked_index import FileIndex
 from app.options.map_keys import split_map_key
 from app.types import DataType, Json, TypeRoot
 

@@ -1,7 +1,7 @@
 """What a kind of file index is: everything that planning, building and inspecting ask of one.
 
 A kind is a package with a module ``kind`` in which a subclass of :class:`Kind` brings together the layout,
-the reader, the writer and the form over many files, and one line in :mod:`app.file_index.index_kinds`.
+the reader of many files and the writer, and one line in :mod:`app.file_index.index_kinds`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
-from app.file_index.answers import row_index
 from app.file_index.answers.conditions import Condition, OutOfTime
 from app.file_index.answers.file_answers import Answers
-from app.file_index.answers.result import Result
-from app.file_index.answers.row_index import RowIndex
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key, KeySpace, key_space
 from app.types import DataType, Json, TypeRoot, to_json
@@ -27,8 +23,8 @@ from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
 Index = TypeVar("Index")
+Index_co = TypeVar("Index_co", covariant=True)
 Options = TypeVar("Options")
-KnownRows = TypeVar("KnownRows", bound=RowIndex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Proposal(Generic[Options]):
     options: Options
 
 
-class FileStack(Protocol):
+class FileStack(Protocol[Index_co]):
     """The indexes of one kind on one column, of m files."""
 
     @property
@@ -71,11 +67,17 @@ class FileStack(Protocol):
             Shape (k,); UNASKED where time ran out.
         """
 
+    def of_file(self, file: int) -> Index_co:
+        """What one file's index says by itself, which is there and not broken.
+
+        A :class:`~app.file_index.answers.row_index.RowIndex` of kinds that tell rows.
+        """
+
 
 class Kind(str, ABC, Generic[Index, Options]):
     """A kind of file index, which is equal to the name that files give it.
 
-    ``Index`` is what the reader makes of one payload, and ``Options`` are those of the writer.
+    ``Index`` is what it says of one file, and ``Options`` are those of the writer.
     """
 
     __slots__ = ()
@@ -98,20 +100,9 @@ class Kind(str, ABC, Generic[Index, Options]):
         """Whether the engine can have written such an index on a column of this type."""
         return data_type.root in self.roots
 
-    @abstractmethod
-    def read(self, payload: Buffer, space: KeySpace) -> Index:
-        """Reads the heads of an index. Raises CorruptIndexError: the payload is broken."""
-
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
         """Whether such an index may rule out anything; else it is not opened, and files are kept."""
         return True
-
-    @abstractmethod
-    def select(self, index: Index, condition: Condition) -> Result:
-        """The rows of a file that can meet a condition that the kind can answer.
-
-        Raises CorruptIndexError: the index is broken.
-        """
 
     def settles(self, condition: Condition) -> bool:
         """Whether the answer is exact, so that no other index of the column is asked after it."""
@@ -122,15 +113,12 @@ class Kind(str, ABC, Generic[Index, Options]):
         return None
 
     @abstractmethod
-    def row_count(self, index: Index) -> int | None:
-        """Rows of the data file; None if the index does not tell."""
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> FileStack[Index]:
+        """Reads the heads of the indexes of many files.
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> FileStack | None:  # noqa: ARG002 - others do
-        """The indexes of many files; None if the kind has no such form, and plans keep the files.
-
-        ``payloads``: a column of m payloads, null where a file has no such index.
+        ``payloads``: a column of m payloads, null where a file has no such index. ``strict``: raises
+        CorruptIndexError where one is broken, which otherwise the stack tells.
         """
-        return None
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> Options:
@@ -165,20 +153,6 @@ class Kind(str, ABC, Generic[Index, Options]):
     @abstractmethod
     def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:
         """Whether such an index suits a column of a type that the kind takes."""
-
-
-class RowKind(Kind[KnownRows, Options]):
-    """A kind whose indexes are :class:`RowIndex`."""
-
-    __slots__ = ()
-
-    @override
-    def select(self, index: KnownRows, condition: Condition) -> Result:
-        return row_index.select(index, condition)
-
-    @override
-    def row_count(self, index: KnownRows) -> int | None:
-        return index.row_count
 
 
 def describe_bounds(bounds: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:

@@ -14,10 +14,11 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.result import SKIP, Result, Rows, rows
-from app.file_index.container import Entry, FileIndex, blame
+from app.file_index.container import Entry, blame
 from app.file_index.keys.keys import FloatingKeys
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
+from app.file_index.stacked_index import FileIndex
 from app.types import DataField, TypeRoot
 
 

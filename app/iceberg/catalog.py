@@ -269,7 +269,7 @@ def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:
 
 def _part(plan: Plan, token: PlanToken) -> tuple[int, int]:
     """The positions in a plan where a part begins and ends: another plan may keep more or fewer files."""
-    units = plan.files.units
+    units = plan.files.array("unit")
     stop = len(units) if token.end is None else int(np.searchsorted(units, token.end))
     return int(np.searchsorted(units, token.begin)), stop
 
@@ -279,7 +279,7 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
 
     Files of a plan that clients can read belong together with no others, so that each begins a unit.
     """
-    units, step = plan.files.units, max(1, count - count // _SPARE)
+    units, step = plan.files.array("unit"), max(1, count - count // _SPARE)
     for begin in range(start, stop, step):
         end = begin + step
         yield replace(token, begin=int(units[begin]), end=int(units[end]) if end < stop else token.end)

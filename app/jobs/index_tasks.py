@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from app.building import ColumnTypes, DataFile, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
-from app.file_index.container import FileIndex
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
 from app.options.map_keys import split_map_key

@@ -33,9 +33,10 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.file_index.answers.result import SKIP, Result, Rows, Step
-from app.file_index.container import MAGIC, FileIndex
+from app.file_index.container import MAGIC
 from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
+from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings

@@ -16,7 +16,7 @@ from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_m
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
-from app.table.records.expansion import asking
+from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
@@ -214,7 +214,7 @@ class TableMetadata:
             with (
                 self._storage.reading(path, size, is_kept=is_kept) as data,
                 self._reader.readers.decoding() as claim,
-                asking(claim.grow_to),
+                claiming(claim.grow_to),
             ):
                 decoded, length = decode(path, data, parse), len(data)
         except FileMissingError as error:

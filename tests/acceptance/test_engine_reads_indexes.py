@@ -13,9 +13,10 @@ from pyroaring import BitMap
 
 from app.file_index import container
 from app.file_index.answers.result import SKIP
-from app.file_index.container import FileIndex, write_index
+from app.file_index.container import write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
+from app.file_index.stacked_index import FileIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
 from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI

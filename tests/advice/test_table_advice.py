@@ -12,8 +12,8 @@ from app.advice.answers import Advice, AdviceSubject, Prices, TableAdvice
 from app.advice.table_advice import advise_table
 from app.advice.what_if import WhatIfRequest, try_indexes
 from app.errors import PaimonIndexError
-from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
+from app.file_index.stacked_index import FileIndex
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService

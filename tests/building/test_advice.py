@@ -15,7 +15,7 @@ from app.building.builder import build
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.file_index.bloom_filter.kind import BloomFilterOptions
-from app.file_index.container import FileIndex
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions
 from tests.data_files import write_data_file
 

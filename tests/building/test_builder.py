@@ -15,8 +15,8 @@ from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import IndexWriteError, RequestError, StorageError
-from app.file_index.container import FileIndex
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.types import DataField, DataType, TypeRoot, parse_json
 from tests import golden_file_index, golden_tables, golden_unit

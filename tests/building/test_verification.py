@@ -15,11 +15,12 @@ from app.file_index.answers.result import KEEP, SKIP
 from app.file_index.bitmap.kind import BitmapOptions
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.bsi.kind import BsiOptions
-from app.file_index.container import FileIndex, write, write_index
+from app.file_index.container import write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.range_bitmap.kind import RangeBitmapOptions
+from app.file_index.stacked_index import FileIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, Value, parse_type
 from tests.brute_force import matching_rows

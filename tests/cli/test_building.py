@@ -12,7 +12,7 @@ import pytest
 
 from app.building.data_files import DataFormat
 from app.cli import main
-from app.file_index.container import FileIndex
+from app.file_index.stacked_index import FileIndex
 from tests.cli.commands import run
 from tests.containers import meanings, types_of
 from tests.data_files import write_data_file

@@ -13,19 +13,18 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import Rows
+from app.file_index.answers.result import KEEP, Rows
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
-from app.file_index.container import FileIndex, write
+from app.file_index.container import write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.inspect import inspect
-from app.file_index.keys.keys import key_space
 from app.file_index.range_bitmap import range_bitmap
+from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
-from app.types import DataField, DataType, parse_type
+from app.types import DataField, parse_type
 from tests import golden_file_index
 from tests.key_columns import key_column
 
@@ -79,67 +78,19 @@ def test_survives_damaged_files(name: str) -> None:
         assert error is None or error.offset is None or 0 <= error.offset <= len(damaged)
 
 
-@pytest.mark.parametrize("kind", list(KINDS.values()))
-@given(payload=st.binary(max_size=200), wanted=st.sampled_from([INT, STRING]))
-def test_survives_any_payload(kind: IndexKind, payload: bytes, wanted: DataType) -> None:
-    typed = wanted if kind.takes(wanted) else INT
-    index = FileIndex.read(write({"c": [(kind, payload)]}))
-    field = DataField(0, "c", typed)
-    literal = b"a" if typed is STRING else 5
-
-    for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):
-        literals = () if operator is Operator.IS_NULL else (literal,)
-        try:
-            evaluate(BoundLeaf(operator, field, literals), index)
-        except CorruptIndexError:
-            continue
-
-
 @given(st.binary(max_size=300))
 def test_survives_any_file(content: bytes) -> None:
     with pytest.raises(CorruptIndexError):
         FileIndex.read(content)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(struct.pack(">bii", 1, 2**31 - 1, 2**31 - 1) + b"\0" * 20, id="entries"),
-        pytest.param(struct.pack(">biibii", 2, 2**31 - 1, 0, 0, 2**31 - 1, 0), id="blocks"),
-        pytest.param(struct.pack(">biibiii", 2, 9, 1, 0, 0, 2**31 - 1, 0), id="block area"),
-    ],
-)
-def test_believes_no_count_that_the_bytes_cannot_hold(payload: bytes) -> None:
-    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (1,)))
-
-
 def test_bitmaps_that_overlap_cost_no_more_than_the_body() -> None:
-    space = key_space(INT)
-    assert space is not None
     shared = BitMap(range(0, 100_000, 2)).serialize()
     entries = b"".join(struct.pack(">ii", key, 0) for key in range(20_000))
     payload = struct.pack(">biib", 1, 200_000, 20_000, 0) + entries + shared
 
-    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.GREATER_THAN, DataField(0, "c", INT), (-1,)))
-
-
-def test_blocks_that_overlap_cost_no_more_than_the_entries() -> None:
-    entries = b"".join(struct.pack(">iii", key, -1, -1) for key in range(4_000))
-    blocks = b"".join(struct.pack(">ii", 0, 0) for _ in range(4_000))
-    area = struct.pack(">i", 4_000) + entries
-    payload = struct.pack(">biibi", 2, 4_000, 4_000, 0, 4_000) + blocks + struct.pack(">i", len(area)) + area
-
-    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.GREATER_OR_EQUAL, DataField(0, "c", INT), (-1,)))
-
-
-def test_believes_no_number_of_hash_functions() -> None:
-    payload = struct.pack(">i", 2**31 - 1) + b"\xff" * 8
-
-    _refuses_cheaply("bloom-filter", payload, BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (1,)))
-
-
-def _refuses_cheaply(kind: str, payload: bytes, leaf: BoundLeaf) -> None:
-    index = FileIndex.read(write({"c": [(kind, payload)]}))
+    leaf = BoundLeaf(Operator.GREATER_THAN, DataField(0, "c", INT), (-1,))
+    index = FileIndex.read(write({"c": [("bitmap", payload)]}))
     started = time.thread_time()
     tracemalloc.start()
     try:
@@ -170,9 +121,8 @@ def test_refuses_positions_beyond_the_rows() -> None:
 
 
 def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
-    space = key_space(INT)
-    assert space is not None
     payload = bloom_filter.write(key_column(range(50), INT), 50, 0.01)
+    index = FileIndex.read(write({"c": [("bloom-filter", payload)]}))
 
     for key in range(50):
-        assert bloom_filter.BloomFilter.read(payload, space).may_hold(key)
+        assert evaluate(BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (key,)), index) is KEEP

@@ -17,11 +17,12 @@ from app.file_index.answers.result import KEEP, SKIP, Result, Rows, Step
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
-from app.file_index.container import FileIndex, write
+from app.file_index.container import write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind, open_payload
 from app.file_index.keys.keys import key_space
 from app.file_index.range_bitmap import range_bitmap
+from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -316,7 +317,7 @@ def test_counts_the_rows_of_each_key(kind: IndexKind, data_type: DataType, data:
     asked = data.draw(st.none() | st.sets(st.integers(0, max(0, len(rows) - 1))).map(BitMap))
     space = key_space(data_type)
     assert space is not None
-    index = kind.read(data.draw(payloads_of(kind, rows, data_type)), space)
+    index = open_payload(kind, data.draw(payloads_of(kind, rows, data_type)), data_type).of_file(0)
 
     counted = [
         value for row, value in enumerate(rows) if value is not None and (asked is None or row in asked)

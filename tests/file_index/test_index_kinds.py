@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BSI, KINDS, RANGE_BITMAP, IndexKind, wanted_indexes
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, Value, parse_type
+from app.types.bytes_column import BytesColumn
 from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
 from tests.planning.made_tables import payload
@@ -49,22 +50,24 @@ def test_what_is_not_asked_changes_no_answer(data: st.DataObject) -> None:
         rows[field] = [None, *data.draw(columns(field.type))][:8]
     count = min(map(len, rows.values()))
     rows = {field: values[:count] for field, values in rows.items()}
-    index = FileIndex.read(
-        container.write(
-            {
-                field.name: [(kind, payload(kind, values, field)) for kind in KINDS.values()]
-                for field, values in rows.items()
-            }
-        )
+    content = container.write(
+        {
+            field.name: [(kind, payload(kind, values, field)) for kind in KINDS.values()]
+            for field, values in rows.items()
+        }
     )
+    index = FileIndex.read(content)
     leaf = st.one_of(*(leaves(field, values) for field, values in rows.items()))
     several = st.lists(leaf, min_size=1, max_size=3).map(tuple)
     predicate = data.draw(leaf | several.map(BoundAnd) | several.map(BoundOr))
 
     asked = wanted_indexes(predicate)
     payloads = {
-        entry: found for entry, found in index.payloads.items() if (entry.column, entry.kind) in asked
+        (entry.column, entry.kind): BytesColumn.of([index.payload(entry)])
+        for listed in index.entries.values()
+        for entry in listed
+        if (entry.column, entry.kind) in asked
     }
-    fetched = FileIndex.of(index.size, index.entries, payloads)
+    fetched = StackedIndex(index.stacked.heads, payloads).file_index(0)
 
     assert evaluate(predicate, fetched, row_count=count) == evaluate(predicate, index, row_count=count)

@@ -20,19 +20,19 @@ from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
+from app.file_index.answer_forms import UNKNOWN_ROW_COUNT
 from app.file_index.answers.conditions import Condition, OutOfTime, Points
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.result import KEEP, SKIP, Result
-from app.file_index.container import FileIndex, write_index
-from app.file_index.evaluation import evaluate
+from app.file_index.answers.result import SKIP
+from app.file_index.container import write_index
+from app.file_index.evaluation import decide_files, evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number
 from app.predicates.binding.binding import bind
@@ -56,6 +56,15 @@ class Remainders:
     present: frozenset[int]
 
 
+def _read(payload: Buffer) -> Remainders:
+    cursor = Cursor(payload)
+    divisor = cursor.i32("divisor")
+    if divisor < 1:
+        raise CorruptIndexError(f"expected a divisor of at least 1, found {divisor}", offset=0)
+    count = cursor.i32("number of remainders")
+    return Remainders(divisor, frozenset(cursor.i32("remainder") for _ in range(count)))
+
+
 class RemaindersKind(Kind[Remainders, int]):
     __slots__ = ()
 
@@ -66,23 +75,19 @@ class RemaindersKind(Kind[Remainders, int]):
     def takes(self, data_type: DataType) -> bool:
         return data_type.root is TypeRoot.BIGINT
 
-    def read(self, payload: Buffer, space: KeySpace) -> Remainders:  # noqa: ARG002
-        cursor = Cursor(payload)
-        divisor = cursor.i32("divisor")
-        if divisor < 1:
-            raise CorruptIndexError(f"expected a divisor of at least 1, found {divisor}", offset=0)
-        count = cursor.i32("number of remainders")
-        return Remainders(divisor, frozenset(cursor.i32("remainder") for _ in range(count)))
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> RemaindersOfFiles:  # noqa: ARG002
+        opened: list[Remainders | None] = []
+        for payload in map(payloads.view, range(len(payloads))):
+            try:
+                opened.append(None if payload is None else _read(payload))
+            except CorruptIndexError:
+                if strict:
+                    raise
+                opened.append(None)
+        return RemaindersOfFiles(tuple(opened), payloads.is_null)
 
     def can_answer(self, condition: Condition) -> bool:
         return isinstance(condition, Points) and not condition.negated
-
-    def select(self, index: Remainders, condition: Condition) -> Result:
-        assert isinstance(condition, Points)
-        return KEEP if any(key % index.divisor in index.present for key in condition.keys) else SKIP
-
-    def row_count(self, index: Remainders) -> int | None:  # noqa: ARG002
-        return None
 
     def parse_options(self, written: Mapping[str, str]) -> int:
         return whole_number("divisor", written.get("divisor", "4"))
@@ -109,42 +114,32 @@ class RemaindersOfFiles:
     """The remainders of many files; None where there are none that can be read."""
 
     indexes: tuple[Remainders | None, ...]
-    kind: RemaindersKind
+    absent: NDArray[np.bool_]
 
     @property
     def broken(self) -> NDArray[np.bool_]:
-        return np.array([each is None for each in self.indexes])
+        return np.array([each is None for each in self.indexes]) & ~self.absent
 
     @property
     def row_counts(self) -> None: ...
 
+    def of_file(self, file: int) -> Remainders:
+        index = self.indexes[file]
+        assert index is not None
+        return index
+
     def answers(self, condition: Condition, files: NDArray[np.int64], _: OutOfTime) -> Answers:
+        assert isinstance(condition, Points)
         kept = [
-            index is not None and self.kind.select(index, condition) is KEEP
-            for index in map(self.indexes.__getitem__, files)
+            any(key % index.divisor in index.present for key in condition.keys)
+            for index in map(self.of_file, files.tolist())
         ]
         return where(np.array(kept, np.bool_), Answer.KEEP)
 
 
-class StackedRemaindersKind(RemaindersKind):
-    """The same with a form over many files."""
-
-    __slots__ = ()
-
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> RemaindersOfFiles:
-        opened: list[Remainders | None] = []
-        for at in range(len(payloads)):
-            payload = payloads.view(at)
-            try:
-                opened.append(None if payload is None else self.read(payload, space))
-            except CorruptIndexError:
-                opened.append(None)
-        return RemaindersOfFiles(tuple(opened), self)
-
-
-@pytest.fixture(params=[RemaindersKind, StackedRemaindersKind], ids=["alone", "stacked"])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemaindersKind:
-    toy: RemaindersKind = request.param("remainders")
+@pytest.fixture
+def kind(monkeypatch: pytest.MonkeyPatch) -> RemaindersKind:
+    toy = RemaindersKind("remainders")
     monkeypatch.setitem(KINDS, toy, toy)
     return toy
 
@@ -174,14 +169,13 @@ def test_it_is_read_and_evaluated(kind: RemaindersKind) -> None:
     assert kept == [[False, True, True], [True, True, True], [True, True, True]]
 
 
-def test_many_files_are_asked_at_once_or_kept(kind: RemaindersKind) -> None:
+def test_many_files_are_asked_at_once(kind: RemaindersKind) -> None:
     index = StackedIndex.read(BytesColumn.of(_containers(kind)))
     counts = np.full(len(FILES), UNKNOWN_ROW_COUNT)
 
     found = decide_files(_bound("number = 4"), index, np.arange(len(FILES)), counts)
 
-    skipped = (found.answers == Answer.SKIP).tolist()
-    assert skipped == ([True, False, False] if isinstance(kind, StackedRemaindersKind) else [False] * 3)
+    assert found.skip.tolist() == [True, False, False]
     assert not found.errors
 
 
@@ -193,7 +187,7 @@ def test_a_broken_one_keeps_its_file(kind: RemaindersKind) -> None:
     found = decide_files(_bound("number = 4"), index, np.arange(2), np.full(2, UNKNOWN_ROW_COUNT))
 
     assert found.answers[1] == Answer.KEEP
-    assert list(found.errors) == ([1] if isinstance(kind, StackedRemaindersKind) else [])
+    assert list(found.errors) == [1]
     with pytest.raises(CorruptIndexError, match="divisor of at least 1"):
         evaluate(_bound("number = 4"), FileIndex.read(broken))
 

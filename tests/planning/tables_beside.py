@@ -9,8 +9,8 @@ from typing import Self, TypeAlias
 
 from app.file_index import container
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
+from app.file_index.stacked_index import FileIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.types import DataField, parse_type

@@ -23,11 +23,9 @@ with atheris.instrument_imports(include=["app"]):
     from app.deletion_vectors import EncodedVector, read_file, write_file
     from app.errors import PaimonIndexError
     from app.file_index import container
-    from app.file_index.container import FileIndex
-    from app.file_index.evaluation import evaluate
+    from app.file_index.evaluation import decide_files, evaluate
     from app.file_index.index_kinds import KINDS
-    from app.file_index.stacked.evaluation import decide_files
-    from app.file_index.stacked.index import StackedIndex
+    from app.file_index.stacked_index import FileIndex, StackedIndex
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
     from app.predicates.sql.reader import read_sql

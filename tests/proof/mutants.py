@@ -205,8 +205,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "file indexes: OR as AND",
-        "file_index/stacked/evaluation.py",
-        "answers[left] = either(answers[left], self.answer(part, at[left]))",
+        "file_index/evaluation.py",
+        "answers[left] = form.either(answers[left], self.answer(part, at[left]))",
         "answers[left] = self.answer(part, at[left])",
     ),
     Mutant(

@@ -5,7 +5,7 @@ rows. The codes are in an order that makes OR the larger of two answers, and AND
 sets of rows may have none in common.
 
 =====  =========================================================  ==================
-code   what the file's own reader answers                         AND with ``ROWS``
+code   what the file answers if it is asked for rows              AND with ``ROWS``
 =====  =========================================================  ==================
 SKIP   ``SKIP``                                                   SKIP
 DOUBT  rows, or ``SKIP`` where there turn out to be none          DOUBT

@@ -1,14 +1,15 @@
 """What bitmap, range-bitmap and bsi have in common: they know the rows of each key.
 
-Each of them offers the four sets of :class:`RowIndex`, and its stack, with an answer for each file instead of
-a set of rows, those of :class:`RowStack`. How a condition is put together from these is the same for all.
+What each of them says of one file are the four sets of :class:`RowIndex`; of many files an answer for each
+instead of a set of rows, as in :class:`RowStack`. How a condition is put together from these is the same for
+all.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol, assert_never
+from typing import Generic, Protocol, TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,20 @@ def all_rows(row_count: int) -> BitMap:
     return BitMap(range(row_count))
 
 
-class RowStack(ABC):
+KnownRows = TypeVar("KnownRows", bound=RowIndex)
+
+
+class RowStack(ABC, Generic[KnownRows]):
     """A :class:`app.file_index.kind.FileStack` of m files that answers any condition.
 
     Sets of answers have the shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them.
     """
 
     __slots__ = ()
+
+    @abstractmethod
+    def of_file(self, file: int) -> KnownRows:
+        """What one file's index says, which is there and not broken."""
 
     @abstractmethod
     def null_rows(self) -> Answers:

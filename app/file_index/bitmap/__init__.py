@@ -1,1 +1,1 @@
-"""The kind ``bitmap``: layout, reader, writer, form over many files; others use :mod:`.kind`."""
+"""The kind ``bitmap``: layout, reader, writer; others use :mod:`.kind`."""

@@ -62,16 +62,15 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.row_index import all_rows
 from app.file_index.bitmap.entries import (
     OFFSET,
-    BlockedEntries,
     Entries,
-    PlainEntries,
     Reference,
+    read_reference,
     write_blocks,
 )
 from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
-from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursor, join_parts
+from app.file_index.keys.keys import Key
+from app.file_index.payloads.cursor import join_parts
 from app.types.roaring import Buffer, bitmap_of, read_bitmap, serialize
 
 INLINE_LENGTH: Final = -1
@@ -132,66 +131,31 @@ _HEAD = struct.Struct(">biib")
 
 
 @dataclass(frozen=True, slots=True)
-class BitmapHead:
-    """What a payload says before the first key."""
+class BitmapIndex:
+    """Rows by value, of a payload whose head and entries were read before.
 
+    ``body``: where the bitmaps start in ``buffer``, which is the payload.
+    """
+
+    buffer: Buffer
+    entries: Entries
+    body: int
     version: int
     row_count: int
     cardinality: int
-    nulls: Reference | None
+    has_nulls: bool
 
     @classmethod
-    def read(cls, cursor: Cursor) -> Self:
-        """Reads the head; the cursor ends up behind it.
-
-        Raises CorruptIndexError: the head contradicts itself or the bytes.
-        """
-        version = cursor.version("bitmap index", VERSION_1, VERSION_2)
-        row_count = cursor.count("row count")
-        cardinality = cursor.count("number of distinct values", each_bytes=OFFSET.size)
-        if cardinality > row_count:
-            raise CorruptIndexError(
-                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
-            )
-        if not cursor.flag("flag of null rows"):
-            return cls(version, row_count, cardinality, None)
-        offset = cursor.i32("offset of the null rows")
-        length = cursor.i32("length of the null rows") if version == VERSION_2 else None
-        return cls(version, row_count, cardinality, (offset, length))
-
-
-@dataclass(frozen=True, slots=True)
-class BitmapIndex:
-    """Rows by value; ``body``: where the bitmaps start."""
-
-    head: BitmapHead
-    entries: Entries
-    body: int
-    buffer: Buffer
-
-    @classmethod
-    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
-        """Reads the head; entries and bitmaps are decoded when they are asked for.
-
-        Raises CorruptIndexError: the head contradicts itself or the bytes.
-        """
-        cursor = Cursor(buffer)
-        head = BitmapHead.read(cursor)
-        entries: Entries
-        if head.version == VERSION_1:
-            entries = PlainEntries.read(cursor, space, head.cardinality)
-        else:
-            entries = BlockedEntries.read(cursor, space)
-        return cls(head, entries, cursor.position, buffer)
-
-    @property
-    def row_count(self) -> int:
-        """Rows of the data file."""
-        return self.head.row_count
+    def of(cls, buffer: Buffer, entries: Entries, body: int) -> Self:
+        """The index of a payload."""
+        version, row_count, cardinality, flag = _HEAD.unpack_from(buffer)
+        return cls(buffer, entries, body, version, row_count, cardinality, flag == 1)
 
     def null_rows(self) -> BitMap:
         """Rows without a value."""
-        return self._union([] if self.head.nulls is None else [self.head.nulls])
+        if not self.has_nulls:
+            return BitMap()
+        return self._union([read_reference(self.buffer, _HEAD.size, self.entries.tail)])
 
     def value_rows(self) -> BitMap:
         """Rows with a value."""
@@ -226,7 +190,7 @@ class BitmapIndex:
         """
         single_rows: list[int] = []
         bitmaps: list[BitMap] = []
-        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.head.cardinality)
+        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.cardinality)
         for offset, length in references:
             if offset < 0:
                 single_rows.append(-1 - offset)

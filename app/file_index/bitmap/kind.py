@@ -18,12 +18,12 @@ from typing_extensions import override
 
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
-from app.file_index.bitmap.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2, BitmapHead, BitmapIndex
-from app.file_index.bitmap.stack import BitmapStack
+from app.file_index.bitmap.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2, BitmapIndex
+from app.file_index.bitmap.stack import BitmapStack, StoredHeads
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
-from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
+from app.file_index.payloads.cursor import Cursors
 from app.options.reading import INT32_MAX, memory_size, whole_number
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn
@@ -52,7 +52,7 @@ class BitmapOptions:
             raise RequestError(f"index-block-size must be from 1 b to 2 gb, found {self.block_bytes} b")
 
 
-class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
+class BitmapKind(Kind[BitmapIndex, BitmapOptions]):
     """See :mod:`app.file_index.bitmap.bitmap`."""
 
     __slots__ = ()
@@ -63,12 +63,8 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
     directory_bytes: ClassVar[int] = 1
 
     @override
-    def read(self, payload: Buffer, space: KeySpace) -> BitmapIndex:
-        return BitmapIndex.read(payload, space)
-
-    @override
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> BitmapStack:
-        return BitmapStack.read(payloads, space)
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> BitmapStack:
+        return BitmapStack.read(payloads, space, strict=strict)
 
     @override
     def parse_options(self, written: Mapping[str, str]) -> BitmapOptions:
@@ -83,21 +79,21 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
     @override
     def describe(self, index: BitmapIndex, data_type: DataType) -> dict[str, Json]:
         return {
-            "version": index.head.version,
-            "row_count": index.head.row_count,
-            "cardinality": index.head.cardinality,
+            "version": index.version,
+            "row_count": index.row_count,
+            "cardinality": index.cardinality,
             "null_count": len(index.null_rows()),
             **describe_bounds(index.entries.bounds(), data_type),
         }
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        head = BitmapHead.read(Cursor(payload))
+        heads = StoredHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
         return {
-            "version": head.version,
-            "row_count": head.row_count,
-            "cardinality": head.cardinality,
-            "has_nulls": head.nulls is not None,
+            "version": int(heads.versions[0]),
+            "row_count": int(heads.row_counts[0]),
+            "cardinality": int(heads.cardinalities[0]),
+            "has_nulls": bool(heads.flags[0]),
         }
 
     @override

@@ -1,7 +1,8 @@
 """The bitmap indexes of one column of many files: which files have which value.
 
 To tell files, only the key of an entry is taken in, so that an entry without rows, which the engine never
-writes, counts as a value of the file here. Heads and entries of all files are read side by side.
+writes, counts as a value of the file here. Heads and entries of all files are read side by side; the entries'
+places stay, by which the rows of one file are found.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.row_index import RowStack
 from app.file_index.bitmap import entries as bitmap_entries
-from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
-from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
+from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2, BitmapIndex
+from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, Entries
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
-from app.file_index.shared.directory import Directory, StoredKeys
+from app.file_index.shared.directory import Directory, StoredKeys, place_type
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, COOKIE_WITHOUT_RUNS
 
 _LENGTH = struct.Struct(">i")
+_COOKIE_BYTES: Final = 4
 
 
 def measure_records(
@@ -44,9 +46,9 @@ def measure_records(
         The records of sound strings; the owner of each is the string's position.
     """
     if space.width is None:
-        return _walk(cursors, space, counts, tail_bytes)
+        return _walk(cursors, counts, tail_bytes)
     starts = cursors.at
-    cursors.skip(counts * (space.width + tail_bytes))
+    cursors.skip(counts * (space.width + tail_bytes), "entries")
     return StoredKeys(*runs_of(starts, np.where(cursors.sound, counts, 0), space.width + tail_bytes))
 
 
@@ -57,7 +59,7 @@ def behind_keys(data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace) ->
     return stored.places + _LENGTH.size + integers(data, stored.places, _LENGTH.format)
 
 
-def _walk(cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_bytes: int) -> StoredKeys:
+def _walk(cursors: Cursors, counts: NDArray[np.int64], tail_bytes: int) -> StoredKeys:
     counts = np.where(cursors.sound, counts, 0)
     owners, slots = runs_of(np.cumsum(counts) - counts, counts, 1)
     places = np.zeros(len(slots), np.int64)
@@ -66,7 +68,7 @@ def _walk(cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_byt
     walkers = cursors.take(strings)
     while len(strings) > NO_LONGER_WORTH_A_STEP:
         places[first[strings] + step] = walkers.at
-        walkers.skip(walkers.count(each_bytes=1) + tail_bytes)
+        walkers.skip(walkers.count("length of a key", each_bytes=1) + tail_bytes, "an entry")
         step += 1
         goes_on = walkers.sound & (counts[strings] > step)
         if not goes_on.all():
@@ -77,9 +79,9 @@ def _walk(cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_byt
         cursor = Cursor(view[: cursors.ends[string]], int(walkers.at[at]))
         left = slice(first[string] + step, first[string] + counts[string])
         try:
-            places[left] = bitmap_entries.measure_records(cursor, space, counts[string] - step, tail_bytes)
-        except CorruptIndexError:
-            walkers.sound[at] = False
+            places[left] = bitmap_entries.measure_records(cursor, counts[string] - step, tail_bytes)
+        except CorruptIndexError as error:
+            walkers.fail(at, error)
         walkers.at[at] = cursor.position
     cursors.put(strings, walkers)
     return StoredKeys(owners, places).only(cursors.sound)
@@ -89,64 +91,80 @@ _COOKIES: Final = (COOKIE_WITHOUT_RUNS, COOKIE_WITH_RUNS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StoredHeads:
+    """What m payloads say before the first key, int64, shape (m,); ``flags``: 1 where there are null rows."""
+
+    versions: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    cardinalities: NDArray[np.int64]
+    flags: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, cursors: Cursors) -> Self:
+        """Reads the heads; the cursors end up behind them."""
+        versions = cursors.version("bitmap index", VERSION_1, VERSION_2)
+        row_counts = cursors.count("row count")
+        cardinalities = cursors.count("number of distinct values", each_bytes=OFFSET.size)
+        cursors.expect(cardinalities <= row_counts, "no more distinct values than rows", cardinalities)
+        flags = cursors.flag("flag of null rows")
+        cursors.expect((cardinalities + flags > 0) | (row_counts == 0), "a value or none in each row")
+        return cls(versions, row_counts, cardinalities, flags)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredEntries:
     """What m indexes say before their bitmaps; numbers of indexes that are not sound mean nothing.
 
     Attributes:
-        row_counts: int64, shape (m,): rows of each file.
-        flags: int64, shape (m,): 1 where there are null rows.
-        keys: the key of each entry, with its file and place.
+        keys: the key of each entry, with its file and place; files ascend.
+        bodies: int64, shape (m,): where the bitmaps start in the shared buffer.
         sound: bool, shape (m,): which indexes can be read.
     """
 
-    versions: NDArray[np.int64]
-    row_counts: NDArray[np.int64]
-    flags: NDArray[np.int64]
+    heads: StoredHeads
     keys: StoredKeys
+    bodies: NDArray[np.int64]
     sound: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
-        """Reads all heads and entries. A null is not sound."""
-        cursors = Cursors.of(payloads)
-        versions = cursors.i8()
-        cursors.expect((versions == VERSION_1) | (versions == VERSION_2))
-        row_counts, cardinalities = cursors.count(), cursors.count(each_bytes=OFFSET.size)
-        flags = cursors.i8()
-        cursors.expect((cardinalities <= row_counts) & ((flags == 0) | (flags == 1)))
-        # A row has a value or it has none.
-        cursors.expect((cardinalities + flags > 0) | (row_counts == 0))
-        first, second = (np.flatnonzero(cursors.sound & (versions == version)) for version in (1, 2))
-        plain, blocked = cursors.take(first), cursors.take(second)
-        of_first = _plain_keys(plain, space, cardinalities[first], flags[first]).of(first)
-        of_second = _blocked_keys(blocked, space, cardinalities[second], flags[second]).of(second)
-        cursors.put(first, plain)
-        cursors.put(second, blocked)
-        stored = StoredKeys(
-            np.concatenate([of_first.owners, of_second.owners]),
-            np.concatenate([of_first.places, of_second.places]),
-        )
-        return cls(versions, row_counts, flags, stored, cursors.sound)
+    def read(cls, cursors: Cursors, space: KeySpace) -> Self:
+        """Reads all heads and entries."""
+        heads = StoredHeads.read(cursors)
+        parts: list[StoredKeys] = []
+        for version, read_keys in ((VERSION_1, _plain_keys), (VERSION_2, _blocked_keys)):
+            files = np.flatnonzero(cursors.sound & (heads.versions == version))
+            of_version = cursors.take(files)
+            keys = read_keys(of_version, space, heads.cardinalities[files], heads.flags[files])
+            parts.append(keys.of(files))
+            cursors.put(files, of_version)
+        owners = np.concatenate([part.owners for part in parts])
+        places = np.concatenate([part.places for part in parts])
+        if all(len(part.owners) for part in parts):
+            order = np.argsort(owners, kind="stable")
+            owners, places = owners[order], places[order]
+        return cls(heads, StoredKeys(owners, places), cursors.at, cursors.sound)
 
 
 def _plain_keys(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], flags: NDArray[np.int64]
 ) -> StoredKeys:
     in_body = _null_rows_in_body(cursors, flags)
-    cursors.skip(flags * OFFSET.size)
+    cursors.skip(flags * OFFSET.size, "offset of the null rows")
     stored = measure_records(cursors, space, counts, OFFSET.size)
     offsets = integers(cursors.data, behind_keys(cursors.data, stored, space), OFFSET.format)
     in_body[stored.owners[offsets >= 0]] = True
     # Nothing else tells a wrong number of entries: the first bitmap stands right behind the last entry.
     body = cursors.take(np.arange(len(counts)))
-    starts_well = np.isin(body.u32_le() & 0xFFFF, _COOKIES)
-    cursors.expect(np.where(in_body, starts_well, cursors.remaining == 0))
+    cookies = integers(body.data, np.where(body.remaining >= _COOKIE_BYTES, body.at, 0), "<u4")
+    starts_well = (body.remaining >= _COOKIE_BYTES) & np.isin(cookies & 0xFFFF, _COOKIES)
+    cursors.expect(np.where(in_body, starts_well, cursors.remaining == 0), "bitmaps right behind the entries")
     return stored
 
 
 def _null_rows_in_body(cursors: Cursors, flags: NDArray[np.int64]) -> NDArray[np.bool_]:
-    peeking = cursors.take(np.arange(len(flags)))
-    in_body: NDArray[np.bool_] = (flags == 1) & (peeking.i32() >= 0)
+    files = np.flatnonzero(flags == 1)
+    in_body = np.zeros(len(flags), np.bool_)
+    in_body[files] = cursors.take(files).i32("offset of the null rows") >= 0
     return in_body
 
 
@@ -154,49 +172,100 @@ def _blocked_keys(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], flags: NDArray[np.int64]
 ) -> StoredKeys:
     data = cursors.data
-    cursors.skip(flags * OFFSET_AND_LENGTH.size)
-    listed = measure_records(cursors, space, cursors.count(each_bytes=OFFSET.size), OFFSET.size)
-    sizes = cursors.count(each_bytes=1)
+    cursors.skip(flags * OFFSET_AND_LENGTH.size, "offset and length of the null rows")
+    block_counts = cursors.count("number of blocks", each_bytes=OFFSET.size)
+    listed = measure_records(cursors, space, block_counts, OFFSET.size)
+    sizes = cursors.count("size of the block area", each_bytes=1)
     areas = cursors.at
-    cursors.skip(sizes)
-    offsets = integers(data, behind_keys(data, listed, space), OFFSET.format)
+    cursors.skip(sizes, "block area")
+    stated = behind_keys(data, listed, space)
+    offsets = integers(data, stated, OFFSET.format)
     of_block = listed.owners
     inside = cursors.sound[of_block] & (offsets >= 0) & (offsets < sizes[of_block])
     starts = areas[of_block]
-    blocks = Cursors(data, np.where(inside, starts + offsets, 0), starts + sizes[of_block], inside)
-    entry_counts = blocks.count(each_bytes=OFFSET_AND_LENGTH.size)
-    blocks.expect(entry_counts > 0)
+    blocks = cursors.within(
+        starts + offsets, starts + sizes[of_block], inside, stated, "a block within the block area"
+    )
+    entry_counts = blocks.count("number of entries of a block", each_bytes=OFFSET_AND_LENGTH.size)
+    blocks.expect(entry_counts > 0, "a block with entries", entry_counts)
     # Blocks that overlap could hold more entries, and more bytes of keys, than there is room for.
     fits = np.bincount(of_block, entry_counts, len(counts)) == counts
-    blocks.expect(fits[of_block])
+    blocks.expect(fits[of_block], "as many entries as distinct values")
     stored = measure_records(blocks, space, entry_counts, OFFSET_AND_LENGTH.size)
     fits &= np.bincount(of_block, blocks.at - starts - offsets, len(counts)) <= sizes
-    cursors.expect(fits & (np.bincount(of_block, ~blocks.sound, len(counts)) == 0))
+    fits &= np.bincount(of_block, ~blocks.sound, len(counts)) == 0
+    cursors.expect(fits, "blocks that do not overlap, with as many entries as distinct values")
     return stored.of(of_block).only(cursors.sound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapStack(RowStack):
-    """Values of m files; ``with_nulls``: bool, shape (m,): which files have null rows."""
+class BitmapStack(RowStack[BitmapIndex]):
+    """Values of m files.
 
+    Attributes:
+        with_nulls: bool, shape (m,): which files have null rows.
+        places: where each entry starts in the shared buffer, file by file, in the order of storage.
+        first_places: int64, shape (m,): where those of each file begin.
+        bodies: int64, shape (m,): where the bitmaps start in it.
+    """
+
+    payloads: BytesColumn
+    space: KeySpace
     directory: Directory
     row_counts: NDArray[np.int64]
     with_nulls: NDArray[np.bool_]
+    places: NDArray[np.unsignedinteger]
+    first_places: NDArray[np.int64]
+    bodies: NDArray[np.int64]
     broken: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
-        """Reads all heads and entries. A null is a file without such an index."""
-        entries = StoredEntries.read(payloads, space)
-        directory, wrong = Directory.build(payloads.data, entries.keys, space, entries.versions == VERSION_2)
-        broken = ~payloads.is_null & (~entries.sound | wrong)
-        return cls(directory, entries.row_counts, entries.flags == 1, broken)
+    def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
+        """As :meth:`app.file_index.kind.Kind.stack`."""
+        cursors = Cursors.of(payloads, strict=strict)
+        entries = StoredEntries.read(cursors, space)
+        heads, keys = entries.heads, entries.keys
+        directory, wrong = Directory.build(payloads.data, keys, space, heads.versions == VERSION_2)
+        cursors.expect(~wrong, "each value once, and in order where blocks list them")
+        return cls(
+            payloads,
+            space,
+            directory,
+            heads.row_counts,
+            heads.flags == 1,
+            keys.places.astype(place_type(payloads.data)),
+            np.cumsum(directory.distinct) - directory.distinct,
+            entries.bodies,
+            ~payloads.is_null & ~cursors.sound,
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        arrays = (self.row_counts, self.with_nulls, self.broken)
+        arrays = (
+            self.payloads.starts,
+            self.payloads.lengths,
+            self.row_counts,
+            self.with_nulls,
+            self.places,
+            self.first_places,
+            self.bodies,
+            self.broken,
+        )
         return self.directory.nbytes + sum(each.nbytes for each in arrays)
+
+    @override
+    def of_file(self, file: int) -> BitmapIndex:
+        start, first = int(self.payloads.starts[file]), int(self.first_places[file])
+        data = self.payloads.data.data
+        payload = data[start : start + int(self.payloads.lengths[file])]
+        places = self.places[first : first + int(self.directory.distinct[file])]
+        if payload[0] == VERSION_2:
+            entries = Entries(data, self.space, places, OFFSET_AND_LENGTH)
+        else:
+            by_key = sorted(places.tolist(), key=lambda place: self.space.read(data, place)[0])
+            entries = Entries(data, self.space, by_key, OFFSET)
+        return BitmapIndex.of(payload, entries, int(self.bodies[file]) - start)
 
     @override
     def null_rows(self) -> Answers:

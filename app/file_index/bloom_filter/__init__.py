@@ -1,1 +1,1 @@
-"""The kind ``bloom-filter``: layout, reader, writer, form over many files; others use :mod:`.kind`."""
+"""The kind ``bloom-filter``: layout, reader, writer; others use :mod:`.kind`."""

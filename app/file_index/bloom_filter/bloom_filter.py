@@ -22,19 +22,15 @@ import math
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import Condition, Points
-from app.file_index.answers.result import KEEP, SKIP, Decision
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursor import Cursor
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
@@ -113,30 +109,6 @@ class BloomFilter:
     hash_functions: int
     bits: Buffer
 
-    @classmethod
-    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
-        """Reads the head; the bit set stays where it is.
-
-        Raises CorruptIndexError: there are no bits, or no sensible number of hash functions.
-        """
-        cursor = Cursor(buffer)
-        hash_functions = cursor.i32("number of hash functions")
-        if not 1 <= hash_functions <= MAX_HASH_FUNCTIONS:
-            raise CorruptIndexError(
-                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}", offset=0
-            )
-        if cursor.remaining == 0:
-            raise CorruptIndexError("expected the bits of a bloom filter, found none", offset=cursor.position)
-        return cls(space, hash_functions, cursor.take(cursor.remaining, "bits"))
-
-    def select(self, condition: Condition) -> Decision:
-        """``SKIP`` where no row can have one of the asked keys."""
-        match condition:
-            case Points(keys, negated=False) if not any(self.may_hold(key) for key in keys):
-                return SKIP
-            case _:
-                return KEEP
-
     @property
     def false_positive_rate(self) -> float:
         """The probability that a key which is not there passes, by the share of bits that are set.
@@ -146,12 +118,6 @@ class BloomFilter:
         front = self.bits[:_COUNTED_BYTES]
         share = int.from_bytes(front).bit_count() / (8 * len(front))
         return float(f"{share**self.hash_functions:.2g}")
-
-    def may_hold(self, key: Key) -> bool:
-        """False only if no row has this key."""
-        bits = self.bits
-        tested = places(hash_key(key, self.space), self.hash_functions, 8 * len(bits))
-        return all(bits[at >> 3] >> (at & 7) & 1 for at in tested)
 
 
 def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash]:

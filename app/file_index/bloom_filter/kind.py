@@ -19,7 +19,6 @@ from typing_extensions import override
 
 from app.errors import RequestError
 from app.file_index.answers.conditions import Condition, Points
-from app.file_index.answers.result import Result
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
@@ -65,30 +64,17 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
     tells_rows: ClassVar[bool] = False
 
     @override
-    def read(self, payload: Buffer, space: KeySpace) -> BloomFilter:
-        return BloomFilter.read(payload, space)
-
-    @override
     def can_answer(self, condition: Condition) -> bool:
         """Only whether one of some values is there."""
         return isinstance(condition, Points) and not condition.negated
-
-    @override
-    def select(self, index: BloomFilter, condition: Condition) -> Result:
-        return index.select(condition)
 
     @override
     def false_positive_rate(self, index: BloomFilter) -> float:
         return index.false_positive_rate
 
     @override
-    def row_count(self, index: BloomFilter) -> int | None:
-        """A bloom filter does not tell."""
-        return None
-
-    @override
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> BloomStack:
-        return BloomStack.read(payloads, space)
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> BloomStack:
+        return BloomStack.read(payloads, space, strict=strict)
 
     @override
     def parse_options(self, written: Mapping[str, str]) -> BloomFilterOptions:
@@ -112,8 +98,8 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        opened = BloomFilter.read(payload, ByteKeys())
-        return {"bits": 8 * len(opened.bits), "hash_functions": opened.hash_functions}
+        stack = BloomStack.read(BytesColumn.of([payload]), ByteKeys(), strict=True)
+        return {"bits": int(stack.bits[0]), "hash_functions": int(stack.hash_functions[0])}
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BloomFilterOptions]:

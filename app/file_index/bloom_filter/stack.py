@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, Points, never_out_of_time
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
-from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
+from app.file_index.bloom_filter.bloom_filter import (
+    MAX_HASH_FUNCTIONS,
+    BloomFilter,
+    hash_key,
+    hash_keys,
+    spots,
+)
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursors
@@ -62,12 +68,17 @@ class BloomStack:
     broken: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
-        """Reads the heads; the bit sets stay where they are. A null is a file without such an index."""
-        cursors = Cursors.of(payloads)
-        hash_functions, bits = cursors.i32(), cursors.remaining * _BITS_OF_BYTE
-        cursors.expect((hash_functions >= 1) & (hash_functions <= MAX_HASH_FUNCTIONS))
-        cursors.expect(bits > 0)
+    def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
+        """As :meth:`app.file_index.kind.Kind.stack`; the bit sets stay where they are."""
+        cursors = Cursors.of(payloads, strict=strict)
+        hash_functions = cursors.i32("number of hash functions")
+        cursors.expect(
+            (hash_functions >= 1) & (hash_functions <= MAX_HASH_FUNCTIONS),
+            f"1 to {MAX_HASH_FUNCTIONS} hash functions",
+            hash_functions,
+        )
+        bits = cursors.remaining * _BITS_OF_BYTE
+        cursors.expect(bits > 0, "the bits of a bloom filter", bits)
         broken = ~payloads.is_null & ~cursors.sound
         bits, hash_functions = (np.where(cursors.sound, each, 0) for each in (bits, hash_functions))
         sizes, counts = bits[cursors.sound], hash_functions[cursors.sound]
@@ -84,6 +95,12 @@ class BloomStack:
     def row_counts(self) -> None:
         """None: a bloom filter does not know the row count."""
 
+    def of_file(self, file: int) -> BloomFilter:
+        """As :meth:`app.file_index.kind.FileStack.of_file`."""
+        at = 0 if len(self.bits) == 1 else file
+        start, size = int(self.starts[file]), int(self.bits[at]) // _BITS_OF_BYTE
+        return BloomFilter(self.space, int(self.hash_functions[at]), self.data[start : start + size].data)
+
     def answers(
         self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
@@ -99,13 +116,6 @@ class BloomStack:
         else:
             self._find_many(self._hashes(condition), files, answers, out_of_time)
         return answers.take(files)
-
-    def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
-
-        ``files``: positions of files whose filters are there and not broken.
-        """
-        return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
 
     def _hashes(self, points: Points) -> NDArray[np.uint64]:
         found = points.derived.get(_HASHES)

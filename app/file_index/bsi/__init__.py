@@ -1,1 +1,1 @@
-"""The kind ``bsi``: layout, reader, writer, form over many files; others use :mod:`.kind`."""
+"""The kind ``bsi``: layout, reader, writer; others use :mod:`.kind`."""

@@ -40,12 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.errors import CorruptIndexError, IndexWriteError
+from app.errors import IndexWriteError
 from app.file_index.answers.row_index import all_rows
 from app.file_index.keys.arrow_keys import Integers
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursor import Cursor, join_parts
+from app.file_index.payloads.cursor import join_parts
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodeSpan, Extent, slice_codes
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer, bitmap_size
@@ -91,17 +91,11 @@ class BitSlicedIntegers:
     negative: Part | None
 
     @classmethod
-    def read(cls, buffer: Buffer) -> Self:
-        """Reads the heads and measures the bitmaps, which are decoded when they are asked for.
-
-        Raises CorruptIndexError: a head contradicts itself or the bytes.
-        """
-        cursor = Cursor(buffer)
-        cursor.version("bsi", VERSION)
-        row_count = cursor.count("row count")
-        positive = _read_part(cursor, row_count) if cursor.flag("flag of values >= 0") else None
-        negative = _read_part(cursor, row_count) if cursor.flag("flag of values < 0") else None
-        return cls(row_count, positive, negative)
+    def of(cls, buffer: Buffer) -> Self:
+        """The index of a payload that was read before."""
+        _, row_count = _HEAD.unpack_from(buffer)
+        positive, behind = _part(buffer, _HEAD.size, row_count)
+        return cls(row_count, positive, _part(buffer, behind, row_count)[0])
 
     def null_rows(self) -> BitMap:
         """Rows without a value."""
@@ -152,24 +146,23 @@ class BitSlicedIntegers:
         return rows
 
 
-def _read_part(cursor: Cursor, row_count: int) -> Part:
-    start = cursor.position
-    cursor.version("part of a bsi", VERSION)
-    low, high = cursor.i64("smallest absolute value"), cursor.i64("largest absolute value")
-    existing = _measured(cursor)
-    slices = cursor.i32("number of slices")
-    if not 0 <= low <= high or not (high - low).bit_length() <= slices <= MAX_SLICES:
-        raise CorruptIndexError(
-            f"expected slices for values from {low} to {high} of a bsi, found {slices}", offset=start
-        )
-    extents = tuple(_measured(cursor) for _ in range(slices))
-    return Part(low, high, BitSlices(cursor.buffer, existing, extents, row_count))
+def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
+    """The part that the flag at ``at`` speaks of, and where it ends."""
+    if not buffer[at]:
+        return None, at + 1
+    _, low, high = _PART_HEAD.unpack_from(buffer, at + 1)
+    existing = _extent(buffer, at + 1 + _PART_HEAD.size)
+    (count,) = _SLICES.unpack_from(buffer, existing.end)
+    slices: list[Extent] = []
+    end = existing.end + _SLICES.size
+    for _ in range(count):
+        slices.append(_extent(buffer, end))
+        end = slices[-1].end
+    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count)), end
 
 
-def _measured(cursor: Cursor) -> Extent:
-    extent = Extent(cursor.position, bitmap_size(cursor.buffer, cursor.position))
-    cursor.position += extent.length
-    return extent
+def _extent(buffer: Buffer, at: int) -> Extent:
+    return Extent(at, bitmap_size(buffer, at))
 
 
 def write(column: KeyColumn) -> bytes:

@@ -13,7 +13,7 @@ from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.bsi.stack import BsiStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
-from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
+from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS, WHOLE_ROOTS
@@ -25,7 +25,7 @@ class BsiOptions:
     """A bsi has none."""
 
 
-class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
+class BsiKind(Kind[BitSlicedIntegers, BsiOptions]):
     """See :mod:`app.file_index.bsi.bsi`."""
 
     __slots__ = ()
@@ -34,12 +34,8 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
     options_class: ClassVar[type] = BsiOptions
 
     @override
-    def read(self, payload: Buffer, space: KeySpace) -> BitSlicedIntegers:
-        return BitSlicedIntegers.read(payload)
-
-    @override
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> BsiStack:
-        return BsiStack.read(payloads)
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> BsiStack:
+        return BsiStack.read(payloads, strict=strict)
 
     @override
     def parse_options(self, written: Mapping[str, str]) -> BsiOptions:
@@ -55,7 +51,7 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        return self._counts(BitSlicedIntegers.read(payload))
+        return self._counts(BsiStack.read(BytesColumn.of([payload]), strict=True).of_file(0))
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BsiOptions]:

@@ -2,7 +2,7 @@
 
 Values are held by their bits, so that only the heads can be compared for many files. They decide where a
 question leaves all values of a file out, or takes in the largest absolute value of a sign, which is always
-that of a row. In between a file stays in doubt, and the reader of the one file has to be asked.
+that of a row. In between a file stays in doubt until its rows are found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
 from app.file_index.answers.row_index import RowStack
-from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
+from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION, BitSlicedIntegers
 from app.file_index.keys.keys import Key
 from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
@@ -69,23 +69,24 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class BsiStack(RowStack):
+class BsiStack(RowStack[BitSlicedIntegers]):
     """Values of m files: those >= 0, and those < 0."""
 
+    payloads: BytesColumn
     row_counts: NDArray[np.int64]
     positive: _Part
     negative: _Part
     broken: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, payloads: BytesColumn) -> Self:
-        """Reads all heads and measures the bitmaps between them. A null is a file without such an index."""
-        cursors = Cursors.of(payloads)
-        cursors.expect(cursors.i8() == VERSION)
-        row_counts = cursors.count()
-        positive = _read_part(cursors, least=0)
-        negative = _read_part(cursors, least=1)
-        return cls(row_counts, positive, negative, ~payloads.is_null & ~cursors.sound)
+    def read(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
+        """As :meth:`app.file_index.kind.Kind.stack`; the bitmaps are measured."""
+        cursors = Cursors.of(payloads, strict=strict)
+        cursors.version("bsi", VERSION)
+        row_counts = cursors.count("row count")
+        positive = _read_part(cursors, "values >= 0", least=0)
+        negative = _read_part(cursors, "values < 0", least=1)
+        return cls(payloads, row_counts, positive, negative, ~payloads.is_null & ~cursors.sound)
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +96,12 @@ class BsiStack(RowStack):
             for part in (self.positive, self.negative)
             for each in (part.present, part.low, part.high, part.existing.starts, part.existing.lengths)
         ]
-        return self.row_counts.nbytes + self.broken.nbytes + sum(parts)
+        arrays = (self.payloads.starts, self.payloads.lengths, self.row_counts, self.broken)
+        return sum(each.nbytes for each in arrays) + sum(parts)
+
+    @override
+    def of_file(self, file: int) -> BitSlicedIntegers:
+        return BitSlicedIntegers.of(self.payloads.view(file) or b"")
 
     @override
     def null_rows(self) -> Answers:
@@ -137,20 +143,21 @@ def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     )
 
 
-def _read_part(cursors: Cursors, least: int) -> _Part:
-    flags = cursors.i8()
-    cursors.expect((flags == 0) | (flags == 1))
+def _read_part(cursors: Cursors, what: str, *, least: int) -> _Part:
+    flags = cursors.flag(f"flag of {what}")
     present = cursors.sound & (flags == 1)
     files = np.flatnonzero(present)
     parts = cursors.take(files)
-    versions, lows, highs = parts.i8(), parts.i64(), parts.i64()
+    parts.version("part of a bsi", VERSION)
+    lows, highs = parts.i64("smallest absolute value"), parts.i64("largest absolute value")
+    parts.expect((lows >= 0) & (lows <= highs), "the smallest absolute value up to the largest", highs)
     existing_at = parts.at
     skip_bitmaps(parts)
     existing_lengths = parts.at - existing_at
-    slices = parts.i32()
-    parts.expect((versions == VERSION) & (lows >= 0) & (lows <= highs) & (slices <= MAX_SLICES))
+    slices = parts.i32("number of slices")
     # Their difference has 63 bits, which a shift by 63 leaves nothing of.
-    parts.expect((slices >= 0) & ((highs - lows) >> np.clip(slices, 0, 63) == 0))
+    enough = (highs - lows) >> np.clip(slices, 0, 63) == 0
+    parts.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, f"slices for all {what}", slices)
     for number in range(int(slices.max(initial=0, where=parts.sound))):
         more = np.flatnonzero(parts.sound & (slices > number))
         measured = parts.take(more)

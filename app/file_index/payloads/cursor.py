@@ -23,7 +23,6 @@ def join_parts(parts: deque[Buffer]) -> bytes:
     return payload.getvalue()
 
 
-_I8 = struct.Struct(">b")
 _U16 = struct.Struct(">H")
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -47,10 +46,6 @@ class Cursor:
     def remaining(self) -> int:
         """Bytes between the position and the end."""
         return len(self.buffer) - self.position
-
-    def i8(self, what: str) -> int:
-        """A signed byte."""
-        return self._number(_I8, what)
 
     def u16(self, what: str) -> int:
         """An unsigned 16-bit integer."""
@@ -78,14 +73,6 @@ class Cursor:
             )
         return number
 
-    def flag(self, what: str) -> bool:
-        """A byte that is 0 or 1."""
-        start = self.position
-        number = self._number(_I8, what)
-        if number not in (0, 1):
-            raise CorruptIndexError(f"expected 0 or 1 as {what}, found {number}", offset=start)
-        return number == 1
-
     def take(self, size: int, what: str) -> Buffer:
         """The next ``size`` bytes."""
         start, end = self.position, self.position + size
@@ -95,15 +82,6 @@ class Cursor:
             )
         self.position = end
         return self.buffer[start:end]
-
-    def version(self, what: str, *supported: int) -> int:
-        """A version byte that is one of ``supported``."""
-        start = self.position
-        version = self._number(_I8, f"version of the {what}")
-        if version not in supported:
-            known = " or ".join(map(str, supported))
-            raise CorruptIndexError(f"expected version {known} of the {what}, found {version}", offset=start)
-        return version
 
     def _number(self, form: struct.Struct, what: str) -> int:
         start, end = self.position, self.position + form.size
@@ -125,16 +103,18 @@ class Cursors:
     """A place in each of n byte strings of one buffer; each read moves all of them forward.
 
     A string that ends too early, or that somebody found wrong, is no longer *sound*: whatever is read of it
-    from then on is 0, so that sizes and counts computed of these come out as 0 too.
+    from then on is 0, so that sizes and counts computed of these come out as 0 too. Cursors that are *strict*
+    raise :class:`CorruptIndexError` instead, which says what was expected where in the buffer.
 
     Attributes:
         data: the buffer, uint8.
         at: int64, shape (n,): offset of the next byte of each string in ``data``.
         ends: int64, shape (n,): where each string ends.
         sound: bool, shape (n,).
+        field: int64, shape (n,): where what was read last starts.
     """
 
-    __slots__ = ("at", "data", "ends", "sound")
+    __slots__ = ("at", "data", "ends", "field", "sound", "strict")
 
     def __init__(
         self,
@@ -142,20 +122,46 @@ class Cursors:
         at: NDArray[np.int64],
         ends: NDArray[np.int64],
         sound: NDArray[np.bool_],
+        *,
+        strict: bool = False,
     ) -> None:
         self.data = data
         self.at = at
+        self.field = at
         self.ends = ends
         self.sound = sound
+        self.strict = strict
 
     @classmethod
-    def of(cls, payloads: BytesColumn) -> Self:
+    def of(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
         """Cursors at the front of each string; nulls are not sound."""
-        return cls(payloads.data, payloads.starts, payloads.starts + payloads.lengths, ~payloads.is_null)
+        ends = payloads.starts + payloads.lengths
+        return cls(payloads.data, payloads.starts, ends, ~payloads.is_null, strict=strict)
+
+    def within(
+        self,
+        at: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        inside: NDArray[np.bool_],
+        stated: NDArray[np.int64],
+        what: str,
+    ) -> Self:
+        """Cursors of strings in these, which are sound where they are ``inside`` of them.
+
+        ``stated``: where the buffer says where each is.
+        """
+        cursors = type(self)(
+            self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
+        )
+        cursors.field = stated
+        cursors.expect(inside, what)
+        return cursors
 
     def take(self, chosen: NDArray[np.int64]) -> Self:
         """Cursors of their own at the same places, of the ``chosen`` strings."""
-        return type(self)(self.data, self.at[chosen], self.ends[chosen], self.sound[chosen])
+        return type(self)(
+            self.data, self.at[chosen], self.ends[chosen], self.sound[chosen], strict=self.strict
+        )
 
     @property
     def remaining(self) -> NDArray[np.int64]:
@@ -167,44 +173,76 @@ class Cursors:
         self.at, self.sound = self.at.copy(), self.sound.copy()
         self.at[chosen], self.sound[chosen] = moved.at, moved.sound
 
-    def i8(self) -> NDArray[np.int64]:
+    def i8(self, what: str) -> NDArray[np.int64]:
         """A signed byte of each string."""
-        return self._next(">i1")
+        return self._next(">i1", what)
 
-    def i32(self) -> NDArray[np.int64]:
+    def i32(self, what: str) -> NDArray[np.int64]:
         """A signed 32-bit integer of each string."""
-        return self._next(">i4")
+        return self._next(">i4", what)
 
-    def i64(self) -> NDArray[np.int64]:
+    def i64(self, what: str) -> NDArray[np.int64]:
         """A signed 64-bit integer of each string."""
-        return self._next(">i8")
+        return self._next(">i8", what)
 
-    def u16_le(self) -> NDArray[np.int64]:
+    def u16_le(self, what: str) -> NDArray[np.int64]:
         """An unsigned little-endian 16-bit integer of each string."""
-        return self._next("<u2")
+        return self._next("<u2", what)
 
-    def u32_le(self) -> NDArray[np.int64]:
+    def u32_le(self, what: str) -> NDArray[np.int64]:
         """An unsigned little-endian 32-bit integer of each string."""
-        return self._next("<u4")
+        return self._next("<u4", what)
 
-    def count(self, each_bytes: int = 0) -> NDArray[np.int64]:
+    def count(self, what: str, each_bytes: int = 0) -> NDArray[np.int64]:
         """A 32-bit integer that counts things of at least ``each_bytes`` bytes that are still to come."""
-        numbers = self.i32()
-        self.expect((numbers >= 0) & (numbers * each_bytes <= self.remaining))
+        numbers = self.i32(what)
+        self.expect(
+            (numbers >= 0) & (numbers * each_bytes <= self.remaining),
+            f"the {what} to fit the bytes that are left",
+            numbers,
+        )
         return np.where(self.sound, numbers, 0)
 
-    def skip(self, sizes: NDArray[np.int64] | int) -> None:
+    def version(self, what: str, *supported: int) -> NDArray[np.int64]:
+        """A version byte that is one of ``supported``."""
+        versions = self.i8(f"version of the {what}")
+        known = np.zeros(len(versions), np.bool_)
+        for version in supported:
+            known |= versions == version
+        self.expect(known, f"version {' or '.join(map(str, supported))} of the {what}", versions)
+        return versions
+
+    def flag(self, what: str) -> NDArray[np.int64]:
+        """A byte that is 0 or 1."""
+        flags = self.i8(what)
+        self.expect((flags == 0) | (flags == 1), f"0 or 1 as {what}", flags)
+        return flags
+
+    def skip(self, sizes: NDArray[np.int64] | int, what: str) -> None:
         """Moves on by ``sizes`` bytes."""
-        self.expect((self.remaining >= sizes) & (np.asarray(sizes) >= 0))
+        self.field = self.at
+        remaining, sizes = self.remaining, np.asarray(sizes)
+        self.expect((remaining >= sizes) & (sizes >= 0), f"bytes of {what}", remaining)
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
-    def expect(self, holds: NDArray[np.bool_]) -> None:
+    def expect(self, holds: NDArray[np.bool_], what: str, found: NDArray[np.int64] | None = None) -> None:
         """Strings for which ``holds`` is false are not sound."""
+        if self.strict and (wrong := np.flatnonzero(self.sound & ~holds)).size:
+            shown = "" if found is None else f", found {np.broadcast_to(found, self.at.shape)[wrong[0]]}"
+            raise CorruptIndexError(f"expected {what}{shown}", offset=int(self.field[wrong[0]]))
         self.sound = self.sound & holds
 
-    def _next(self, form: str) -> NDArray[np.int64]:
+    def fail(self, string: int, error: CorruptIndexError) -> None:
+        """One of the strings is not sound."""
+        if self.strict:
+            raise error
+        self.sound[string] = False
+
+    def _next(self, form: str, what: str) -> NDArray[np.int64]:
         width = np.dtype(form).itemsize
-        self.expect(self.remaining >= width)
+        self.field = self.at
+        remaining = self.remaining
+        self.expect(remaining >= width, f"the {what} ({width} bytes)", remaining)
         numbers = integers(self.data, np.where(self.sound, self.at, 0), form)
         numbers[~self.sound] = 0
         self.at = np.where(self.sound, self.at + width, self.at)

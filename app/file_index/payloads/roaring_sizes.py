@@ -45,21 +45,23 @@ class BitmapHeads:
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
         """Reads the heads of bitmaps; the cursors end up at the first container, or are not sound."""
-        cookies = cursors.u32_le()
+        cookies = cursors.u32_le("cookie of a roaring bitmap")
         with_runs = cookies & 0xFFFF == COOKIE_WITH_RUNS
-        cursors.expect(with_runs | (cookies == COOKIE_WITHOUT_RUNS))
+        cursors.expect(
+            with_runs | (cookies == COOKIE_WITHOUT_RUNS), "the cookie of a roaring bitmap", cookies
+        )
         containers = (cookies >> 16) + 1
         plain = np.flatnonzero(~with_runs)
         counting = cursors.take(plain)
-        containers[plain] = counting.u32_le()
-        counting.expect(containers[plain] <= MAX_CONTAINERS)
+        containers[plain] = counting.u32_le("number of containers")
+        counting.expect(containers[plain] <= MAX_CONTAINERS, f"at most {MAX_CONTAINERS} containers")
         cursors.put(plain, counting)
         flags_at = cursors.at
-        cursors.skip(np.where(with_runs, (containers + 7) >> 3, 0))
+        cursors.skip(np.where(with_runs, (containers + 7) >> 3, 0), "run flags")
         keys_at = cursors.at
-        cursors.skip(_KEY_AND_CARDINALITY_BYTES * containers)
+        cursors.skip(_KEY_AND_CARDINALITY_BYTES * containers, "keys of containers")
         has_offsets = ~with_runs | (containers >= FEWEST_WITH_OFFSETS)
-        cursors.skip(np.where(has_offsets, _OFFSET_BYTES * containers, 0))
+        cursors.skip(np.where(has_offsets, _OFFSET_BYTES * containers, 0), "offsets of containers")
         return cls(with_runs, np.where(cursors.sound, containers, 0), flags_at, keys_at)
 
     def cardinalities(
@@ -76,11 +78,11 @@ def skip_bitmaps(cursors: Cursors) -> None:
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
-    cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64))
+    cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64), "containers")
     bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
     while len(bitmaps) > NO_LONGER_WORTH_A_STEP:
         walking = cursors.take(bitmaps)
-        walking.skip(_container_bytes(walking, heads, bitmaps, container))
+        walking.skip(_container_bytes(walking, heads, bitmaps, container), "a container")
         cursors.put(bitmaps, walking)
         container += 1
         bitmaps = bitmaps[walking.sound & (heads.containers[bitmaps] > container)]
@@ -88,8 +90,8 @@ def skip_bitmaps(cursors: Cursors) -> None:
     for at, bitmap in enumerate(bitmaps.tolist()):
         try:
             left.at[at] = starts[bitmap] + bitmap_size(view[: cursors.ends[bitmap]], int(starts[bitmap]))
-        except CorruptIndexError:
-            left.sound[at] = False
+        except CorruptIndexError as error:
+            left.fail(at, error)
     cursors.put(bitmaps, left)
 
 
@@ -101,7 +103,7 @@ def _container_bytes(
     sizes = _plain_bytes(integers(walking.data, at, "<u2") + 1)
     of_runs = np.flatnonzero(flags >> (container & 7) & 1)
     counting = walking.take(of_runs)
-    sizes[of_runs] = _RUN_BYTES * counting.u16_le()
+    sizes[of_runs] = _RUN_BYTES * counting.u16_le("number of runs")
     walking.put(of_runs, counting)
     return sizes
 

@@ -1,1 +1,1 @@
-"""The kind ``range-bitmap``: layout, reader, writer, form over many files; others use :mod:`.kind`."""
+"""The kind ``range-bitmap``: layout, reader, writer; others use :mod:`.kind`."""

@@ -45,11 +45,9 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import CorruptIndexError
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_records import KeyRecords, key_records, stored_keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursor
 from app.types.roaring import Buffer
 
 VERSION: Final = 1
@@ -78,59 +76,28 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Keys and their codes; a look-up reads the few keys that it compares.
+    """Keys and their codes, which were read before; a look-up reads the few keys that it compares.
 
     Attributes:
-        buffer: bytes that end with the dictionary's.
-        heads_area: where the chunk heads start.
+        heads_area: where the chunk heads start in the buffer.
         keys_area: where the keys area starts.
     """
 
     buffer: Buffer
     space: KeySpace
-    size: int
     chunks: int
     heads_area: int
     keys_area: int
 
     @classmethod
-    def read(cls, buffer: Buffer, offset: int, space: KeySpace, size: int) -> Self:
-        """Reads the head of the dictionary of ``size`` keys from ``offset`` to the end of the buffer.
-
-        Raises CorruptIndexError: the head contradicts itself or the bytes.
-        """
-        cursor = Cursor(buffer, offset)
-        head_length = cursor.i32("head length of the dictionary")
-        cursor.version("dictionary", VERSION)
-        chunks = cursor.count("number of chunks", each_bytes=OFFSET.size)
-        offsets_length = cursor.i32("length of the chunk offsets")
-        heads_length = cursor.count("length of the chunk heads", each_bytes=1)
-        if head_length != HEAD_LENGTH or offsets_length != chunks * OFFSET.size:
-            raise CorruptIndexError(
-                f"expected the lengths {HEAD_LENGTH} and {chunks * OFFSET.size} in the dictionary's head, "
-                f"found {head_length} and {offsets_length}",
-                offset=offset,
-            )
-        if (chunks == 0) != (size == 0):
-            raise CorruptIndexError(f"expected chunks for {size} keys, found {chunks}", offset=offset)
-        cursor.take(offsets_length, "chunk offsets")
-        heads_area = cursor.position
-        cursor.take(heads_length, "chunk heads")
-        return cls(buffer, space, size, chunks, heads_area, cursor.position)
-
-    def ends(self) -> tuple[Key, Key]:
-        """The first and the last key, of which there is at least one.
-
-        Raises CorruptIndexError: the last chunk contradicts the bytes.
-        """
-        last = self._chunk(self.chunks - 1)
-        return self._first_key(0), self._further_key(last, last.keys - 1) if last.keys else last.first
+    def at(cls, buffer: Buffer, offset: int, space: KeySpace) -> Self:
+        """The dictionary that starts at ``offset``."""
+        _, _, chunks, offsets_length, heads_length = _HEAD.unpack_from(buffer, offset)
+        heads_area = offset + _HEAD.size + offsets_length
+        return cls(buffer, space, chunks, heads_area, heads_area + heads_length)
 
     def locate(self, key: Key) -> tuple[int, bool]:
-        """The number of keys below ``key``, and whether it is one of the keys; then this is its code.
-
-        Raises CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
-        """
+        """The number of keys below ``key``, and whether it is one of the keys; then this is its code."""
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:
             return 0, False
@@ -151,37 +118,15 @@ class Dictionary:
 
     def _head_offset(self, chunk: int) -> int:
         (offset,) = OFFSET.unpack_from(self.buffer, self.heads_area - OFFSET.size * (self.chunks - chunk))
-        if not 0 <= offset < self.keys_area - self.heads_area:
-            raise CorruptIndexError(f"expected chunk {chunk} among the chunk heads, found offset {offset}")
         return self.heads_area + int(offset)
 
     def _first_key(self, chunk: int) -> Key:
         return self.space.read(self.buffer, self._head_offset(chunk) + 1)[0]
 
     def _chunk(self, number: int) -> _Chunk:
-        head = self._head_offset(number)
-        cursor = Cursor(self.buffer, head)
-        cursor.version("chunk", VERSION)
-        first, cursor.position = self.space.read(self.buffer, cursor.position)
-        code, offset, keys, first_length, second_length = _CHUNK_TAIL.unpack(
-            cursor.take(_CHUNK_TAIL.size, "chunk head")
-        )
-        width = self.space.width
-        if width is None:
-            expected, length = first_length == OFFSET.size * keys, first_length + second_length
-        else:
-            expected, length = (first_length, second_length) == (width * keys, width), first_length
-        if keys < 0 or not expected or not 0 <= code < self.size - keys:
-            raise CorruptIndexError(
-                f"expected a chunk of the {self.size} keys, found {keys} behind code {code}, {length} bytes",
-                offset=head,
-            )
-        start = self.keys_area + offset
-        if offset < 0 or second_length < 0 or start + length > len(self.buffer):
-            raise CorruptIndexError(
-                f"expected {length} bytes of keys from byte {offset} of the keys on, found fewer", offset=head
-            )
-        return _Chunk(first, code, start, keys)
+        first, tail = self.space.read(self.buffer, self._head_offset(number) + 1)
+        code, offset, keys, _, _ = _CHUNK_TAIL.unpack_from(self.buffer, tail)
+        return _Chunk(first, code, self.keys_area + offset, keys)
 
     def _further_key(self, chunk: _Chunk, number: int) -> Key:
         if self.space.width is not None:

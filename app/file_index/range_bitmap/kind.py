@@ -19,11 +19,11 @@ from typing_extensions import override
 from app.errors import RequestError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace, key_space
-from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
+from app.file_index.payloads.cursor import Cursors
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.range_bitmap.range_bitmap import RangeBitmap, RangeBitmapHead
-from app.file_index.range_bitmap.stack import RangeBitmapStack
+from app.file_index.range_bitmap.range_bitmap import RangeBitmap
+from app.file_index.range_bitmap.stack import RangeBitmapStack, StoredHeads
 from app.options.reading import INT32_MAX, memory_size
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn
@@ -46,7 +46,7 @@ class RangeBitmapOptions:
             raise RequestError(f"chunk-size must be from 0 b to 2 gb, found {self.chunk_bytes} b")
 
 
-class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
+class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
     """See :mod:`app.file_index.range_bitmap.range_bitmap`."""
 
     __slots__ = ()
@@ -67,12 +67,8 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
         return space is not None and not space.lossy and not is_wide_decimal
 
     @override
-    def read(self, payload: Buffer, space: KeySpace) -> RangeBitmap:
-        return RangeBitmap.read(payload, space)
-
-    @override
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> RangeBitmapStack:
-        return RangeBitmapStack.read(payloads, space)
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> RangeBitmapStack:
+        return RangeBitmapStack.read(payloads, space, strict=strict)
 
     @override
     def parse_options(self, written: Mapping[str, str]) -> RangeBitmapOptions:
@@ -95,8 +91,9 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        head = RangeBitmapHead.read(Cursor(payload))
-        return {"version": range_bitmap.VERSION, "row_count": head.row_count, "cardinality": head.cardinality}
+        heads = StoredHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
+        row_count, cardinality = int(heads.row_counts[0]), int(heads.cardinalities[0])
+        return {"version": range_bitmap.VERSION, "row_count": row_count, "cardinality": cardinality}
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:

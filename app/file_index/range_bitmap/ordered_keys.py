@@ -33,27 +33,10 @@ class OrderedKeys:
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]
 
-    @classmethod
-    def concat(cls, several: Sequence[OrderedKeys]) -> OrderedKeys:
-        """The keys of the files of several (at least one), in this order."""
-        return cls(
-            np.concatenate([each.values for each in several]),
-            np.concatenate([each.distinct for each in several]),
-        )
-
     @property
     def nbytes(self) -> int:
         """Bytes of memory, those of a directory of the same keys if these are more."""
         return self.values.nbytes + _BYTES_OF_FILE * len(self.values) + 3 * self.distinct.nbytes
-
-    def take(self, files: NDArray[np.int64]) -> OrderedKeys:
-        """The keys of some files."""
-        if len(files) == len(self.distinct) and (files[1:] > files[:-1]).all():
-            return self
-        distinct = self.distinct.take(files)
-        firsts = np.cumsum(self.distinct) - self.distinct
-        shifts = firsts.take(files) - (np.cumsum(distinct) - distinct)
-        return OrderedKeys(self.values[np.repeat(shifts, distinct) + np.arange(distinct.sum())], distinct)
 
     def unordered(self) -> NDArray[np.bool_]:
         """Which files have a key that is not above the one before it, shape (m,)."""
@@ -94,13 +77,6 @@ class OrderedKeys:
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))
 
-    def codes(self, key: Key) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """How many keys of each file are smaller than ``key``, and whether it is the next one; shape (m,)."""
-        places, ends = self._below(key), np.cumsum(self.distinct)
-        inside = places < ends
-        inside[inside] = self.values[places[inside]] == key
-        return places - (ends - self.distinct), inside
-
     def merged(self) -> Directory:
         """The same keys, for many questions."""
         count = len(self.distinct)
@@ -109,7 +85,10 @@ class OrderedKeys:
         return Directory.of_integers(values, owners, np.zeros(count, bool), width)[0]
 
     def _has(self, key: Key) -> NDArray[np.bool_]:
-        return self.codes(key)[1]
+        places = self._below(key)
+        inside = places < np.cumsum(self.distinct)
+        inside[inside] = self.values[places[inside]] == key
+        return inside
 
     def _below(self, key: Key) -> NDArray[np.int64]:
         """Where the first key of each file stands that is not smaller than ``key``; its end if none is."""
@@ -139,12 +118,6 @@ class MergedKeys:
             keys = self._keys = keys.merged()
         self._was_asked = True
         return keys
-
-    @property
-    def ordered(self) -> OrderedKeys | None:
-        """The keys file by file; None once they are merged."""
-        keys = self._keys
-        return keys if isinstance(keys, OrderedKeys) else None
 
     @property
     def distinct(self) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ from app.file_index.answers.row_index import all_rows
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursor, join_parts
+from app.file_index.payloads.cursor import join_parts
 from app.file_index.range_bitmap import dictionary
 from app.file_index.range_bitmap.dictionary import Dictionary
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodedRows, Extent, slice_codes
@@ -67,29 +67,14 @@ SLICES_ENTRY: Final = struct.Struct(">ii")
 SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 
 
-def read_slices(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
-    """Reads the head; the bitmaps are decoded when they are asked for.
-
-    ``offset``: where this part starts. Raises CorruptIndexError: the head contradicts itself, the bytes or
-    the number of codes.
-    """
-    cursor = Cursor(buffer, offset)
-    head_length = cursor.count("head length of the bit-slice index", each_bytes=1)
-    cursor.version("bit-slice index", SLICES_VERSION)
-    slices = cursor.i8("number of slices")
-    existing_length = cursor.count("length of the existence bitmap", each_bytes=1)
-    table_length = cursor.count("length of the slice table", each_bytes=1)
-    if not 0 <= slices <= MAX_SLICES or 1 << slices < codes:
-        raise CorruptIndexError(f"expected slices for {codes} codes, found {slices}", offset=offset)
-    if table_length != slices * SLICES_ENTRY.size or head_length != SLICES_HEAD_LENGTH + table_length:
-        raise CorruptIndexError(
-            f"expected the lengths of a head with {slices} slices, found {head_length} and {table_length}",
-            offset=offset,
-        )
-    table = cursor.take(table_length, "slice table")
-    existing = Extent(cursor.position, existing_length)
+def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
+    """The part that starts at ``offset``, whose head was read before."""
+    _, _, _, existing_length, table_length = _SLICES_HEAD.unpack_from(buffer, offset)
+    table = offset + _SLICES_HEAD.size
+    existing = Extent(table + table_length, existing_length)
     body = existing.offset + existing_length
-    extents = tuple(Extent(body + start, length) for start, length in SLICES_ENTRY.iter_unpack(table))
+    listed = SLICES_ENTRY.iter_unpack(buffer[table : table + table_length])
+    extents = tuple(Extent(body + start, length) for start, length in listed)
     return BitSlices(buffer, existing, extents, row_count)
 
 
@@ -122,31 +107,6 @@ _LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
-class RangeBitmapHead:
-    """What a payload says before the first key."""
-
-    length: int
-    row_count: int
-    cardinality: int
-
-    @classmethod
-    def read(cls, cursor: Cursor) -> Self:
-        """Reads these fields; the cursor ends up behind them.
-
-        Raises CorruptIndexError: they contradict each other or the bytes.
-        """
-        length = cursor.count("head length of the range-bitmap", each_bytes=1)
-        cursor.version("range-bitmap", VERSION)
-        row_count = cursor.count("row count")
-        cardinality = cursor.count("number of distinct values")
-        if cardinality > row_count:
-            raise CorruptIndexError(
-                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
-            )
-        return cls(length, row_count, cardinality)
-
-
-@dataclass(frozen=True, slots=True)
 class RangeBitmap:
     """Rows by the rank of their value.
 
@@ -160,33 +120,18 @@ class RangeBitmap:
     slices: BitSlices
 
     @classmethod
-    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
-        """Reads the heads; keys and bitmaps are decoded when they are asked for.
-
-        Raises CorruptIndexError: a head contradicts itself or the bytes.
-        """
-        cursor = Cursor(buffer)
-        head = RangeBitmapHead.read(cursor)
+    def of(cls, buffer: Buffer, space: KeySpace) -> Self:
+        """The index of a payload whose heads and dictionary were read before."""
+        (head_length,) = _LENGTH.unpack_from(buffer)
+        _, row_count, cardinality = _HEAD.unpack_from(buffer, _LENGTH.size)
         bounds = None
-        if head.cardinality:
-            low, cursor.position = space.read(buffer, cursor.position)
-            high, cursor.position = space.read(buffer, cursor.position)
-            bounds = (low, high)
-        dictionary_length = cursor.count("length of the dictionary", each_bytes=1)
-        if cursor.position != _LENGTH.size + head.length:
-            raise CorruptIndexError(
-                f"expected a head of {cursor.position - _LENGTH.size} bytes, found {head.length}", offset=0
-            )
-        start, end = cursor.position, cursor.position + dictionary_length
-        keys = Dictionary.read(buffer[:end], start, space, head.cardinality)
-        if bounds is not None and bounds != keys.ends():
-            raise CorruptIndexError(
-                f"expected the dictionary's first and last key {keys.ends()} as smallest and largest value, "
-                f"found {bounds}",
-                offset=_LENGTH.size + _HEAD.size,
-            )
-        slices = read_slices(buffer, end, head.cardinality, head.row_count)
-        return cls(head.row_count, head.cardinality, bounds, keys, slices)
+        if cardinality:
+            low, behind = space.read(buffer, _LENGTH.size + _HEAD.size)
+            bounds = (low, space.read(buffer, behind)[0])
+        start = _LENGTH.size + head_length
+        end = start + _LENGTH.unpack_from(buffer, start - _LENGTH.size)[0]
+        keys = Dictionary.at(buffer, start, space)
+        return cls(row_count, cardinality, bounds, keys, slices_at(buffer, end, row_count))
 
     def null_rows(self) -> BitMap:
         """Rows without a value."""

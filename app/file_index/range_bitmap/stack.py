@@ -1,8 +1,8 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
-The dictionaries say it; the bit slices, which tell the rows, are not looked at. Beyond what a look-up in one
-dictionary checks, codes have to go on without a gap up to the number of distinct values, and chunks and keys
-may not overlap so far that together they hold more bytes than there are.
+The dictionaries say it; the bit slices, which tell the rows, are not looked at. Codes have to go on without a
+gap up to the number of distinct values, and chunks and keys may not overlap so far that together they hold
+more bytes than there are.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from app.file_index.payloads.cursor import Cursors, integers, runs_of
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
+from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.file_index.shared.directory import Directory, StoredKeys, as_keys
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 _LENGTH_BYTES: Final = 4
+_ENDS: Final = "the dictionary's first and last key as smallest and largest value"
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
@@ -114,21 +116,26 @@ class _Chunks:
 
 
 def _read_chunks(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> _Chunks:
-    head_lengths, versions = cursors.i32(), cursors.i8()
-    chunk_counts = cursors.count(each_bytes=OFFSET.size)
-    offsets_lengths, heads_lengths = cursors.i32(), cursors.count(each_bytes=1)
-    cursors.expect((head_lengths == HEAD_LENGTH) & (versions == VERSION))
-    cursors.expect(offsets_lengths == chunk_counts * OFFSET.size)
-    cursors.expect((chunk_counts == 0) == (cardinalities == 0))
+    head_lengths = cursors.i32("head length of the dictionary")
+    cursors.expect(
+        head_lengths == HEAD_LENGTH, f"{HEAD_LENGTH} as the head length of the dictionary", head_lengths
+    )
+    cursors.version("dictionary", VERSION)
+    chunk_counts = cursors.count("number of chunks", each_bytes=OFFSET.size)
+    cursors.expect((chunk_counts == 0) == (cardinalities == 0), "chunks where there are keys", chunk_counts)
+    offsets_lengths = cursors.i32("length of the chunk offsets")
+    cursors.expect(offsets_lengths == chunk_counts * OFFSET.size, "an offset for each chunk", offsets_lengths)
+    heads_lengths = cursors.count("length of the chunk heads", each_bytes=1)
     offsets_at = cursors.at
-    cursors.skip(offsets_lengths)
+    cursors.skip(offsets_lengths, "chunk offsets")
     heads_at = cursors.at
-    cursors.skip(heads_lengths)
+    cursors.skip(heads_lengths, "chunk heads")
     owners, places = runs_of(offsets_at, np.where(cursors.sound, chunk_counts, 0), OFFSET.size)
     offsets = integers(cursors.data, places, OFFSET.format)
     inside = (offsets >= 0) & (offsets < heads_lengths[owners])
-    at = np.where(inside, heads_at[owners] + offsets, 0)
-    heads = Cursors(cursors.data, at, cursors.ends[owners], inside)
+    heads = cursors.within(
+        heads_at[owners] + offsets, cursors.ends[owners], inside, places, "a chunk among the chunk heads"
+    )
     return _checked(heads, owners, cursors, space, cardinalities)
 
 
@@ -139,27 +146,31 @@ def _checked(
     space: KeySpace,
     cardinalities: NDArray[np.int64],
 ) -> _Chunks:
-    chunks.expect(chunks.i8() == VERSION)
+    chunks.version("chunk", VERSION)
     first_at = chunks.at
     skip_keys(chunks, space)
-    codes, offsets, further = chunks.i32(), chunks.i32(), chunks.count()
-    first_lengths, second_lengths = chunks.i32(), chunks.i32()
+    codes, offsets = chunks.i32("code of a chunk"), chunks.i32("offset of a chunk's keys")
+    further = chunks.count("number of keys of a chunk")
+    first_lengths, second_lengths = chunks.i32("length of keys"), chunks.i32("length of keys")
     if space.width is None:
         lengths = first_lengths + second_lengths
-        chunks.expect((first_lengths == OFFSET.size * further) & (second_lengths >= 0))
+        fits = (first_lengths == OFFSET.size * further) & (second_lengths >= 0)
     else:
         lengths = first_lengths
-        chunks.expect((first_lengths == space.width * further) & (second_lengths == space.width))
-    chunks.expect((offsets >= 0) & (offsets + lengths <= cursors.remaining[owners]))
+        fits = (first_lengths == space.width * further) & (second_lengths == space.width)
+    chunks.expect(fits, "the lengths of the keys of a chunk")
+    within = (offsets >= 0) & (offsets + lengths <= cursors.remaining[owners])
+    chunks.expect(within, "the keys of a chunk within the dictionary")
     keys = np.where(chunks.sound, further + 1, 0)
     before = np.cumsum(keys) - keys
     firsts = np.searchsorted(owners, np.arange(len(cardinalities)))
-    chunks.expect(codes == before - np.append(before, 0)[firsts][owners])
+    expected = before - np.append(before, 0)[firsts][owners]
+    chunks.expect(codes == expected, "codes that go on from chunk to chunk", codes)
     counted = np.bincount(owners, keys, len(cardinalities)) == cardinalities
     stored_bytes = np.bincount(owners, lengths, len(cardinalities)) <= cursors.remaining
     whole = np.bincount(owners, ~chunks.sound, len(cardinalities)) == 0
-    cursors.expect(counted & stored_bytes & whole)
-    chunks.expect(cursors.sound[owners])
+    cursors.expect(counted & stored_bytes & whole, "as many keys as distinct values in the dictionary")
+    chunks.expect(cursors.sound[owners], "a whole dictionary")
     return _Chunks(
         owners, first_at, np.where(chunks.sound, further, 0), cursors.at[owners] + offsets, chunks.sound
     )
@@ -188,37 +199,56 @@ def _interleave(
 def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> StoredKeys:
     count = len(cursors.at)
     inside = (stored.places >= 0) & (stored.places < cursors.ends[stored.owners])
-    at = np.where(inside, stored.places, 0)
-    keys = Cursors(cursors.data, at, cursors.ends[stored.owners], inside)
-    lengths = keys.count(each_bytes=1)
-    cursors.expect(np.bincount(stored.owners, ~keys.sound, count) == 0)
-    cursors.expect(np.bincount(stored.owners, lengths, count) <= sizes)
+    ends, stated = cursors.ends[stored.owners], cursors.at[stored.owners]
+    keys = cursors.within(stored.places, ends, inside, stated, "a key within the dictionary")
+    lengths = keys.count("length of a key", each_bytes=1)
+    cursors.expect(np.bincount(stored.owners, ~keys.sound, count) == 0, "keys within the dictionary")
+    cursors.expect(np.bincount(stored.owners, lengths, count) <= sizes, "keys that do not overlap")
     return stored.only(cursors.sound)
 
 
 def skip_keys(cursors: Cursors, space: KeySpace) -> None:
     """Moves the cursors behind the key that comes next."""
-    cursors.skip(cursors.count(each_bytes=1) if space.width is None else space.width)
+    cursors.skip(
+        cursors.count("length of a key", each_bytes=1) if space.width is None else space.width, "a key"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredHeads:
+    """What m payloads say before the first key, int64, shape (m,); ``lengths``: bytes of the heads."""
+
+    lengths: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    cardinalities: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, cursors: Cursors) -> Self:
+        """Reads these fields; the cursors end up behind them."""
+        lengths = cursors.count("head length of the range-bitmap", each_bytes=1)
+        cursors.version("range-bitmap", range_bitmap.VERSION)
+        row_counts, cardinalities = cursors.count("row count"), cursors.count("number of distinct values")
+        cursors.expect(cardinalities <= row_counts, "no more distinct values than rows", cardinalities)
+        return cls(lengths, row_counts, cardinalities)
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack(RowStack):
+class RangeBitmapStack(RowStack[RangeBitmap]):
     """Values of m files; ``existing``: of each file the bitmap of the rows that have a value."""
 
+    payloads: BytesColumn
+    space: KeySpace
     dictionary: MergedKeys
     row_counts: NDArray[np.int64]
     existing: BytesColumn
     broken: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
-        """Reads all heads and dictionaries. A null is a file without such an index."""
-        cursors = Cursors.of(payloads)
-        head_lengths = cursors.count(each_bytes=1)
-        heads_at = cursors.at
-        cursors.expect(cursors.i8() == range_bitmap.VERSION)
-        row_counts, cardinalities = cursors.count(), cursors.count()
-        cursors.expect(cardinalities <= row_counts)
+    def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
+        """As :meth:`app.file_index.kind.Kind.stack`."""
+        cursors = Cursors.of(payloads, strict=strict)
+        heads = StoredHeads.read(cursors)
+        cardinalities = heads.cardinalities
         valued = np.flatnonzero(cardinalities)
         bounded = cursors.take(valued)
         bounds = np.zeros((2, len(payloads)), np.int64)
@@ -226,29 +256,39 @@ class RangeBitmapStack(RowStack):
             ends[valued] = bounded.at
             skip_keys(bounded, space)
         cursors.put(valued, bounded)
-        lengths = cursors.count(each_bytes=1)
-        cursors.expect(cursors.at == heads_at + head_lengths)
+        lengths = cursors.count("length of the dictionary", each_bytes=1)
+        behind_head = payloads.starts + _LENGTH_BYTES + heads.lengths
+        cursors.expect(cursors.at == behind_head, "a head of its length", heads.lengths)
         ends = np.where(cursors.sound, cursors.at + lengths, 0)
-        inner = Cursors(payloads.data, cursors.at, ends, cursors.sound)
+        inner = Cursors(payloads.data, cursors.at, ends, cursors.sound, strict=strict)
         keys: OrderedKeys | Directory
         if space.width is None:
             stored = read_keys(inner, space, cardinalities)
-            inner.expect(have_ends(stored, cursors, bounds))
+            inner.expect(have_ends(stored, cursors, bounds), _ENDS)
             keys, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
         else:
             keys = read_values(inner, space, cardinalities, space.width)
-            wrong = keys.unordered() | keys.differ(values_at(inner, space, bounds, space.width))
-        cursors.skip(lengths)
-        cursors.expect(inner.sound)
+            inner.expect(~keys.differ(values_at(inner, space, bounds, space.width)), _ENDS)
+            wrong = keys.unordered()
+        cursors.expect(inner.sound, "a whole dictionary")
+        cursors.expect(~wrong, "keys in ascending order")
+        cursors.skip(lengths, "dictionary")
         existing = _existing_rows(cursors, cardinalities)
-        broken = ~payloads.is_null & (~cursors.sound | wrong)
-        return cls(MergedKeys(keys), row_counts, existing, broken)
+        broken = ~payloads.is_null & ~cursors.sound
+        return cls(payloads, space, MergedKeys(keys), heads.row_counts, existing, broken)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        arrays = (self.row_counts, self.broken, self.existing.starts, self.existing.lengths)
+        columns = [
+            each for column in (self.payloads, self.existing) for each in (column.starts, column.lengths)
+        ]
+        arrays = (self.row_counts, self.broken, *columns)
         return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
+
+    @override
+    def of_file(self, file: int) -> RangeBitmap:
+        return RangeBitmap.of(self.payloads.view(file) or b"", self.space)
 
     @override
     def null_rows(self) -> Answers:
@@ -276,16 +316,18 @@ class RangeBitmapStack(RowStack):
 
 
 def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
-    head_lengths = cursors.count(each_bytes=1)
-    cursors.expect(cursors.i8() == range_bitmap.SLICES_VERSION)
-    slices = cursors.i8()
-    lengths, table_lengths = cursors.count(each_bytes=1), cursors.count(each_bytes=1)
-    cursors.expect((slices >= 0) & (slices <= MAX_SLICES))
+    head_lengths = cursors.count("head length of the bit-slice index", each_bytes=1)
+    cursors.version("bit-slice index", range_bitmap.SLICES_VERSION)
+    slices = cursors.i8("number of slices")
     # There are never as many values as 31 slices can tell apart.
-    cursors.expect(np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities)
-    cursors.expect(table_lengths == slices * range_bitmap.SLICES_ENTRY.size)
-    cursors.expect(head_lengths == range_bitmap.SLICES_HEAD_LENGTH + table_lengths)
-    cursors.skip(table_lengths)
+    enough = np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities
+    cursors.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, "slices for all codes", slices)
+    lengths = cursors.count("length of the existence bitmap", each_bytes=1)
+    table_lengths = cursors.count("length of the slice table", each_bytes=1)
+    fits = table_lengths == slices * range_bitmap.SLICES_ENTRY.size
+    fits &= head_lengths == range_bitmap.SLICES_HEAD_LENGTH + table_lengths
+    cursors.expect(fits, "the lengths of a head with so many slices", table_lengths)
+    cursors.skip(table_lengths, "slice table")
     return BytesColumn(
         cursors.data, np.where(cursors.sound, cursors.at, 0), np.where(cursors.sound, lengths, NULL_LENGTH)
     )

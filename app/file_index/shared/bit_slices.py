@@ -40,6 +40,11 @@ class Extent:
     offset: int
     length: int
 
+    @property
+    def end(self) -> int:
+        """Right behind it."""
+        return self.offset + self.length
+
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
@@ -289,11 +294,11 @@ def _is_one_run_of_all(column: BytesColumn, row_counts: NDArray[np.int64]) -> ND
     """Whether a bitmap is, byte for byte, the run of all rows of a file of at most 65536."""
     cursors = Cursors.of(column)
     last = row_counts - 1
-    cursors.expect(cursors.u32_le() == COOKIE_WITH_RUNS)
-    cursors.expect(cursors.i8() == 1)
+    cursors.expect(cursors.u32_le("cookie") == COOKIE_WITH_RUNS, "runs")
+    cursors.expect(cursors.i8("run flags") == 1, "runs")
     for expected in (0, last, 1, 0, last):  # key, cardinality, runs, start and length of the run
-        cursors.expect(cursors.u16_le() == expected)
-    cursors.expect(cursors.at == cursors.ends)
+        cursors.expect(cursors.u16_le("run") == expected, "one run")
+    cursors.expect(cursors.at == cursors.ends, "nothing else")
     return cursors.sound
 
 

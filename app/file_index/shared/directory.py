@@ -133,8 +133,7 @@ class Directory:
         lengths = integers(data, stored.places, _LENGTH.format)
         _, ranks = BytesColumn(data, stored.places + _LENGTH.size, lengths).distinct()
         codes = ranks.astype(np.int64)
-        width = np.uint32 if len(data) < 1 << 32 else np.uint64
-        keys = _Texts(data, stored.places[np.argsort(codes)].astype(width))
+        keys = _Texts(data, stored.places[np.argsort(codes)].astype(place_type(data)))
         return cls._of(
             keys, _merged(codes, stored.owners, len(ascending)), _Runs.of(stored.owners, codes), ascending
         )
@@ -219,6 +218,11 @@ class Directory:
             found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
             if found[around].all():
                 return
+
+
+def place_type(data: NDArray[np.uint8]) -> type[np.unsignedinteger]:
+    """What holds any offset in a buffer."""
+    return np.uint32 if len(data) < 1 << 32 else np.uint64
 
 
 def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """Asks file indexes whether any row of a file can match, and which.
 
-*Whether* is asked of the indexes of many files at once (:mod:`app.file_index.stacked`). *Which* is asked of
-one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, for
-files where only rows can tell, as under an AND of two indexes that know rows, and to explain what each index
-said. An index that is damaged or cannot be read keeps its file, and the plan warns.
+*Whether* is asked of all files in question (:mod:`app.file_index.evaluation`). *Which* is asked only where it
+matters: for the rows of files that are kept, if they are wanted, for files where only rows can tell, as under
+an AND of two indexes that know rows, and to explain what each index said. An index that is damaged or cannot
+be read keeps its file, and the plan warns.
 
 A file's indexes know columns by the names and types of *its* schema. Columns are matched by id, never by
 name: a column that was dropped and added again is another one. A column whose type has changed since keeps
@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import SKIP, Rows, Step
-from app.file_index.container import FileIndex
-from app.file_index.evaluation import evaluate
+from app.file_index.answers.result import Step
+from app.file_index.evaluation import FileDecisions, decide_files, find_rows
 from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.file_index.stacked.evaluation import decide_files
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
@@ -117,13 +116,10 @@ class IndexFilter:
         for predicate, together in groupby(narrowing, key=lambda each: each[0]):
             files = np.sort(np.concatenate([some for _, some in together]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
-            for file, index in self.indexes.open(kept, wanted_indexes(predicate)):
-                if isinstance(index, CorruptIndexError):
-                    self.unreadable(state, file, index)
-                else:
-                    self._select_rows(state, file, index, predicate)
+            for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
+                self._select_rows(state, kept[stacked.at], stacked.index, stacked.places, predicate)
                 # Released before the next stack is loaded.
-                del index
+                del stacked
             self._report_failures(state, kept)
 
     def open_ordered(
@@ -171,45 +167,45 @@ class IndexFilter:
             decisions = decide_files(
                 predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
             )
-            state.keep(of_stack[decisions.answered], KeepReason.MATCHED)
-            if decisions.unasked.any():
-                state.keep(of_stack[decisions.unasked], KeepReason.NOT_ASKED)
-                self._unasked.update(of_stack[decisions.unasked].tolist())
-            for kind, skipped in decisions.skipped_by():
-                state.skip(of_stack[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
-            by_place = (
-                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if decisions.errors else {}
-            )
-            for place, error in decisions.errors.items():
-                self.unreadable(state, by_place[place], error)
-            for at in np.flatnonzero(decisions.answers == Answer.DOUBT).tolist():
-                index = stacked.index.file_index(int(stacked.places[at]))
-                self._select_rows(state, int(of_stack[at]), index, predicate)
-                del index
+            self._apply(state, of_stack, stacked.places, decisions, predicate)
+            doubtful = decisions.answers == Answer.DOUBT
+            if doubtful.any():
+                places = stacked.places[doubtful]
+                self._select_rows(state, of_stack[doubtful], stacked.index, places, predicate)
             self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
             # Released before the next stack is loaded.
             del stacked
 
-    def _select_rows(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
-        if self.budget.out_of_time() and asks_much(predicate):
-            self._unasked.add(file)
-            return
-        at = np.array([file])
-        trace: list[Step] = []
-        try:
-            row_count = int(state.files.columns.row_counts[file])
-            answer = evaluate(predicate, index, row_count=row_count, trace=trace)
-        except _UNUSABLE as error:
-            self.unreadable(state, file, error)
-            return
-        kinds = [step.index for step in trace if step.index is not None]
-        if kinds:
-            state.keep(at, KeepReason.MATCHED)
-        if isinstance(answer, Rows):
-            state.answers[file] = answer
-        elif answer is SKIP:
-            # If an AND becomes empty, the last index asked is named as the reason.
-            state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
+    def _select_rows(
+        self,
+        state: PlanState,
+        files: NDArray[np.int64],
+        index: StackedIndex,
+        places: NDArray[np.int64],
+        predicate: BoundPredicate,
+    ) -> None:
+        row_counts = state.files.columns.row_counts[files]
+        decisions = find_rows(predicate, index, places, row_counts, self.budget.out_of_time)
+        self._apply(state, files, places, decisions, predicate)
+        for at, rows in decisions.rows.items():
+            state.answers[int(files[at])] = rows
+
+    def _apply(
+        self,
+        state: PlanState,
+        files: NDArray[np.int64],
+        places: NDArray[np.int64],
+        decisions: FileDecisions,
+        predicate: BoundPredicate,
+    ) -> None:
+        state.keep(files[decisions.answered], KeepReason.MATCHED)
+        if decisions.unasked.any():
+            state.keep(files[decisions.unasked], KeepReason.NOT_ASKED)
+            self._unasked.update(files[decisions.unasked].tolist())
+        for kind, skipped in decisions.skipped_by():
+            state.skip(files[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
+        for place, error in decisions.errors.items():
+            self.unreadable(state, int(files[places == place][0]), error)
 
     def _explain(
         self,
@@ -220,17 +216,16 @@ class IndexFilter:
         predicate: BoundPredicate,
     ) -> None:
         """Notes what each index of files says, which decides nothing."""
-        for file, place in zip(files.tolist(), stacked.places.tolist(), strict=True):
-            if self.budget.out_of_time() and asks_much(predicate):
-                return
-            trace: list[Step] = []
-            row_count = int(state.files.columns.row_counts[file])
-            try:
-                evaluate(predicate, stacked.index.file_index(place), row_count=row_count, trace=trace)
-            except _UNUSABLE:
-                # The decision meets it as well, and tells of it.
-                continue
-            steps[file] += map(ExplainStep.of, trace)
+        if self.budget.out_of_time() and asks_much(predicate):
+            return
+        traces: list[list[Step]] = [[] for _ in files]
+        row_counts = state.files.columns.row_counts[files]
+        out_of_time = self.budget.out_of_time
+        explained = find_rows(predicate, stacked.index, stacked.places, row_counts, out_of_time, traces)
+        for file, place, trace in zip(files.tolist(), stacked.places.tolist(), traces, strict=True):
+            # The decision meets errors as well, and tells of them.
+            if place not in explained.errors:
+                steps[file] += map(ExplainStep.of, trace)
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked.index import Heads
+from app.file_index.stacked_index import Heads
 from app.storage import Warehouse
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 

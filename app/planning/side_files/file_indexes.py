@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
-from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS, WantedIndexes
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, between, fronts_of
 from app.planning.side_files.segments import KeptSegments

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.errors import PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import StackedIndex
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts, Payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,

@@ -85,13 +85,3 @@ def test_a_directory_takes_no_more_memory_than_the_keys_say() -> None:
     keys = ordered([range(1_000), range(500, 3_000), []])
 
     assert keys.merged().nbytes <= keys.nbytes
-
-
-@given(st.lists(st.sets(KEYS[4], max_size=5).map(sorted), max_size=12), st.data())
-def test_takes_the_keys_of_some_files(dictionaries: list[list[int]], data: st.DataObject) -> None:
-    places = st.integers(0, len(dictionaries) - 1)
-    files = data.draw(st.lists(places, unique=True)) if dictionaries else []
-    taken = ordered(dictionaries).take(np.array(files, np.int64))
-    expected = ordered([dictionaries[file] for file in files])
-    assert taken.values.tolist() == expected.values.tolist()
-    assert taken.distinct.tolist() == expected.distinct.tolist()

@@ -18,9 +18,9 @@ from app.errors import DeadlineExceededError
 from app.file_index import container
 from app.file_index.answers.conditions import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
+from app.file_index.evaluation import FileDecisions, decide_files
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS
-from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import StackedIndex
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.budget import UNBOUNDED, Budget, asks_much

@@ -12,9 +12,9 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.answers.result import SKIP
-from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, IndexKind
+from app.file_index.stacked_index import FileIndex
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant

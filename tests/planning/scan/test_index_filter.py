@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.answers.result import KEEP, SKIP
-from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, KINDS
+from app.file_index.stacked_index import FileIndex
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from app.file_index import container
-from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP
+from app.file_index.stacked_index import FileIndex
 from app.planning.service import IndexService
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable

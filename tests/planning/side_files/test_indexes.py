@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked_index import StackedIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
 from app.planning.side_files.fetch import FRONT_BYTES

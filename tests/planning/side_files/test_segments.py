@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
-from app.file_index.stacked.index import Heads
+from app.file_index.stacked_index import Heads
 from app.planning.side_files.fetch import UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -116,7 +116,9 @@ def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
     for file in known:
         opened = segment.index.file_index(file)
         assert {
-            (entry.column, entry.kind): bytes(view) for entry, view in opened.payloads.items()
+            (entry.column, entry.kind): bytes(opened.payload(entry))
+            for listed in opened.entries.values()
+            for entry in listed
         } == payloads_of(heads, file)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,15 @@ from app.file_index.container import (
     EXTENT,
     FIXED_HEAD_BYTES,
     Entry,
-    FileIndex,
     HeadLayout,
-    blamed,
 )
-from app.file_index.index_kinds import KINDS, IndexKind
+from app.file_index.index_kinds import KINDS, IndexKind, open_payload
 from app.file_index.keys.keys import key_space
 from app.file_index.kind import FileStack
 from app.file_index.payloads.cursor import Cursors, words
 from app.types import DataType
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
+from app.types.roaring import Buffer
 
 _MAX_TEMPLATES: Final = 64
 _HEAD_LENGTH_AT: Final = 12
@@ -148,9 +147,9 @@ class Heads:
             at_of_layout[layout] = place
         at = at_of_layout[self.layout_of]
         cursors = Cursors.of(self.buffers)
-        cursors.expect(at >= 0)
-        cursors.skip(at)
-        starts, lengths = cursors.i32(), cursors.i32()
+        cursors.expect(at >= 0, "an index")
+        cursors.skip(at, "head")
+        starts, lengths = cursors.i32("start"), cursors.i32("length")
         return Extents(cursors.sound, starts, lengths)
 
     def entries(self, file: int) -> dict[str, tuple[Entry, ...]]:
@@ -176,8 +175,8 @@ def _layout(buffers: BytesColumn, file: int) -> HeadLayout:
 def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
     """What each container says of the length of its head, shape (m,); 0 where it cannot be that."""
     cursors = Cursors.of(buffers)
-    cursors.skip(_HEAD_LENGTH_AT)
-    lengths = cursors.i32()
+    cursors.skip(_HEAD_LENGTH_AT, "head")
+    lengths = cursors.i32("head length")
     return np.where(cursors.sound & (lengths >= FIXED_HEAD_BYTES) & (lengths <= buffers.lengths), lengths, 0)
 
 
@@ -211,13 +210,12 @@ class OpenedStack:
     """The indexes of one kind on one column.
 
     Attributes:
-        stack: what answers; None if no file can have such an index on a column of this type, or the kind
-            has no form over many files.
+        stack: what answers; None if no file can have such an index on a column of this type.
         sound: bool, shape (m,): which files have an index that can be asked.
         broken: bool, shape (m,): which have one that is broken.
     """
 
-    stack: FileStack | None
+    stack: FileStack[Any] | None
     sound: NDArray[np.bool_]
     broken: NDArray[np.bool_]
 
@@ -283,37 +281,40 @@ class StackedIndex:
         return opened
 
     def error(self, column: str, kind: IndexKind, data_type: DataType, file: int) -> CorruptIndexError:
-        """What is wrong with an index that is broken, as the reader of the one file says it."""
-        entry = self.entry(column, kind, file)
+        """What is wrong with an index that is broken, which is read again for it."""
         try:
-            self.file_index(file).open(entry, kind, data_type)
+            open_payload(kind, self.payload(self.entry(column, kind, file), file), data_type)
         except CorruptIndexError as error:
-            return blamed(entry, error)
-        return blamed(entry, CorruptIndexError("expected every value once, and in order where so stored"))
+            return error
+        raise AssertionError(f"the {kind} index of {column} was broken")
 
     def entry(self, column: str, kind: str, file: int) -> Entry:
         """The index of one kind on a column, of a file that has it."""
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
+    def payload(self, entry: Entry, file: int) -> memoryview:
+        """The bytes of an index of one file, which must not be empty.
+
+        Raises CorruptIndexError: they lie outside of the file.
+        """
+        size = int(self.heads.sizes[file])
+        payload = None
+        if entry.lies_within(size):
+            payload = self._payloads(entry.column, entry.kind).view(file)
+        if payload is None:
+            raise CorruptIndexError(
+                f"expected a payload within {size} bytes, found {entry.length} at {entry.start}"
+            )
+        return payload
+
     def file_index(self, file: int) -> FileIndex:
-        """The indexes of one file, for questions about its rows.
+        """The indexes of one file.
 
         Raises CorruptIndexError: the head of the container is broken.
         """
         if file in self.heads.broken:
             raise self.heads.broken[file]
-        entries, size = self.heads.entries(file), int(self.heads.sizes[file])
-        container = self.heads.buffers.view(file)
-        payloads: dict[Entry, memoryview] = {}
-        for entry in (each for listed in entries.values() for each in listed if each.lies_within(size)):
-            if self.fetched is None:
-                view = None if container is None else container[entry.start : entry.end]
-            else:
-                column = self.fetched.get((entry.column, entry.kind))
-                view = None if column is None else column.view(file)
-            if view is not None:
-                payloads[entry] = view
-        return FileIndex.of(size, entries, payloads)
+        return FileIndex(self, file)
 
     def _open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
         extents, payloads = self.extents(column, kind), self._payloads(column, kind)
@@ -323,10 +324,7 @@ class StackedIndex:
         if space is None or not kind.takes(data_type):
             return OpenedStack(None, np.zeros(len(self), bool), outside | at_hand)
         stack = kind.stack(payloads, space)
-        if stack is None:
-            return OpenedStack(None, np.zeros(len(self), bool), outside)
-        broken = stack.broken
-        return OpenedStack(stack, at_hand & ~broken, outside | broken)
+        return OpenedStack(stack, at_hand & ~stack.broken, outside | stack.broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
         at_hand = self._at_hand(column, kind)
@@ -345,3 +343,43 @@ class StackedIndex:
             return within
         fetched = self.fetched.get((column, kind))
         return np.zeros(len(self), bool) if fetched is None else within & ~fetched.is_null
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """The indexes of one file of a stack, whose head can be read."""
+
+    stacked: StackedIndex
+    file: int
+
+    @classmethod
+    def read(cls, content: Buffer) -> Self:
+        """The indexes in a whole container.
+
+        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        """
+        return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole container."""
+        return int(self.stacked.heads.sizes[self.file])
+
+    @property
+    def entries(self) -> dict[str, tuple[Entry, ...]]:
+        """The indexes of each column."""
+        return self.stacked.heads.entries(self.file)
+
+    def payload(self, entry: Entry) -> memoryview:
+        """As :meth:`StackedIndex.payload`."""
+        return self.stacked.payload(entry, self.file)
+
+    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
+        """What an index that is not empty says, as :meth:`app.file_index.kind.FileStack.of_file`.
+
+        Raises CorruptIndexError: it is broken, or cannot belong to a column of this type.
+        """
+        opened = self.stacked.open(entry.column, kind, data_type)
+        if opened.stack is None or not opened.sound[self.file]:
+            raise self.stacked.error(entry.column, kind, data_type, self.file)
+        return opened.stack.of_file(self.file)

@@ -13,19 +13,17 @@ from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import KEEP, SKIP, Result, Rows
-from app.file_index.container import FileIndex
-from app.file_index.evaluation import evaluate
+from app.file_index.evaluation import FileDecisions, decide_files, evaluate
 from app.file_index.index_kinds import BSI, RANGE_BITMAP, IndexKind, wanted_indexes
-from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.index import Heads, StackedIndex
+from app.file_index.stacked_index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator
 from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
 from tests.brute_force import matching_rows
 from tests.examples import examples
-from tests.file_index.stacked.tables import INDEXED, predicates, tables
 from tests.file_index.strategies import leaves
+from tests.file_index.tables import INDEXED, predicates, tables
 from tests.golden_cases import together
 from tests.planning.made_tables import payload as made_payload
 
@@ -80,7 +78,7 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
         assert decisions.errors == {}
         for place, file in enumerate(chosen.tolist()):
             one = _by_file(predicate, contents[file], counts[file])
-            if decisions.certain[place]:
+            if decisions.answers[place] != Answer.DOUBT:
                 assert decisions.skip[place] == (one is SKIP)
             assert not decisions.skip[place] or one is SKIP
             assert (one is KEEP) <= (decisions.answers[place] == 3)
@@ -166,7 +164,7 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
         decisions = decide_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
         one = _by_file(predicate, golden.content, golden.row_count)
         assert not decisions.errors, str(predicate)
-        if decisions.certain.all():
+        if (decisions.answers != Answer.DOUBT).all():
             assert decisions.skip.tolist() == [one is SKIP] * 2, str(predicate)
         assert one is SKIP or not decisions.skip.any(), str(predicate)
 

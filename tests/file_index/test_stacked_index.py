@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
-from app.file_index.container import FileIndex, write
-from app.file_index.stacked.index import Heads
+from app.file_index.container import write
+from app.file_index.stacked_index import FileIndex, Heads
 from app.types.bytes_column import BytesColumn
 
 _NAMES = st.sampled_from(["a", "b", "m[k]", "ä\0"])

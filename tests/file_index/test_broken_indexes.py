@@ -12,12 +12,11 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
-from app.file_index.container import FileIndex, write
-from app.file_index.evaluation import evaluate
+from app.file_index.container import write
+from app.file_index.evaluation import FileDecisions, decide_files, evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.index import Heads, StackedIndex
+from app.file_index.stacked_index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
 from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
@@ -205,7 +204,7 @@ def test_two_sets_of_rows_leave_doubt_whether_they_meet() -> None:
 
     decisions = [_decide(predicate, [content], 2) for predicate in (meeting, apart)]
 
-    assert [one.certain.tolist() for one in decisions] == [[False], [False]]
+    assert [(one.answers != Answer.DOUBT).tolist() for one in decisions] == [[False], [False]]
     assert [one.skip.tolist() for one in decisions] == [[False], [False]]
 
 
@@ -224,7 +223,7 @@ def test_is_not_null_leaves_no_doubt_beside_a_test_of_its_column(test: BoundLeaf
 
     decided = _decide(BoundAnd((BoundLeaf(Operator.IS_NOT_NULL, C), test)), [content], 3)
 
-    assert (decided.certain.tolist(), decided.skip.tolist()) == ([certain], [False])
+    assert ((decided.answers != Answer.DOUBT).tolist(), decided.skip.tolist()) == ([certain], [False])
 
 
 def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
