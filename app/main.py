@@ -10,11 +10,12 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from app.access import Caller, TokenFile
 from app.api import (
@@ -34,7 +35,6 @@ from app.api.advice import SharedUsage
 from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.faults import explain_faults
 from app.api.misdirected import unknown_path, wrong_method
-from app.api.negotiation import Compression
 from app.api.openapi import document
 from app.api.operations import Caches
 from app.api.problems import ProblemError, problem_of, problem_of_status
@@ -43,18 +43,20 @@ from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
 from app.planning.service import IndexService
 from app.release import __version__
-from app.server.connections import OPEN_CONNECTIONS, UNTAKEN_ANSWERS
+from app.server.connections import request_limit
 from app.server.processes import Processes
 from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
 from app.storage.memory import prepare_process
-from app.table.avro.blocks import NATIVE
 from app.telemetry.service import Accounting, Telemetry
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+_COMPRESSED_BYTES: Final = 1_024
+_GZIP_LEVEL: Final = 5
 
 _log = logging.getLogger("paimon_index")
 
@@ -86,7 +88,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     )
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         prepare_process()
         if tokens is not None:
             tokens.start()
@@ -94,17 +96,14 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
-        if NATIVE is None:
-            _log.warning("polars-avro cannot be loaded here: Avro manifests decode about 30 times slower")
         telemetry.start()
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
         telemetry.watch = runtime.watch
         listings.start()
-        UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
-        UNTAKEN_ANSWERS.limit = runtime.bodies.limit
         stopping.listen()
-        yield
+        # For the protocol, see app.server.connections.
+        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.bodies.limit}
         app.state.runtime = None
         listings.stop()
         runtime.close()
@@ -155,8 +154,8 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, requests=min(MOST_REQUESTS, OPEN_CONNECTIONS.requests))
-    app.add_middleware(Compression)
+    app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)

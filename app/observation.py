@@ -8,11 +8,10 @@ tell the same one. Without an observer nothing is noted, which costs next to not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -95,14 +94,15 @@ class PlanObserved:
     bytes_spared: int
 
 
+_NOTHING: Final = nullcontext()
+
+
 class Observer:
     """Is told what happens, from any thread, and does nothing about it; others override what they note."""
 
-    def phase_began(self, phase: Phase) -> None:
-        """A phase begins; one that was under way in this request rests until the new one ends."""
-
-    def phase_ended(self, phase: Phase) -> None:
-        """The phase that began last has ended."""
+    def phase(self, phase: Phase) -> AbstractContextManager[None]:  # noqa: ARG002 - for others
+        """The enclosed work is of a phase; one that was under way in this request rests meanwhile."""
+        return _NOTHING
 
     def spent(self, phase: Phase, seconds: float) -> None:
         """So long was spent in a phase that is over."""
@@ -144,22 +144,6 @@ def observed_by(who: Observer) -> AbstractContextManager[None]:
     return bound(_observer, who)
 
 
-class during:  # noqa: N801 - reads as the statement that it is
-    """``with during(Phase.LOAD):`` tells the observer when the enclosed work begins and ends."""
-
-    __slots__ = ("_observer", "_phase")
-
-    def __init__(self, phase: Phase) -> None:
-        self._phase = phase
-
-    def __enter__(self) -> None:
-        self._observer = observer()
-        self._observer.phase_began(self._phase)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._observer.phase_ended(self._phase)
+def during(phase: Phase) -> AbstractContextManager[None]:
+    """Tells the observer when the work in a ``with`` statement begins and ends."""
+    return observer().phase(phase)

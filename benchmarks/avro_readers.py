@@ -70,7 +70,7 @@ def _block(entries: Sequence[dict[str, Any]]) -> Block:
     out = io.BytesIO()
     for entry in entries:
         fastavro.schemaless_writer(out, MANIFEST, entry)
-    return Block(0, len(entries), out.getvalue(), len(out.getvalue()))
+    return Block(0, len(entries), out.getvalue())
 
 
 def _best(read: Callable[[], object], runs: int) -> float:

@@ -33,7 +33,7 @@ _PLAN: Final = f"/v1/{WAREHOUSE}/databases/{DATABASE}/tables/{TABLE}/plan"
 _GOODPUT: Final = 0.7
 """Of what is answered without the load: reading and refusing requests takes time, too."""
 
-_RECOVERY: Final = Target(1_000)
+_RECOVERY: Final = Target(5_000)
 
 
 @dataclass(slots=True)

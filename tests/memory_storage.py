@@ -33,7 +33,7 @@ class MemoryStorage:
         del size, is_kept  # nothing is kept
         yield self.read(path)
 
-    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> None:
+    def arrays_of(self, path: str, size: int | None, form: str) -> None:
         """Nothing is kept."""
 
     def list_names(self, directory: str) -> list[str]:

@@ -20,7 +20,7 @@ from app.api.queries import AdviceQuery, Table
 from app.api.runtime import Shared
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage
-from app.planning.version.version import Version
+from app.planning.version.version import Version, missing_file_means_expired
 from app.server.processes import Processes
 
 router = APIRouter(tags=["advice"])
@@ -39,8 +39,8 @@ class SharedUsage:
     def of_table(self, version: Version) -> TableUsage:
         """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
         usage = self._service.usage.of_table(version)
-        for answer in self._processes.ask(_USAGE):
-            for warehouse, directory, members in orjson.loads(answer.content or b"[]"):
+        for _, answer in self._processes.ask(_USAGE):
+            for warehouse, directory, members in orjson.loads(answer or b"[]"):
                 if (warehouse, directory) == (version.source.warehouse.name, version.table.directory):
                     usage.merge(TableUsage.of_json(members))
         return usage
@@ -59,7 +59,8 @@ async def advice(
         version = runtime.service.resolve(table, query.selector())
         usage = shared.of_table(version)
         most_files = query.files or MOST_FILES
-        return runtime.service.ask(version, lambda version: advise_table(version, usage, prices, most_files))
+        with missing_file_means_expired(version):
+            return advise_table(version, usage, prices, most_files)
 
     return await runtime.answer(compute)
 
@@ -74,8 +75,7 @@ async def what_if(
     def compute() -> WhatIf:
         version = service.resolve(table, body.selector())
         request_, zone = body.to_request(), service.zone(body.time_zone)
-        return service.ask(
-            version, lambda version: try_indexes(version, request_, runtime.settings.limits, zone)
-        )
+        with missing_file_means_expired(version):
+            return try_indexes(version, request_, runtime.settings.limits, zone)
 
     return await runtime.answer(compute)

@@ -15,6 +15,7 @@ from app.api.paths import TABLE
 from app.api.plan_bodies import AggregateBody
 from app.api.queries import Table
 from app.api.runtime import Shared
+from app.planning.version.version import missing_file_means_expired
 
 router = APIRouter(tags=["aggregates"])
 
@@ -28,8 +29,7 @@ async def aggregate(
 
     def compute() -> AggregateAnswer:
         version, zone = service.resolve(table, question.selector), service.zone(question.time_zone)
-        return service.ask(
-            version, lambda version: aggregate_version(version, question, runtime.settings.limits, zone)
-        )
+        with missing_file_means_expired(version):
+            return aggregate_version(version, question, runtime.settings.limits, zone)
 
     return await runtime.answer(compute)

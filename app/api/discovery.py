@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.access.tokens import Role
 from app.api.access import Asking
 from app.api.encoding import NextToken, SchemaList, encode_schemas
-from app.api.negotiation import CODINGS, PlanFormat
+from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
 from app.api.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
@@ -42,7 +42,7 @@ _CAPABILITIES = {
     "filters": ["spark_sql", "paimon_json"],
     "selections": ["none", "count", "bitmap", "ranges", "positions"],
     "formats": [format_.value for format_ in PlanFormat],
-    "encodings": list(CODINGS),
+    "encodings": ["gzip"],
 }
 
 

@@ -171,8 +171,8 @@ def _units(plan: Plan) -> NDArray[np.int64]:
     every file that is needed, since a page begins with a unit and divides none.
     """
     if not len(plan.skipped_files):
-        return plan.files.units
-    return np.concatenate([plan.files.units, plan.skipped_files.units + _BEHIND_ALL_KEPT])
+        return plan.files.array("unit")
+    return np.concatenate([plan.files.array("unit"), plan.skipped_files.array("unit") + _BEHIND_ALL_KEPT])
 
 
 def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:

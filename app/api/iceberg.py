@@ -227,7 +227,7 @@ async def iceberg_table(
     def answer() -> Response:
         metadata = catalog.load_table(table, referenced_only=query.snapshots == "refs")
         content = write_json({"metadata": metadata, "config": {**_PLANNED_HERE}})
-        etag = f'"{digest(content).hex()}"'
+        etag = f'W/"{digest(content).hex()}"'
         if is_known(etag, known):
             return Response(status_code=304, headers={"ETag": etag})
         return Response(content, headers={"ETag": etag}, media_type="application/json")

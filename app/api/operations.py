@@ -60,15 +60,13 @@ class Caches:
         return self._own_statistics()
 
     def _of_all(self, question: bytes, own: bytes) -> Statistics:
-        answers = [answer for answer in self._processes.ask(question) if not answer.is_gone]
-        contents = [own, *(answer.content for answer in answers if answer.content)]
-        if len(contents) <= len(answers):
-            missing = len(answers) + 1 - len(contents)
+        answers = [answer for _, answer in self._processes.ask(question)]
+        if missing := answers.count(None):
             detail = (
                 f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
-        return _added([orjson.loads(each) for each in contents])
+        return _added([orjson.loads(each) for each in (own, *filter(None, answers))])
 
 
 def _added(statistics: list[Statistics]) -> Statistics:

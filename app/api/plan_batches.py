@@ -28,21 +28,18 @@ timestamps with p of 7 to 9         string, as in JSON: 64 bits of nanoseconds e
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
-from app.api.plan_rows import PlannedFile, plan_facts
-from app.api.selections import SelectionEncoding
+from app.api.plan_rows import PlannedFile, encoded_selections, plan_facts
+from app.api.selections import SelectionEncoding, as_bytes
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
-from app.planning.plan.file_plan import DeletionFile, ExplainStep
-from app.planning.plan.planned_files import PlannedFiles
-from app.planning.plan.state import decision
+from app.planning.plan.file_plan import DeletionFile, ExplainStep, arrow_types
+from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, DataType, Json, TypeRoot, parse_json
 from app.types.civil_time import NANOS_PER_MICRO
@@ -71,24 +68,18 @@ _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def _members(shape: type) -> dict[str, pa.DataType]:
-    hints = get_type_hints(shape, include_extras=True)
-    return {
-        member.name: next(filter(_is_arrow, getattr(hints[member.name], "__metadata__", ())), pa.null())
-        for member in fields(shape)
-    }
-
-
-def _is_arrow(metadata: object) -> bool:
-    return isinstance(metadata, pa.DataType)
-
-
-_PACKED: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
-_FILE: Final = _members(PlannedFile)
-_DELETION: Final = _members(DeletionFile)
-_EXPLAIN_STEP: Final = _members(ExplainStep)
+_FILE: Final = arrow_types(PlannedFile)
+_DELETION: Final = arrow_types(DeletionFile)
+_EXPLAIN_STEP: Final = arrow_types(ExplainStep)
 _deletion = attrgetter(*_DELETION)
 _explain_step = attrgetter(*_EXPLAIN_STEP)
+_VALUES: Final[Mapping[str, Callable[[Any], object]]] = {
+    "deletion": lambda deletion: deletion and _deletion(deletion),
+    "selection": as_bytes,
+    "deleted_rows": as_bytes,
+    "explain": lambda steps: list(map(_explain_step, steps)),
+}
+"""Objects as Arrow takes them."""
 
 
 def plan_batches(
@@ -99,10 +90,9 @@ def plan_batches(
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()
     for files, form_here in ((plan.files, form), (plan.skipped_files, None)):
-        columns = _Columns(files, form_here, partition_fields)
         start = 0
         while start < len(files):
-            batch = columns.batch(schema, start)
+            batch = _batch(files, form_here, partition_fields, schema, start)
             start += len(batch)
             yield piece + batch.serialize().to_pybytes()
             piece = b""
@@ -127,90 +117,34 @@ def plan_schema(
     return pa.schema(columns)
 
 
-class _Columns:
-    def __init__(
-        self, files: PlannedFiles, form: SelectionEncoding | None, partition_fields: Sequence[DataField]
-    ) -> None:
-        self._files = files
-        self._form = form
-        self._partition_fields = partition_fields
-        self._partition_rows: dict[int, tuple[Any, ...]] = {}
-
-    def batch(self, schema: pa.Schema, start: int) -> pa.RecordBatch:
-        files = self._files
-        stop = min(start + _FILES_OF_BATCH, len(files))
-        packed = self._packed(start, stop)
-        stop = start + len(packed)
-        here = slice(start, stop)
-        paths, names, formats = files.texts(start, stop)
-        columns: dict[str, Any] = {name: values[here] for name, values in files.integers.items()}
-        columns |= {
-            "path": paths,
-            "file_name": names,
-            "format": formats,
-            "partition": self._partitions(here, schema.field("partition").type),
-            "first_row_id": _or_null(files.first_row_ids[here]),
-            "raw_convertible": files.raw_convertible[here],
-            "merge_group": _or_null(files.merge_groups[here].astype(np.int64)),
-            "residual": files.residual[here],
-            "deletion": [self._deletion(at) for at in range(start, stop)],
-            "decision_reason": _reasons(files.decisions[here]),
-            **dict(zip(_PACKED, zip(*packed, strict=True), strict=True)),
-            "skipped": np.full(stop - start, self._form is None),
-            "explain": [list(map(_explain_step, steps)) for steps in (files.steps or ())[here]],
-        }
-        if self._form is None:
-            columns["selected_rows"] = pa.nulls(stop - start, pa.int64())
-        return pa.record_batch([_array(columns[field.name], field.type) for field in schema], schema=schema)
-
-    def _deletion(self, at: int) -> tuple[Any, ...] | None:
-        deletion = self._files.deletions.get(at)
-        return None if deletion is None else _deletion(deletion)
-
-    def _packed(self, start: int, stop: int) -> list[tuple[bytes | str | None, ...]]:
-        """What ``_PACKED`` names, of as many files as one batch may have."""
-        files, form = self._files, self._form
-        if form is None or not (files.selections or files.deleted):
-            return [(None,) * len(_PACKED)] * (stop - start)
-        members, size = list[tuple[bytes | str | None, ...]](), 0
-        row_counts = files.integers["row_count"]
-        for at in range(start, stop):
-            rows = int(row_counts[at])
-            selected = form.packed(files.selections.get(at), rows, form.selection)
-            deleted = form.packed(files.deleted.get(at), rows, form.deletions)
-            members.append((*selected, *deleted))
-            size += len(selected[0] or b"") + len(deleted[0] or b"")
-            if size >= _SELECTION_BYTES_OF_BATCH:
-                break
-        return members
-
-    def _partitions(self, here: slice, data_type: pa.DataType) -> pa.Array:
-        codes, numbers = np.unique(self._files.partition_codes[here], return_inverse=True)
-        if pa.types.is_null(data_type):
-            return pa.nulls(len(numbers))
-        return pa.array([self._partition_row(code) for code in codes.tolist()], data_type).take(numbers)
-
-    def _partition_row(self, code: int) -> tuple[Any, ...]:
-        row = self._partition_rows.get(code)
-        if row is None:
-            values = self._files.partition(code)
-            row = tuple(_arrow_value(values[field.name], field.type) for field in self._partition_fields)
-            self._partition_rows[code] = row
-        return row
+def _batch(
+    files: PlannedFiles,
+    form: SelectionEncoding | None,
+    partition_fields: Sequence[DataField],
+    schema: pa.Schema,
+    start: int,
+) -> pa.RecordBatch:
+    stop = min(start + _FILES_OF_BATCH, len(files))
+    encoded = encoded_selections(files, form, start, stop, _SELECTION_BYTES_OF_BATCH)
+    stop = start + len(encoded["selection"])
+    columns = files.columns(start, stop) | encoded
+    columns["skipped"] = pa.repeat(form is None, stop - start)
+    columns["explain"] = [*(files.steps or ())[start:stop]]
+    for name, value in _VALUES.items():
+        column = columns[name]
+        if isinstance(column, list):
+            columns[name] = [value(each) for each in column]
+    partition = columns["partition"]
+    if isinstance(partition, Coded):
+        values = [_partition(each, partition_fields) for each in partition.values]
+        columns["partition"] = Coded(values, partition.codes)
+    if form is None:
+        columns["selected_rows"] = pa.nulls(stop - start)
+    return pa.record_batch([to_arrow(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _array(values: object, data_type: pa.DataType) -> pa.Array:
-    return values.cast(data_type) if isinstance(values, pa.Array) else pa.array(values, data_type)
-
-
-def _or_null(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
-    """Numbers of which those below 0 stand for none."""
-    return pa.array(numbers, mask=numbers < 0)
-
-
-def _reasons(decisions: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
-    codes, numbers = np.unique(decisions, return_inverse=True)
-    return pa.array([decision(code).value for code in codes.tolist()], pa.string()).take(numbers)
+def _partition(values: Mapping[str, Json], fields: Sequence[DataField]) -> tuple[Any, ...] | None:
+    return tuple(_arrow_value(values[field.name], field.type) for field in fields) or None
 
 
 def _arrow_type(data_type: DataType) -> pa.DataType:

@@ -16,25 +16,31 @@ made as they are sent, so memory does not grow with the plan; one that ends with
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field
 
-from app.api.selections import DeletedRows, Selection, SelectionEncoding, SelectionFormat
+from app.api.selections import (
+    DeletedRows,
+    Selection,
+    SelectionEncoding,
+    SelectionFormat,
+    as_json,
+)
 from app.api.strict_json import JsonMembers, write_json
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, SkipStep, Text
-from app.planning.plan.planned_files import PlannedFiles
-from app.planning.plan.state import decision
+from app.planning.plan.planned_files import Coded, Column, PlannedFiles
+from app.planning.request.requests import SelectionForm
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
+_SELECTIONS: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
 
@@ -64,10 +70,6 @@ class PlannedFile(SkippedFile):
     selection_format: SelectionFormat
     deleted_rows: DeletedRows = None
     deleted_format: SelectionFormat = None
-
-
-_SKIPPED: Final = tuple(member.name for member in fields(SkippedFile) if member.name != "explain")
-"""Members of every file, in the order in which they are written."""
 
 
 def plan_rows(
@@ -120,26 +122,51 @@ def plan_summary(summary: Summary) -> JsonMembers:
     return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
 
+def encoded_selections(
+    files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int, most_bytes: int
+) -> dict[str, Column]:
+    """The rows to read, and the deleted ones if they were asked for, of the files from ``start`` on.
+
+    Of as many files before ``stop`` as take about ``most_bytes``. ``form``: None for files that are skipped.
+    """
+    if form is None or not (files.selections or files.deleted):
+        return dict.fromkeys(_SELECTIONS, pa.nulls(stop - start))
+    members, size, row_counts = list[Any](), 0, files.array("row_count")
+    for at in range(start, stop):
+        rows = int(row_counts[at])
+        selected = form.encode(files.selections.get(at), rows, form.selection)
+        deleted = form.encode(files.deleted.get(at), rows, form.deletions)
+        members.append((*selected, *deleted))
+        size += sum(
+            len(each) if isinstance(each, bytes) else each.nbytes
+            for each, _ in (selected, deleted)
+            if each is not None
+        )
+        if size >= most_bytes:
+            break
+    return dict(zip(_SELECTIONS, map(list, zip(*members, strict=True)), strict=True))
+
+
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
     stop = min(start + _AT_ONCE, len(files))
-    selections = None if form is None else _selection_members(files, start, stop, form)
-    if isinstance(selections, pa.Array):
-        stop = start + len(selections)
-    columns = _columns(files, start, stop)
-    order = _SKIPPED if selections is None else (*_SKIPPED, "selected_rows")
-    members = [(f'"{name}":', columns[name]) for name in order]
-    if selections is not None:
-        members.append(("", selections))
+    encoded = encoded_selections(files, form, start, stop, _SELECTION_BYTES_AT_ONCE)
+    stop = start + len(encoded["selection"])
+    columns = files.columns(start, stop)
+    if form is None:
+        del columns["selected_rows"]
+    else:
+        columns |= encoded
+        if form.deletions is SelectionForm.NONE:
+            del columns["deleted_rows"], columns["deleted_format"]
     if files.steps is not None:
-        explained = _texts([write_json(steps) for steps in files.steps[start:stop]])
-        members.append(('"explain":', explained))
-    return _joined(members, end, stop - start)
+        columns["explain"] = [*files.steps[start:stop]]
+    return _joined({name: _json(column) for name, column in columns.items()}, end, stop - start)
 
 
-def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int) -> pa.LargeStringArray:
+def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.LargeStringArray:
     pieces, same = list[Any](), "{"
-    for before, values in members:
-        same += before
+    for name, values in members.items():
+        same += f'"{name}":'
         if isinstance(values, str):
             same += values
         else:
@@ -152,64 +179,23 @@ def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int)
     return pc.binary_join_element_wise(*pieces, *(pa.scalar(text, pa.large_string()) for text in (same, "")))
 
 
-def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array | str]:
-    """The members that kept and skipped files have, and ``selected_rows``, as JSON.
-
-    What is the same for all files is one text.
-    """
-    here = slice(start, stop)
-    paths, names, formats = files.texts(start, stop)
-    return {name: _numbers(values[here]) for name, values in files.integers.items()} | {
-        "path": _quoted(paths),
-        "file_name": _quoted(names),
-        "format": _quoted(formats),
-        "partition": _distinct(files.partition_codes[here], lambda code: write_json(files.partition(code))),
-        "first_row_id": _or_null(files.first_row_ids[here]),
-        "raw_convertible": _numbers(files.raw_convertible[here]),
-        "merge_group": _or_null(files.merge_groups[here]),
-        "residual": _numbers(files.residual[here]),
-        "deletion": _deletions(files, start, stop),
-        "decision_reason": _distinct(files.decisions[here], lambda code: write_json(decision(code).value)),
-    }
-
-
-def _selection_members(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
-    if not (files.selections or files.deleted):
-        return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
-    row_counts, written, size = files.integers["row_count"], list[bytes](), 0
-    for at in range(start, stop):
-        row_count = int(row_counts[at])
-        members = form.members(files.selections.get(at), row_count)
-        members |= form.deleted_members(files.deleted.get(at), row_count)
-        written.append(write_json(members)[1:-1])
-        size += len(written[-1])
-        if size >= _SELECTION_BYTES_AT_ONCE:
-            break
-    return _texts(written)
-
-
-def _distinct(codes: NDArray[np.integer[Any]], write: Callable[[int], bytes]) -> pa.Array | str:
-    distinct, numbers = np.unique(codes, return_inverse=True)
-    written = [write(code) for code in distinct.tolist()]
-    return written[0].decode() if len(written) == 1 else _texts(written).take(numbers)
-
-
-def _deletions(files: PlannedFiles, start: int, stop: int) -> pa.Array | str:
-    if not files.deletions:
-        return "null"
-    return _texts([write_json(files.deletions.get(at)) for at in range(start, stop)])
-
-
-def _numbers(values: NDArray[Any]) -> pa.Array | str:
-    if (values == values[0]).all():
-        return write_json(values[0].item()).decode()
-    return pa.array(values).cast(pa.string())
-
-
-def _or_null(numbers: NDArray[np.integer[Any]]) -> pa.Array | str:
-    """Numbers of which those below 0 stand for null."""
-    absent = numbers < 0
-    return "null" if absent.all() else pa.array(numbers, mask=absent).cast(pa.string()).fill_null("null")
+def _json(column: Column) -> pa.Array | str:
+    """A member in JSON; one text where it is the same for all files."""
+    match column:
+        case Coded(distinct, codes):
+            written = [write_json(value) for value in distinct]
+            return written[0].decode() if len(written) == 1 else _texts(written).take(codes)
+        case list():
+            return _texts([write_json(as_json(value)) for value in column])
+        case _ if column.null_count == len(column):
+            return "null"
+        case _ if pa.types.is_string(column.type):
+            return _quoted(column)
+    if column.null_count:
+        return column.cast(pa.string()).fill_null("null")
+    values = np.asarray(column)
+    is_same = (values == values[0]).all()
+    return write_json(values[0].item()).decode() if is_same else column.cast(pa.string())
 
 
 def _quoted(strings: pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ from starlette.types import Receive
 from app.api.admission import Bulkhead
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
-from app.memory_budget import MemoryBudget
+from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
@@ -114,7 +114,7 @@ class Runtime:
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
         """The runtime of a service that starts; the process keeps to its memory from now on."""
         budget = MemoryBudget.of(settings)
-        LEDGER.keep_within(budget.limit)
+        LEDGER.keep_within(budget.limit, PROCESS_BYTES)
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
                 ("warehouses that are served", {"warehouses": sorted(service.warehouses)}),

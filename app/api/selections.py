@@ -74,9 +74,18 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
-    """The same for JSON: a bitmap in base64."""
-    encoded = in_form(positions, form, limit)
+    """The same for JSON."""
+    return as_json(in_form(positions, form, limit))
+
+
+def as_json(encoded: bytes | Array | None) -> str | Array | None:
+    """A set in its form, for JSON: a bitmap in base64."""
     return base64.b64encode(encoded).decode() if isinstance(encoded, bytes) else encoded
+
+
+def as_bytes(encoded: bytes | Array | None) -> bytes | None:
+    """A set in its form, for Arrow: numbers as 64 bits in little-endian order."""
+    return encoded.astype(_PACKED).tobytes() if isinstance(encoded, np.ndarray) else encoded
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
@@ -136,32 +145,16 @@ class SelectionEncoding:
     positions: int = MOST_POSITIONS
     deletions: SelectionForm = SelectionForm.NONE
 
-    def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
-        """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
-        return self._members(("selection", "selection_format"), positions, row_count, self.selection)
-
-    def deleted_members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
-        """``deleted_rows`` and ``deleted_format`` likewise; None is no row. Nothing, where nobody asked."""
-        if self.deletions is SelectionForm.NONE:
-            return {}
-        return self._members(("deleted_rows", "deleted_format"), positions, row_count, self.deletions)
-
-    def packed(
+    def encode(
         self, positions: Positions | None, row_count: int, form: SelectionForm
-    ) -> tuple[bytes | None, str | None]:
-        """A set as bytes, numbers as 64 bits in little-endian order; and the form of a bitmap."""
+    ) -> tuple[bytes | Array | None, str | None]:
+        """A set of rows of a file of ``row_count`` in a form, and which roaring form a bitmap has."""
         if positions is None:
             return None, None
         sized = sized_for(positions, row_count)
-        found = in_form(sized, form, self.positions)
-        content = found.astype(_PACKED).tobytes() if isinstance(found, np.ndarray) else found
-        return content, bitmap_format(sized, form)
+        return in_form(sized, form, self.positions), bitmap_format(sized, form)
 
-    def _members(
-        self, names: tuple[str, str], positions: Positions | None, row_count: int, form: SelectionForm
-    ) -> dict[str, str | Array | None]:
-        if positions is None:
-            return dict.fromkeys(names)
-        sized = sized_for(positions, row_count)
-        written = encode_positions(sized, form, self.positions), bitmap_format(sized, form)
-        return dict(zip(names, written, strict=True))
+    def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
+        """``selection`` and ``selection_format`` in JSON; None is every row."""
+        encoded, bitmap = self.encode(positions, row_count, self.selection)
+        return {"selection": as_json(encoded), "selection_format": bitmap}

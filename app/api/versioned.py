@@ -15,7 +15,6 @@ from starlette.types import Send
 
 from app.api.bodies import PagedBody, VersionedBody
 from app.api.encoding import NextToken
-from app.api.negotiation import CODINGS
 from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
 from app.api.strict_json import write_json
@@ -32,7 +31,7 @@ Found = TypeVar("Found")
 _PAGE_MEMBERS = {"page_size", "page_token"}
 # Which page, how new, and how long to wait; none of them changes what the answer about a version is.
 _NOT_PART_OF_THE_ETAG = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
-_TAG = re.compile(r'(?:W/)?("[^"]*")')
+_TAG = re.compile(r'"[^"]*"')
 _RELEASE = __version__.encode()
 
 
@@ -140,7 +139,7 @@ class Question:
     def _unless_known(
         self, version: Version, tag: bytes, write: Callable[[Mapping[str, str]], Response]
     ) -> Response:
-        etag = f'"{tag.hex()}"'
+        etag = f'W/"{tag.hex()}"'
         headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
             Response(status_code=304, headers=headers)
@@ -221,8 +220,8 @@ def version_key(version: Version) -> VersionKey:
 
 
 def is_known(etag: str, if_none_match: Iterable[str]) -> bool:
-    """Whether one of the ``If-None-Match`` headers names ``etag``, in any content coding."""
-    names = {etag, *(f'{etag[:-1]}-{coding}"' for coding in CODINGS)}
+    """Whether one of the ``If-None-Match`` headers names ``etag``; weak tags are as good as strong ones."""
+    names = set(_TAG.findall(etag))
     return any(
         header.strip() == "*" or not names.isdisjoint(_TAG.findall(header)) for header in if_none_match
     )

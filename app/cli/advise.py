@@ -20,6 +20,7 @@ from app.cli.options import JsonOption, TableArgument, TimeZoneOption, VersionOp
 from app.cli.output import print_answer, print_json, print_line, print_table, print_warnings
 from app.errors import RequestError
 from app.planning.usage import TableUsage
+from app.planning.version.version import missing_file_means_expired
 
 
 @grouped
@@ -46,10 +47,8 @@ def advise(
     opened = version.open()
     selector = VersionQuery.read(version.members).selector()
     resolved = opened.service.resolve(opened.table(table or ""), selector)
-    with progress("reading index heads", files) as advance:
-        answer = opened.service.ask(
-            resolved, lambda version: advise_table(version, TableUsage(), most_files=files, advance=advance)
-        )
+    with progress("reading index heads", files) as advance, missing_file_means_expired(resolved):
+        answer = advise_table(resolved, TableUsage(), most_files=files, advance=advance)
     print_answer(answer, _print_table_advice, as_json=as_json)
 
 
@@ -201,7 +200,8 @@ def what_if(  # noqa: PLR0913 - one parameter per option
     service, settings = opened.service, opened.settings
     resolved = service.resolve(opened.table(table), body.selector())
     trial, zone = body.to_request(), service.zone(body.time_zone)
-    answer = service.ask(resolved, lambda version: try_indexes(version, trial, settings.limits, zone))
+    with missing_file_means_expired(resolved):
+        answer = try_indexes(resolved, trial, settings.limits, zone)
     print_answer(answer, _print_trial, as_json=as_json)
 
 

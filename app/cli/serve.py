@@ -26,7 +26,7 @@ from app.main import create_app
 from app.opening import create_service
 from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
-from app.server.connections import OPEN_CONNECTIONS, PunctualProtocol, raise_descriptor_limit
+from app.server.connections import PunctualProtocol, accepted_at_once, raise_descriptor_limit
 from app.server.processes import VARIABLE as WORKERS_DIRECTORY
 from app.server.processes import shared_directory
 from app.server.stopping import run_server
@@ -114,7 +114,7 @@ def run_service(settings: Settings, greet: Callable[[Settings, IndexService], No
             log_config=logging_config(settings.log_format, settings.log_level),
             # Every request has a line of its own.
             access_log=False,
-            backlog=OPEN_CONNECTIONS.accepted_at_once,
+            backlog=accepted_at_once(),
             timeout_keep_alive=settings.keep_alive_seconds,
             timeout_graceful_shutdown=settings.grace_seconds,
             timeout_worker_healthcheck=_WORKER_SECONDS,

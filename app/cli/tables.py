@@ -47,6 +47,7 @@ from app.cli.output import (
 from app.errors import RequestError
 from app.iceberg.refusals import reason_against
 from app.planning.request.requests import SelectionForm
+from app.planning.version.version import missing_file_means_expired
 
 _KEY = '{"id": 5}'
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
@@ -270,7 +271,8 @@ def count(  # noqa: PLR0913 - one parameter per option
     )
     service, settings, request = opened.service, opened.settings, body.to_request()
     resolved, zone = service.resolve(opened.table(table), request.selector), service.zone(request.time_zone)
-    answer = service.ask(resolved, lambda version: aggregate(version, request, settings.limits, zone))
+    with missing_file_means_expired(resolved):
+        answer = aggregate(resolved, request, settings.limits, zone)
     print_answer(answer, _print_aggregates, as_json=as_json)
 
 

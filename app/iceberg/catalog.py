@@ -69,11 +69,13 @@ class Catalog:
         """The metadata of a table; UnsupportedFormatError if no client could read it right."""
         name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
+        with missing_file_means_expired(version):
+            age = _age(version) if name.read_optimized else {}
         schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         properties = {
             "schema.name-mapping.default": orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode(),
             **({} if version.schema.comment is None else {"comment": version.schema.comment}),
-            **(self.service.ask(version, _age) if name.read_optimized else {}),
+            **age,
         }
         state = TableState(version, schemas, self._snapshots(name, version), self._tags(name))
         return state.json(properties, referenced_only=referenced_only, millis=self.millis)
@@ -267,7 +269,7 @@ def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:
 
 def _part(plan: Plan, token: PlanToken) -> tuple[int, int]:
     """The positions in a plan where a part begins and ends: another plan may keep more or fewer files."""
-    units = plan.files.units
+    units = plan.files.array("unit")
     stop = len(units) if token.end is None else int(np.searchsorted(units, token.end))
     return int(np.searchsorted(units, token.begin)), stop
 
@@ -277,7 +279,7 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
 
     Files of a plan that clients can read belong together with no others, so that each begins a unit.
     """
-    units, step = plan.files.units, max(1, count - count // _SPARE)
+    units, step = plan.files.array("unit"), max(1, count - count // _SPARE)
     for begin in range(start, stop, step):
         end = begin + step
         yield replace(token, begin=int(units[begin]), end=int(units[end]) if end < stop else token.end)

@@ -25,7 +25,6 @@ from typing import Final, Self
 
 from app.errors import PaimonIndexError
 from app.iceberg.schema import inner_fields
-from app.planning.plan.planned_files import PlannedFiles
 from app.planning.version.version import Version
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
@@ -80,17 +79,15 @@ _SCHEMA, _FIELD_ID = 2, 9
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 
 
-def have_field_ids(version: Version, files: PlannedFiles, wanted: Sequence[int]) -> list[bool]:
-    """Of some files of a plan, given by their positions, whether each has field ids.
+def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[bool]:
+    """Whether each of some files, given by URI and size, has field ids.
 
     Raises PaimonIndexError: a file cannot be read.
     """
-    if not wanted:
+    if not files:
         return []
     root = version.source.warehouse.public_url
-    planned = [files[at] for at in wanted]
-    paths = [each.path.removeprefix(root) for each in planned]
-    sizes = [each.file_size for each in planned]
+    paths, sizes = [path.removeprefix(root) for path, _ in files], [size for _, size in files]
     tails = _read(
         version, [(path, size - _TAIL.size, _TAIL.size) for path, size in zip(paths, sizes, strict=True)]
     )

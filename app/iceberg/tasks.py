@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.iceberg.field_ids import NameMapping, have_field_ids
 from app.iceberg.refusals import (
@@ -72,11 +74,11 @@ class TaskWriter:
     def check(self) -> None:
         """Refuses a plan with a file that clients would not read right, as far as its columns tell."""
         files = self.plan.files
-        if merged := int(np.count_nonzero(~files.raw_convertible)):
+        if merged := int(np.count_nonzero(~files.array("raw_convertible"))):
             raise merging(f"{merged} of its files", self.version.resolved.level, vectors=self.vectors)
         if files.deletions and not self.vectors:
             raise whole_puffin_files(len(files.deletions))
-        for schema_id in np.unique(files.integers["schema_id"]).tolist():
+        for schema_id in np.unique(files.array("schema_id")).tolist():
             file = self.version.file_schema(schema_id)
             for schema in self.schemas:
                 check_file_schema(file, schema)
@@ -89,6 +91,7 @@ class TaskWriter:
             CorruptIndexError: a deletion vector is damaged.
             SnapshotExpiredError: a file of vectors is gone.
         """
+        residuals = self.plan.files.array("residual")
         tasks: list[orjson.Fragment] = []
         delete_files: list[Json] = []
         size, at = 0, start
@@ -96,7 +99,7 @@ class TaskWriter:
             behind = min(stop, at + _AT_ONCE)
             vectors = self._delete_files(at, behind)
             for members in self._data_files(at, behind):
-                is_proven = self.proven and not self.plan.files.residual[at]
+                is_proven = self.proven and not residuals[at]
                 residual = True if is_proven else orjson.Fragment(self.residual)
                 task: dict[str, object] = {"data-file": members, "residual-filter": residual}
                 if at in vectors:
@@ -116,33 +119,39 @@ class TaskWriter:
         for name, format_ in zip(names.to_pylist(), formats.to_pylist(), strict=True):
             if format_ != FORMAT:
                 raise other_format(name)
-        self._check_ids(files, start, stop)
-        by_file = column_statistics(self.version, files, start, stop, self.statistics)
-        for at, path, statistics in zip(range(start, stop), paths.to_pylist(), by_file, strict=True):
-            spec, partition = self._partition(int(files.partition_codes[at]))
+        statistics = column_statistics(self.version, files, start, stop, self.statistics)
+        codes, sizes, rows = (
+            files.array(name)[start:stop].tolist() for name in ("partition_code", "file_size", "row_count")
+        )
+        self._check_ids(files.array("schema_id")[start:stop], names, paths, sizes)
+        members = zip(paths.to_pylist(), codes, sizes, rows, statistics, strict=True)
+        for path, code, size, row_count, bounds in members:
+            spec, partition = self._partition(code)
             yield {
                 "content": "data",
                 "file-path": path,
                 "file-format": FORMAT,
                 "spec-id": spec,
                 "partition": partition,
-                "file-size-in-bytes": int(files.integers["file_size"][at]),
-                "record-count": int(files.integers["row_count"][at]),
-                **statistics,
+                "file-size-in-bytes": size,
+                "record-count": row_count,
+                **bounds,
             }
 
-    def _check_ids(self, files: PlannedFiles, start: int, stop: int) -> None:
+    def _check_ids(
+        self, schema_ids: NDArray[np.int64], names: pa.Array, paths: pa.Array, sizes: Sequence[int]
+    ) -> None:
         """Refuses files that need field ids, since a name is another column's by now, and have none."""
-        numbers = files.integers["schema_id"][start:stop]
-        older = [number for number in np.unique(numbers).tolist() if number != self.newest_schema]
+        older = [number for number in np.unique(schema_ids).tolist() if number != self.newest_schema]
         if not older:
             return
         mapping, schema_of = self.mapping(), self.version.file_schema
         unfit = [number for number in older if not mapping.fits(schema_of(number).fields)]
-        suspects = [start + at for at in np.flatnonzero(np.isin(numbers, unfit)).tolist()]
-        for at, has_ids in zip(suspects, have_field_ids(self.version, files, suspects), strict=True):
+        suspects = np.flatnonzero(np.isin(schema_ids, unfit)).tolist()
+        places = [(paths[at].as_py(), sizes[at]) for at in suspects]
+        for at, has_ids in zip(suspects, have_field_ids(self.version, places), strict=True):
             if not has_ids:
-                raise without_ids(files[at].file_name)
+                raise without_ids(names[at].as_py())
 
     def _partition(self, code: int) -> tuple[int, Sequence[Json]]:
         if code not in self._partitions:
@@ -170,18 +179,20 @@ class TaskWriter:
         positions = [at for at in range(start, stop) if at in files.deletions]
         if not positions:
             return {}
+        names, row_counts = files.texts(start, stop)[1].to_pylist(), files.array("row_count")
+        codes = files.array("partition_code")
         ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved))
         places = []
         for at in positions:
             lies = files.deletions[at]
-            entry, place = ranges[lies.path.rpartition("/")[2], lies.offset, files[at].file_name]
-            places.append((entry, place, int(files.integers["row_count"][at])))
+            entry, place = ranges[lies.path.rpartition("/")[2], lies.offset, names[at - start]]
+            places.append((entry, place, int(row_counts[at])))
         vectors = load_vectors(self.version.source, places)
         if narrow := sum(not vector.is64 for vector in vectors):
             raise narrow_vectors(f"{narrow} of its files")
         by_position: dict[int, Mapping[str, Json]] = {}
         for at, (entry, place, _), vector in zip(positions, places, vectors, strict=True):
-            spec, partition = self._partition(int(files.partition_codes[at]))
+            spec, partition = self._partition(int(codes[at]))
             by_position[at] = {
                 "content": "position-deletes",
                 "file-path": files.deletions[at].path,
@@ -218,7 +229,7 @@ def column_statistics(
     Raises CorruptMetadataError: the statistics of a manifest are damaged. Raises DeadlineExceededError: the
     request's time is used up.
     """
-    numbers = files.numbers[start:stop]
+    numbers = files.array("number")[start:stop]
     order = np.argsort(numbers, kind="stable")
     by_column = {}
     file_bounds = FileBounds(version)

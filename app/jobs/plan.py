@@ -24,8 +24,7 @@ from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
-from app.planning.plan.planned_files import PlannedFiles
-from app.planning.plan.state import decision
+from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import (
     PlanRequest,
@@ -181,20 +180,10 @@ def _planned(answer: Plan) -> PlannedManifest:
 
 
 def _batch(files: PlannedFiles) -> pa.RecordBatch:
-    partitions = [
-        json.dumps(files.partition(code), ensure_ascii=False) for code in range(len(files.partitions))
-    ]
-    numbers = {name: files.integers[name] for name in _COLUMNS.names if name in files.integers}
-    columns = {
-        "path": files.texts(0, len(files))[0],
-        "partition": pa.array(partitions, pa.string()).take(pa.array(files.partition_codes)),
-        "residual": pa.array(files.residual),
-        "decision_reason": pa.array([str(decision(int(code))) for code in files.decisions], pa.string()),
-        **{name: pa.array(values) for name, values in numbers.items()},
-    }
-    return pa.RecordBatch.from_arrays(
-        [columns[field.name].cast(field.type) for field in _COLUMNS], schema=_COLUMNS
-    )
+    columns = files.columns(0, len(files))
+    codes = files.array("partition_code")
+    columns["partition"] = Coded.of(codes, lambda code: json.dumps(files.partition(code), ensure_ascii=False))
+    return pa.record_batch([to_arrow(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS)
 
 
 @cache

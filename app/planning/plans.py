@@ -16,7 +16,7 @@ from app.planning.request.budget import BACKGROUND, Budget
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import decide
-from app.planning.version.version import Version, retry_on_damaged_cache
+from app.planning.version.version import Version, missing_file_means_expired
 from app.predicates.binding.moments import day_of_request
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.storage.cores import CORES
@@ -69,10 +69,9 @@ class BackgroundLoads:
 class Plans:
     """Plans of all versions."""
 
-    def __init__(self, cache: ByteCache[Plan], limits: Limits, forget: Callable[[], None]) -> None:
+    def __init__(self, cache: ByteCache[Plan], limits: Limits) -> None:
         self.cache = cache
         self._limits = limits
-        self._forget = forget
         self._loads = BackgroundLoads()
 
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
@@ -104,9 +103,8 @@ class Plans:
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
-        plan = retry_on_damaged_cache(
-            version, lambda version: self._make(version, request, BACKGROUND), self._forget
-        )
+        with missing_file_means_expired(version):
+            plan = self._make(version, request, BACKGROUND)
         self.cache.put(key, plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:

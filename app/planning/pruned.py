@@ -104,7 +104,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
             f"some of the files is made. Read it by plans, or with the engine"
         )
     files = version.files()
-    numbers = _whole_units(version, plan.files.numbers)
+    numbers = _whole_units(version, plan.files.array("number"))
     snapshot = version.resolved.snapshot
     name = str(uuid.uuid4())
     if snapshot is None:
@@ -172,9 +172,9 @@ def _answered(version: Version, plan: Plan) -> set[int]:
     kinds = (KINDS[each.kind] for each in version.schema.options.file_indexes if each.kind in KINDS)
     selects_rows = any(kind.tells_rows for kind in kinds)
     files = zip(
-        plan.files.numbers.tolist(),
-        plan.files.decisions.tolist(),
-        plan.files.integers["file_size"].tolist(),
+        plan.files.array("number").tolist(),
+        plan.files.array("decision").tolist(),
+        plan.files.array("file_size").tolist(),
         strict=True,
     )
     return {

@@ -57,7 +57,7 @@ from app.planning.version.descriptions import (
     Tag,
     describe_index_files,
 )
-from app.planning.version.version import IndexCaches, IndexSource, Version, retry_on_damaged_cache
+from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
@@ -101,7 +101,7 @@ class IndexService:
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
-        self._plans = Plans(cache("plans", plan_bytes), limits, self.clear_caches)
+        self._plans = Plans(cache("plans", plan_bytes), limits)
 
     def path_of(self, warehouse: str, location: str) -> str:
         """As of :meth:`app.storage.Warehouse.path_of`.
@@ -188,7 +188,8 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""
-        return self.ask(version, lambda version: describe_index_files(version, index_type))
+        with missing_file_means_expired(version):
+            return describe_index_files(version, index_type)
 
     def plan(
         self,
@@ -211,7 +212,8 @@ class IndexService:
         self._check_named(request.files)
         version = self._version(of, request.selector)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
-        plan = self.ask(version, lambda version: self._plans.of(version, request, budget_ms))
+        with missing_file_means_expired(version):
+            plan = self._plans.of(version, request, budget_ms)
         if is_counted:
             self.usage.add(version, plan)
         report_plan(plan, is_counted=is_counted)
@@ -225,25 +227,15 @@ class IndexService:
         # Files count among the manifests that a plan reads: here among all.
         request = replace(request, totals=True)
 
-        def pruned(version: Version) -> PrunedSnapshot:
-            plan = self.plan(version, request, budget_ms)
-            with during(Phase.EVALUATE):
-                return prune(version, plan, most_share)
-
-        return self.ask(version, pruned)
+        plan = self.plan(version, request, budget_ms)
+        with missing_file_means_expired(version), during(Phase.EVALUATE):
+            return prune(version, plan, most_share)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
         """The files that came and went between two versions of a table, after a filter."""
-        zone = self.zone(request.time_zone)
-
-        def changed(after: Version) -> Changes:
-            with during(Phase.EVALUATE):
-                return self.ask(
-                    before.in_columns_of(after.schema),
-                    lambda before: answer_changes(before, after, request, self._limits, zone),
-                )
-
-        return self.ask(after, changed)
+        zone, before = self.zone(request.time_zone), before.in_columns_of(after.schema)
+        with missing_file_means_expired(after), missing_file_means_expired(before), during(Phase.EVALUATE):
+            return answer_changes(before, after, request, self._limits, zone)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted; ``of`` as for :meth:`plan`."""
@@ -266,7 +258,8 @@ class IndexService:
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read."""
-        self.ask(version, _warm)
+        with missing_file_means_expired(version):
+            _warm(version)
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -317,10 +310,6 @@ class IndexService:
         # It takes long, and nobody waits for it.
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
-    def ask(self, version: Version, work: Callable[[Version], Found]) -> Found:
-        """What ``work`` finds of a version, found again where the disk cache turns out to be damaged."""
-        return retry_on_damaged_cache(version, work, self.clear_caches)
-
     def _evaluate(
         self,
         of: TableRef | Version,
@@ -329,8 +318,8 @@ class IndexService:
     ) -> Found:
         zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
-        with during(Phase.EVALUATE):
-            return self.ask(version, lambda version: answer(version, request, zone))
+        with missing_file_means_expired(version), during(Phase.EVALUATE):
+            return answer(version, request, zone)
 
     def _version(self, of: TableRef | Version, selector: SnapshotSelector) -> Version:
         return of if isinstance(of, Version) else self.resolve(of, selector)

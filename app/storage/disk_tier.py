@@ -1,8 +1,9 @@
-"""A directory that keeps pieces of immutable files, and arrays decoded of them, for all processes.
+"""A directory that keeps pieces of immutable files, and columns decoded of them, for all processes.
 
-Entries appear under their names only when they are whole, and are verified when they are read, so any number
-of processes may share a directory, and each may end at any time. An entry was last used at its file's
-modification time. Everything that goes wrong with the directory is a miss, never an error.
+Entries appear under their names only when they are whole, are never changed, and removed by their names, so
+that what is mapped stays. They are verified when they are read, so any number of processes may share a
+directory, and each may end at any time. An entry was last used at its file's modification time. Everything
+that goes wrong with the directory is a miss, never an error.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from app import regular_files
 from app.described import DESCRIBED
-from app.storage.array_file import MODE, ArrayFile, Block, DamagedArraysError, array_file_parts, opened
+from app.mapped_bytes import MappedBytes
+from app.storage.column_entry import Columns, DamagedEntryError, write_columns
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
-from app.storage.mapped_files import Look, MappedFiles
 
 _log = logging.getLogger(__name__)
 
 _ENTRIES = "entries-1"
+_MODE = 0o400
+"""Nobody can cut an entry by its name, which would end the processes that have it mapped."""
 _BLOCK_BYTES = 1 << 12
 _TEMPORARY = "tmp-"
 _ABANDONED_SECONDS = 3600.0
@@ -75,7 +81,6 @@ class DiskTier:
         self._written = count()
         self._entries = self._bytes = self._unseen = 0
         self._hits = self._misses = self._evictions = self._corrupt = 0
-        self._mapped = MappedFiles()
         self._warned = False
         self._usable = False
         with self._tolerance():
@@ -106,18 +111,16 @@ class DiskTier:
         """Whether there is an entry of a key, whatever is in it."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
-    def map(self, key: bytes, group: str) -> ArrayFile | None:
-        """The file of arrays that was put under a key, if there; it is verified again with its group."""
+    def map(self, key: bytes) -> Columns | None:
+        """The columns that were put under a key, mapped, if they are there."""
         found = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
                 found = self._map(key)
-        if found is not None:
-            self._mapped.add(group, found.file)
         self._count_answer(is_hit=found is not None)
         return found
 
-    def put_parts(self, key: bytes, parts: Sequence[bytes | memoryview]) -> None:
+    def put_parts(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
         """Keeps an entry, in which its key stands, if the directory can take it."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
@@ -138,23 +141,6 @@ class DiskTier:
         """Removes an entry that was found to be damaged."""
         with self._tolerance(), suppress(FileNotFoundError):
             self._drop(self._path(key))
-
-    def lost_files(self, group: str, look: Look) -> int:
-        """How many mapped files of a group were found not to be what was written, which are removed then."""
-        found, count = self._mapped.look(group, look)
-        for file in found:
-            _log.warning(
-                "an entry of the disk cache has changed while it was in use: %s", self._path(file.key)
-            )
-            self.drop(file.key)
-        return count
-
-    def give_up(self) -> None:
-        """Leaves the directory alone from now on, since nothing that comes from it can be relied on."""
-        self._usable = False
-        _log.error(
-            "the disk cache in %s is not used any more: what is in it changes again and again", self._root
-        )
 
     def statistics(self) -> DiskCacheState:
         """The counters, all of one moment."""
@@ -187,7 +173,7 @@ class DiskTier:
 
     def _read(self, key: bytes) -> bytes | None:
         path = self._path(key)
-        with opened(path) as (descriptor, status):
+        with _opened(path) as (descriptor, status):
             entry = _read_all(descriptor, status.st_size)
         content = read_entry(entry, key)
         if content is None:
@@ -196,11 +182,12 @@ class DiskTier:
             _record_use(path, status.st_mtime)
         return content
 
-    def _map(self, key: bytes) -> ArrayFile | None:
+    def _map(self, key: bytes) -> Columns | None:
         path = self._path(key)
         try:
-            found, status = ArrayFile.map(path, key)
-        except DamagedArraysError:
+            with _opened(path) as (descriptor, status):
+                found = Columns.read(key, MappedBytes.map(descriptor))
+        except DamagedEntryError:
             self._drop(path)
             return None
         _record_use(path, status.st_mtime)
@@ -213,7 +200,7 @@ class DiskTier:
         with self._lock:
             self._corrupt += 1
 
-    def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
+    def _write(self, path: str, parts: Sequence[bytes | pa.Buffer]) -> None:
         temporary = f"{self._temporary}{next(self._written)}"
         try:
             with open(temporary, "xb", opener=_create) as file:
@@ -300,8 +287,18 @@ class _Entry(NamedTuple):
     path: str
 
 
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
+    """A descriptor of a file of this user, and what the system says of it."""
+    # A link may lead anywhere.
+    with regular_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
+        if status.st_uid != os.geteuid():
+            raise FileNotFoundError(f"{path} is no file of this user")
+        yield descriptor, status
+
+
 def _create(path: str, flags: int) -> int:
-    return os.open(path, flags, MODE)
+    return os.open(path, flags, _MODE)
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
@@ -351,7 +348,6 @@ class KeptArrays:
     tier: DiskTier
     piece: Piece
     form: str
-    group: str
 
     @property
     def key(self) -> bytes:
@@ -363,13 +359,13 @@ class KeptArrays:
         """Whether something was put there."""
         return self.tier.has(self.key)
 
-    def get(self) -> ArrayFile | None:
-        """The arrays, mapped, if they are there."""
-        return self.tier.map(self.key, self.group)
+    def get(self) -> Columns | None:
+        """The columns, mapped, if they are there."""
+        return self.tier.map(self.key)
 
-    def put(self, blocks: Mapping[str, Block]) -> None:
-        """Keeps arrays, those of one block used together, if the tier can take them."""
-        self.tier.put_parts(self.key, array_file_parts(self.key, blocks))
+    def put(self, columns: Mapping[str, pa.Array]) -> None:
+        """Keeps columns, each of one item, if the tier can take them."""
+        self.tier.put_parts(self.key, write_columns(self.key, columns))
 
     def drop(self) -> None:
         """Forgets them, since they are damaged."""

@@ -15,8 +15,11 @@ Each warehouse has accounts of its own for loads and reads, so that a storage th
 others need. The rules are the same for all accounts:
 
 * A claim that fits into the limit is granted, after those that have waited for longer.
-* The eldest claim of an account never waits: it goes over the limit rather than stand still with what it
-  holds. So claims do not wait for each other, and a claim larger than the limit is granted in the end.
+* The eldest claim of an account never waits for others of it: it goes over the account's limit rather than
+  stand still with what it holds. So claims do not wait for each other, and one larger than that is granted.
+* All claims, granted and not yet used ones too, stay within what the process has beside itself; caches give
+  way to them. Work that holds claims and lacks such room is refused at once, as others may wait for what it
+  holds; work whose claims can never fit is told so.
 * A claim that has waited for two thirds of the time that its request has left is refused. Work without a
   deadline waits for as long as it takes.
 * Whoever holds a claim may claim from the accounts further down in the table, never from the same or one
@@ -43,10 +46,13 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.errors import LimitExceededError, MemoryShortError
+from app.observation import bound
 from app.storage.cores import waiting
 from app.storage.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
 from app.storage.memory import give_memory_back, resident_bytes
@@ -85,11 +91,25 @@ class Shrinkable(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Held:
+    """What a piece of work and the threads that help it have claimed, from any account."""
+
+    size: int = 0
+
+
+_held: ContextVar[_Held | None] = ContextVar("held", default=None)
+
+
 class Ledger:
-    """The memory of one process; its limit is in bytes, 0 for none."""
+    """The memory of one process; its limit is in bytes, 0 for none.
+
+    ``own``: what the process takes beside caches and claims.
+    """
 
     def __init__(self, resident: Callable[[], int] = resident_bytes) -> None:
         self.limit = 0
+        self.own = 0
         self.refusals = 0
         self.shrinks = 0
         self._resident = resident
@@ -136,10 +156,10 @@ class Ledger:
             self._accounts.add(account)
         return account
 
-    def keep_within(self, limit: int) -> None:
+    def keep_within(self, limit: int, own: int) -> None:
         """Sets the limit, and from now on sees to it in a thread of its own."""
         with self._lock:
-            self.limit = limit
+            self.limit, self.own = limit, own
             if self._watch is None:
                 self._watch = threading.Thread(target=self._look_on, name="memory", daemon=True)
                 self._watch.start()
@@ -151,18 +171,41 @@ class Ledger:
             LimitExceededError: the process can never have so much.
             MemoryShortError: the process would leave its limit.
         """
-        if size > self.limit * REFUSE > 0:
-            raise LimitExceededError(
-                f"{size} bytes for {what} are more than a process of {self.limit} bytes may use, unless the "
-                "operator raises PAIMON_INDEX_MEMORY_BYTES",
-                limit=self.limit,
-            )
+        self.require_possible(size, what)
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
         resident = self._resident()
         if resident + size > self.limit * REFUSE:
             raise self.refusal(what, size, resident, self.limit)
+
+    def require_possible(self, size: int, what: str) -> None:
+        """Does nothing where the process could have ``size`` bytes if all others were done.
+
+        Raises:
+            LimitExceededError: it never can.
+        """
+        if size > self.limit * REFUSE - self.own and self.limit:
+            raise LimitExceededError(
+                f"{size} bytes for {what} are more than a process of {self.limit} bytes may use, unless the "
+                "operator raises PAIMON_INDEX_MEMORY_BYTES",
+                limit=self.limit,
+            )
+
+    def has_room(self, size: int) -> bool:
+        """Whether ``size`` bytes fit beside all claims, used or not; caches make room."""
+        if not self.limit:
+            return True
+        claimed = sum(account.claimed for account in list(self._accounts))
+        room = int(self.limit * REFUSE) - self.own - claimed - size
+        if room < 0:
+            return False
+        cached = self.cached
+        if cached > room:
+            self.shrinks += 1
+            for cache in list(self._caches):
+                cache.shrink(cache.weight * room // cached)
+        return True
 
     def refusal(self, what: str, size: int, used: int, limit: int) -> MemoryShortError:
         """The error of a claim that is refused, which is counted."""
@@ -242,16 +285,20 @@ class Account:
         Raises:
             MemoryShortError: there was no room in time, or the process would leave its limit.
         """
-        claim = Claim(self)
+        held = _held.get() or _Held()
+        claim = Claim(self, held)
         with self._changed:
             self._claims[claim] = None
         try:
-            claim.grow_to(size)
-            yield claim
+            # Bodies are claimed by coroutines, which may end in another context; nothing else is below them.
+            with bound(_held, held) if self._waits else nullcontext():
+                claim.grow_to(size)
+                yield claim
         finally:
             with self._changed:
                 del self._claims[claim]
                 self.claimed -= claim.size
+                held.size -= claim.size
                 self._changed.notify_all()
 
     def grow(self, claim: Claim, size: int) -> None:
@@ -263,6 +310,9 @@ class Account:
                 return
             if not self._waits:
                 raise self._refusal(size)
+        self._ledger.require_possible(claim.held.size + size, self.name)
+        if claim.held.size and not self._ledger.has_room(size):
+            raise self._refusal(size)
         check_deadline()
         remaining = remaining_seconds()
         patience = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
@@ -287,8 +337,11 @@ class Account:
         is_next = next(iter(self._waiting), claim) is claim
         if not is_eldest and not (is_next and self.claimed + size <= self.limit):
             return False
+        if not self._ledger.has_room(size):
+            return False
         self.claimed += size
         claim.size += size
+        claim.held.size += size
         return True
 
     def _refusal(self, size: int) -> MemoryShortError:
@@ -298,8 +351,9 @@ class Account:
 class Claim:
     """What one piece of work has claimed from an account; of one thread alone."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, held: _Held) -> None:
         self.size = 0
+        self.held = held
         self._account = account
 
     def grow_to(self, total: int) -> None:

@@ -18,7 +18,6 @@ from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier, KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
-from app.storage.mapped_files import Look
 from app.storage.memory import Scratch
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
@@ -181,28 +180,13 @@ class Warehouse:
         """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
         return 0 if self._disk is None else self._disk.capacity
 
-    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
-        """Where the disk tier keeps what is made of a file that never changes; None without a tier.
-
-        What is made of the files of ``directory`` is used together, see :meth:`lost_arrays`.
-        """
+    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+        """Where the disk tier keeps what is made of a file that never changes; None without a tier."""
         if self._disk is None:
             return None
         self.locate(path)
         piece = Piece(self._identity, path, size, 0, None)
-        return KeptArrays(self._disk, piece, form, self._group(directory))
-
-    def lost_arrays(self, directory: str, look: Look) -> int:
-        """How much of what the disk tier keeps of a directory was found damaged while it was in use."""
-        return 0 if self._disk is None else self._disk.lost_files(self._group(directory), look)
-
-    def give_up_disk(self) -> None:
-        """Keeps nothing on the disk any more."""
-        if self._disk is not None:
-            self._disk.give_up()
-
-    def _group(self, directory: str) -> str:
-        return f"{self._identity} {directory}"
+        return KeptArrays(self._disk, piece, form)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False

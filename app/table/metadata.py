@@ -16,7 +16,7 @@ from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_m
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
-from app.table.records.expansion import asking
+from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
@@ -149,11 +149,11 @@ class TableMetadata:
     def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a manifest alone; None without a disk."""
         name, size = file
-        return self._storage.arrays_of(self._path(name), size, what, self._directory)
+        return self._storage.arrays_of(self._path(name), size, what)
 
     def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of versions of the table, one for all; None without a disk."""
-        return self._storage.arrays_of(resolved.directory, None, what, self._directory)
+        return self._storage.arrays_of(resolved.directory, None, what)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version."""
@@ -214,7 +214,7 @@ class TableMetadata:
             with (
                 self._storage.reading(path, size, is_kept=is_kept) as data,
                 self._reader.readers.decoding() as claim,
-                asking(claim.grow_to),
+                claiming(claim.grow_to),
             ):
                 decoded, length = decode(path, data, parse), len(data)
         except FileMissingError as error:

@@ -48,7 +48,7 @@ class Storage(SmallFiles, Protocol):
     def arrays_capacity(self) -> int:
         """Bytes of the disk that there are for what is made of files; 0 if nothing of it is kept."""
 
-    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
+    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
         """Where what is made of a file that never changes is kept as arrays, if that is done."""
 
     def exists(self, path: str) -> bool:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 from app.errors import DeadlineExceededError
-from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
+from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall
 from app.storage.retry import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+    from app.telemetry.spans import RequestSpans
+
 UNROUTED: Final = "unrouted"
 """The route of requests that no route was found for, or looked for."""
+
+_FAILURE: Final = 500
 
 NO_ANSWER: Final = "499"
 """The status of requests that got no answer: their callers went away, or the process stopped."""
 
 PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
 """Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
-
-_OPERATION_LABELS: Final = {operation: (operation.value,) for operation in StorageOperation}
 
 
 class Background(Observer):
@@ -35,20 +39,19 @@ class Background(Observer):
 
     @override
     def storage_called(self, call: StorageCall) -> None:
-        metrics, labels = self._metrics, _OPERATION_LABELS[call.operation]
-        with metrics.lock:
-            metrics.storage_seconds.add(labels, call.seconds)
-            if call.size_bytes:
-                metrics.storage_bytes.add(labels, call.size_bytes)
-            if call.is_repeated:
-                metrics.storage_retries.add(labels)
-            if call.error is not None:
-                metrics.storage_errors.add((call.operation.value, _kind_of(call.error)))
+        metrics, operation = self._metrics, call.operation.value
+        metrics.storage_requests.labels(operation).inc()
+        metrics.storage_seconds.labels(operation).observe(call.seconds)
+        if call.size_bytes:
+            metrics.storage_bytes.labels(operation).inc(call.size_bytes)
+        if call.is_repeated:
+            metrics.storage_retries.labels(operation).inc()
+        if call.error is not None:
+            metrics.storage_errors.labels(operation, _kind_of(call.error)).inc()
 
     @override
     def undecodable(self, kind: FileFormat) -> None:
-        with self._metrics.lock:
-            self._metrics.undecodable.add((kind.value,))
+        self._metrics.undecodable.labels(kind.value).inc()
 
 
 class Account(Background):
@@ -58,14 +61,13 @@ class Account(Background):
         began: on the clock of :func:`time.perf_counter`.
         phases: seconds by phase; each second counts for the innermost one.
         storage_calls: repeated ones too.
-        trace: ids of the trace and of the request's span, where requests are traced.
+        spans: where requests are traced.
     """
 
-    trace: tuple[str, str] | None = None
-
-    def __init__(self, metrics: Metrics, scope: Scope) -> None:
+    def __init__(self, metrics: Metrics, scope: Scope, spans: RequestSpans | None = None) -> None:
         super().__init__(metrics)
         self.scope = scope
+        self.spans = spans
         self.began = time.perf_counter()
         self.status: int | None = None
         self.answer_bytes = 0
@@ -75,7 +77,7 @@ class Account(Background):
         self.storage_seconds = 0.0
         self.cache_hits = self.cache_misses = 0
         self.plan: PlanObserved | None = None
-        self._under_way: list[Phase] = []
+        self._under_way: Phase | None = None
         self._since = 0.0
 
     @property
@@ -91,24 +93,26 @@ class Account(Background):
         return name
 
     @override
-    def phase_began(self, phase: Phase) -> None:
-        now = time.perf_counter()
-        if self._under_way:
-            self._add(self._under_way[-1], now - self._since)
-        self._under_way.append(phase)
-        self._since = now
-
-    @override
-    def phase_ended(self, phase: Phase) -> None:
-        now = time.perf_counter()
-        self._add(phase, now - self._since)
-        if self._under_way:
-            self._under_way.pop()
-        self._since = now
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        outer, now = self._under_way, time.perf_counter()
+        if outer is not None:
+            self._add(outer, now - self._since)
+        self._under_way, self._since = phase, now
+        # A phase within the same one is the same span.
+        try:
+            with self.spans.span(PHASE_NAMES[phase]) if self.spans and outer is not phase else nullcontext():
+                yield
+        finally:
+            now = time.perf_counter()
+            self._add(phase, now - self._since)
+            self._under_way, self._since = outer, now
 
     @override
     def spent(self, phase: Phase, seconds: float) -> None:
         self._add(phase, seconds)
+        if self.spans is not None:
+            self.spans.spent(PHASE_NAMES[phase], seconds)
 
     @override
     def storage_called(self, call: StorageCall) -> None:
@@ -117,6 +121,8 @@ class Account(Background):
         self.storage_calls += 1
         self.storage_bytes += call.size_bytes
         self.storage_seconds += call.seconds
+        if self.spans is not None:
+            self.spans.called(call)
 
     @override
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
@@ -133,29 +139,50 @@ class Account(Background):
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)
         by_token = (self.token_name or "",) if metrics.token_names else ()
-        with metrics.lock:
-            metrics.requests.add((route, status, *by_token))
-            metrics.request_seconds.add((route, status), seconds)
-            if self.status is not None and not self.is_complete:
-                metrics.broken_off.add((route,))
-            for phase, spent in tuple(self.phases.items()):
-                metrics.phase_seconds.add((route, PHASE_NAMES[phase]), spent)
-            if self.plan is not None:
-                plan = self.plan
-                metrics.plans.add(())
-                metrics.files_considered.add((), plan.files)
-                metrics.files_kept.add((), plan.files_kept)
-                metrics.rows_selected.add((), plan.rows)
-                metrics.plan_warnings.add((), plan.warnings)
-                metrics.files_spared.add((), plan.files_spared)
-                metrics.bytes_spared.add((), plan.bytes_spared)
-                if not plan.is_complete:
-                    metrics.plans_incomplete.add(())
-                if not plan.fits_caches:
-                    metrics.plans_beyond_caches.add(())
-                for (step, index), count in plan.skipped.items():
-                    metrics.files_skipped.add((str(step), str(index)), count)
+        metrics.requests.labels(route, status, *by_token).inc()
+        metrics.request_seconds.labels(route, status).observe(seconds)
+        if self.status is not None and not self.is_complete:
+            metrics.broken_off.labels(route).inc()
+        for phase, spent in tuple(self.phases.items()):
+            metrics.phase_seconds.labels(route, PHASE_NAMES[phase]).observe(spent)
+        if self.plan is not None:
+            self._count(self.plan)
+        if self.spans is not None:
+            self._end_spans(self.spans)
         return seconds
+
+    def _count(self, plan: PlanObserved) -> None:
+        metrics = self._metrics
+        metrics.plans.inc()
+        metrics.files_considered.inc(plan.files)
+        metrics.files_kept.inc(plan.files_kept)
+        metrics.rows_selected.inc(plan.rows)
+        metrics.plan_warnings.inc(plan.warnings)
+        metrics.files_spared.inc(plan.files_spared)
+        metrics.bytes_spared.inc(plan.bytes_spared)
+        metrics.plans_incomplete.inc(not plan.is_complete)
+        metrics.plans_beyond_caches.inc(not plan.fits_caches)
+        for (step, index), count in plan.skipped.items():
+            metrics.files_skipped.labels(str(step), str(index)).inc(count)
+
+    def _end_spans(self, spans: RequestSpans) -> None:
+        attributes: dict[str, str | int] = {
+            "http.route": self.route,
+            "http.response.body.size": self.answer_bytes,
+            "paimon_index.request_id": str(self.scope["state"].get("request_id", "")),
+            "paimon_index.storage.calls": self.storage_calls,
+            "paimon_index.storage.bytes": self.storage_bytes,
+        }
+        if self.plan is not None:
+            attributes |= {
+                "paimon_index.files_considered": self.plan.files,
+                "paimon_index.files_kept": self.plan.files_kept,
+                "paimon_index.rows_selected": self.plan.rows,
+            }
+        if self.status is not None:
+            attributes["http.response.status_code"] = self.status
+        failed = self.status is None or self.status >= _FAILURE or not self.is_complete
+        spans.end(f"{self.scope['method']} {self.route}", attributes, failed=failed)
 
     def _add(self, phase: Phase, seconds: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds

@@ -121,11 +121,11 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
 
 def _trace(account: Account) -> Mapping[str, str]:
     """By our own span or the caller's header (W3C Trace Context)."""
-    trace = account.trace
-    if trace is None:
+    spans = account.spans
+    if spans is None:
         found = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
         return {"trace_id": found[1]} if found and found[1] != _NO_TRACE else {}
-    return {"trace_id": trace[0], "span_id": trace[1]}
+    return {"trace_id": spans.trace_id, "span_id": spans.span_id}
 
 
 def start_tracing() -> Tracing | None:
@@ -186,8 +186,8 @@ class Telemetry:
 
     def begin(self, scope: Scope) -> Account:
         """A request has come."""
-        tracing = self._tracing
-        account = Account(self._metrics, scope) if tracing is None else tracing.begin(self._metrics, scope)
+        spans = None if self._tracing is None else self._tracing.begin(scope)
+        account = Account(self._metrics, scope, spans)
         with self._lock:
             self._live.add(account)
         return account
@@ -205,7 +205,7 @@ class Telemetry:
         return [
             *process_families(),
             *request_families(routes, self._concurrency),
-            *self._metrics.families(),
+            *self._metrics.registry.collect(),
             *cache_families(self._caches()),
             *watch_families(self.watch),
             listing_family(self.listings),

@@ -10,6 +10,8 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from opentelemetry import propagate
@@ -18,12 +20,9 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
-from typing_extensions import override
 
-from app.observation import Phase, StorageCall
+from app.observation import StorageCall
 from app.release import __version__
-from app.telemetry.account import Account
-from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -33,7 +32,6 @@ _MOST_SPANS: Final = 1000
 """Of one request: a cold plan may read a hundred thousand files."""
 
 _STOP_SECONDS: Final = 2.0
-_FAILURE: Final = 500
 _UNKNOWN: Final = "unknown_service"
 
 _log = logging.getLogger("paimon_index")
@@ -58,12 +56,12 @@ class Tracing:
         provider.add_span_processor(BatchSpanProcessor(_exporter()))
         return cls(provider)
 
-    def begin(self, metrics: Metrics, scope: Scope) -> Account:
-        """The account of a request, which goes on with the caller's trace, if it is in one."""
+    def begin(self, scope: Scope) -> RequestSpans:
+        """The spans of a request, which goes on with the caller's trace, if it is in one."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         told = {"http.request.method": scope["method"]}
         span = self._tracer.start_span(scope["method"], propagate.extract(carrier), SpanKind.SERVER, told)
-        return TracedAccount(metrics, scope, self._tracer, span)
+        return RequestSpans(self._tracer, span)
 
     def stop(self) -> None:
         """Sends what was not sent yet, if somebody takes it soon."""
@@ -72,42 +70,35 @@ class Tracing:
         sending.join(_STOP_SECONDS)
 
 
-class TracedAccount(Account):
-    """An account that makes spans as well; that of the request is ended with it."""
+class RequestSpans:
+    """The span of a request, and those of its phases and calls to storage."""
 
-    def __init__(self, metrics: Metrics, scope: Scope, tracer: Tracer, span: Span) -> None:
-        super().__init__(metrics, scope)
+    def __init__(self, tracer: Tracer, span: Span) -> None:
         self._tracer = tracer
-        self._span = span
-        self._open: list[Span | None] = []
+        self._span = self._innermost = span
         self._made = self._left_out = 0
         context = span.get_span_context()
-        self.trace = (f"{context.trace_id:032x}", f"{context.span_id:016x}")
+        self.trace_id, self.span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
-    @override
-    def phase_began(self, phase: Phase) -> None:
-        """Begins a span, unless it would be one of the same phase within another."""
-        goes_on = self._under_way[-1:] == [phase]
-        super().phase_began(phase)
-        self._open.append(None if goes_on else self._start(phase.value, SpanKind.INTERNAL))
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """A span of the enclosed work."""
+        outer = self._innermost
+        self._innermost = self._start(name) or outer
+        try:
+            yield
+        finally:
+            if self._innermost is not outer:
+                self._innermost.end()
+            self._innermost = outer
 
-    @override
-    def phase_ended(self, phase: Phase) -> None:
-        super().phase_ended(phase)
-        span = self._open.pop() if self._open else None
-        if span is not None:
+    def spent(self, name: str, seconds: float) -> None:
+        """A span of work that is over."""
+        if span := self._start(name, ago=seconds):
             span.end()
 
-    @override
-    def spent(self, phase: Phase, seconds: float) -> None:
-        super().spent(phase, seconds)
-        span = self._start(phase.value, SpanKind.INTERNAL, seconds)
-        if span is not None:
-            span.end()
-
-    @override
-    def storage_called(self, call: StorageCall) -> None:
-        super().storage_called(call)
+    def called(self, call: StorageCall) -> None:
+        """A span of a call to storage that came back."""
         span = self._start(f"storage {call.operation.value}", SpanKind.CLIENT, call.seconds)
         if span is None:
             return
@@ -123,39 +114,15 @@ class TracedAccount(Account):
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
-    @override
-    def close(self) -> float:
-        seconds = super().close()
-        span = self._span
-        for each in filter(None, self._open):
-            each.end()
-        span.update_name(f"{self.scope['method']} {self.route}")
-        span.set_attributes(
-            {
-                "http.route": self.route,
-                "http.response.body.size": self.answer_bytes,
-                "paimon_index.request_id": str(self.scope["state"].get("request_id", "")),
-                "paimon_index.storage.calls": self.storage_calls,
-                "paimon_index.storage.bytes": self.storage_bytes,
-                "paimon_index.spans_left_out": self._left_out,
-            }
-        )
-        if self.plan is not None:
-            span.set_attributes(
-                {
-                    "paimon_index.files_considered": self.plan.files,
-                    "paimon_index.files_kept": self.plan.files_kept,
-                    "paimon_index.rows_selected": self.plan.rows,
-                }
-            )
-        if self.status is not None:
-            span.set_attribute("http.response.status_code", self.status)
-        if self.status is None or self.status >= _FAILURE or not self.is_complete:
-            span.set_status(Status(StatusCode.ERROR))
-        span.end()
-        return seconds
+    def end(self, name: str, attributes: Mapping[str, str | int], *, failed: bool) -> None:
+        """Ends the span of the request, as what it is known by now."""
+        self._span.update_name(name)
+        self._span.set_attributes({**attributes, "paimon_index.spans_left_out": self._left_out})
+        if failed:
+            self._span.set_status(Status(StatusCode.ERROR))
+        self._span.end()
 
-    def _start(self, name: str, kind: SpanKind, ago: float = 0.0) -> Span | None:
+    def _start(self, name: str, kind: SpanKind = SpanKind.INTERNAL, ago: float = 0.0) -> Span | None:
         """A span under the innermost one, begun some seconds ago; None if nobody wants it."""
         if not self._span.is_recording():
             return None
@@ -163,9 +130,8 @@ class TracedAccount(Account):
             self._left_out += 1
             return None
         self._made += 1
-        parent = next((span for span in reversed(self._open) if span is not None), self._span)
         began = time.time_ns() - int(ago * 1e9)
-        return self._tracer.start_span(name, set_span_in_context(parent), kind, start_time=began)
+        return self._tracer.start_span(name, set_span_in_context(self._innermost), kind, start_time=began)
 
 
 def _exporter() -> SpanExporter:

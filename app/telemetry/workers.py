@@ -3,32 +3,30 @@
 ::
 
     DIRECTORY/                        of the run, see :mod:`app.server.processes`
-      gathering                       held by the process that asks the others
-      PROCESS.json                    what it has answered last, or counted when it ended
-      ended.json                      of processes that are gone, added up, and which these are
+      NUMBER.json                     what the process of this number has answered last, or counted in the end
 
-Whoever is asked for the metrics asks the others. A worker writes down what it answers before it answers, so
-what was told once is told again after the worker was killed: counters never go backwards.
+Whoever is asked for the metrics asks the others. A worker writes down what it answers before it answers, and
+one that takes the number of a worker that has ended goes on from what that one wrote: counters never go
+backwards, even where a worker is killed.
 
 The numbers of several processes become those of one service. Counters and histograms add up, those of
-processes that have ended included, so that they never go backwards. Gauges say what is, so only those of
-living processes count: mostly they add up as well; what all processes share, or say alike, is told once.
+processes that have ended included. Gauges say what is, so only those of living processes count: mostly they
+add up as well; what all processes share, or say alike, is told once.
 """
 
 from __future__ import annotations
 
-import fcntl
 import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from prometheus_client.core import Metric
 
-from app.server.processes import Answer, Processes
+from app.server.processes import Processes
 from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})
@@ -45,30 +43,30 @@ _SHARED_GAUGES: Final[Mapping[str, Callable[[float, float], float]]] = {
 """Gauges that are not added up, and what is told instead."""
 
 
-def dump(families: Iterable[Metric], **members: object) -> bytes:
-    """Families as JSON, for :func:`load`; ``members`` stand beside them."""
-    written = [
-        (
-            family.name,
-            family.documentation,
-            family.type,
-            [(each.name, each.labels, each.value) for each in family.samples],
-        )
-        for family in families
-    ]
-    return orjson.dumps({"families": written, **members})
+def dump(families: Iterable[Metric]) -> bytes:
+    """Families as a line of JSON, for :func:`load`."""
+    return orjson.dumps(
+        [
+            (
+                family.name,
+                family.documentation,
+                family.type,
+                [(each.name, each.labels, each.value) for each in family.samples],
+            )
+            for family in families
+        ]
+    )
 
 
-def load(content: bytes) -> tuple[list[Metric], Mapping[str, Any]]:
-    """What :func:`dump` wrote. Raises ValueError: something else did."""
-    members = orjson.loads(content)
+def load(content: bytes) -> list[Metric]:
+    """What :func:`dump` wrote."""
     families = []
-    for name, documentation, kind, samples in members.pop("families"):
+    for name, documentation, kind, samples in orjson.loads(content):
         family = Metric(name, documentation, kind)
         for sample, labels, value in samples:
             family.add_sample(sample, labels, value)
         families.append(family)
-    return families, members
+    return families
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
@@ -104,6 +102,8 @@ class Workers:
         self._directory = directory
         self._count = count
         self._publishing = threading.Lock()
+        self._written = directory / f"{processes.name}.json"
+        self._before = load(self._written.read_bytes()) if self._written.exists() else []
         processes.answer(_QUESTION, self._publish)
 
     def stop(self) -> None:
@@ -114,62 +114,22 @@ class Workers:
     def gather(self) -> list[Metric]:
         """What all workers have counted together; blocks for two seconds at most."""
         try:
-            lock_file = (self._directory / "gathering").open("wb")
+            living = [load(self._publish())]
         except FileNotFoundError:
             # The process that started this one is gone, and its directory with it.
             return self._count()
-        with lock_file as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            living, gone = [load(self._publish())[0]], {}
-            for answer in self._processes.ask(_QUESTION):
-                if answer.is_gone:
-                    gone[answer.name] = self._last_words(answer.name)
-                else:
-                    living.append(self._last_answer(answer))
-            return merge(living, [self._bury(gone)])
+        ended: list[list[Metric]] = []
+        answers = dict(self._processes.ask(_QUESTION))
+        for place in self._directory.glob("*.json"):
+            if place != self._written:
+                families = load(answers.get(place.stem) or place.read_bytes())
+                (living if place.stem in answers else ended).append(families)
+        return merge(living, ended)
 
     def _publish(self) -> bytes:
         with self._publishing:
-            content = dump(self._count())
-            _write(self._directory / f"{self._processes.name}.json", content)
+            content = dump(merge([self._count()], [self._before]))
+            unseen = self._written.with_suffix(".tmp")
+            unseen.write_bytes(content)
+            unseen.replace(self._written)
             return content
-
-    def _last_answer(self, answer: Answer) -> list[Metric]:
-        """What a worker says, or said last if it hangs."""
-        with suppress(ValueError):
-            if answer.content is not None:
-                return load(answer.content)[0]
-        return self._last_words(answer.name)
-
-    def _last_words(self, name: str) -> list[Metric]:
-        return _read(self._directory / f"{name}.json")[0]
-
-    def _bury(self, gone: dict[str, list[Metric]]) -> list[Metric]:
-        """Adds workers that are gone to those that went before; gives all of them."""
-        place = self._directory / "ended.json"
-        ended, members = _read(place)
-        # Should this process be killed before it has removed their files, they are not counted twice.
-        counted = set(members.get("workers", ()))
-        added = [families for name, families in gone.items() if name not in counted]
-        if added:
-            ended = merge([], [ended, *added])
-            _write(place, dump(ended, workers=sorted(gone)))
-        for name in gone:
-            (self._directory / f"{name}.json").unlink(missing_ok=True)
-            (self._directory / f"{name}.sock").unlink(missing_ok=True)
-        return ended
-
-
-def _read(place: Path) -> tuple[list[Metric], dict[str, list[str]]]:
-    try:
-        families, members = load(place.read_bytes())
-    except FileNotFoundError:
-        return [], {}
-    return families, dict(members)
-
-
-def _write(place: Path, content: bytes) -> None:
-    """Replaces a file at once: whoever reads it sees one content or the other."""
-    written = place.with_suffix(".tmp")
-    written.write_bytes(content)
-    written.replace(place)

@@ -132,7 +132,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("path", "body"), ASKED)
-@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_a_known_tag_gives_304(client: httpx.Client, path: str, body: object, coding: str) -> None:
     etag = client.post(path, json=body, headers={"Accept-Encoding": coding}).headers["etag"]
 
@@ -140,7 +140,7 @@ def test_a_known_tag_gives_304(client: httpx.Client, path: str, body: object, co
     changed = client.post(path, json={**body, "snapshot_id": 1}, headers={"If-None-Match": etag})  # type: ignore[dict-item] # JSON
 
     assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["etag"].strip('"') in etag
+    assert again.headers["etag"] == etag
     assert changed.status_code == 200
     assert changed.headers["etag"] != etag
 

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import islice
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap
@@ -63,36 +62,33 @@ def planned(
     **integers: int,
 ) -> PlannedFiles:
     """Files that are all alike, in bucket 0 of one partition."""
-    numbers = {
+    schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
+    code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
+    members = {
+        "external_path": None,
         "file_size": 1 << 40,
         "row_count": 1_000,
         "schema_id": 0,
         "level": 0,
+        "partition_code": 0,
         "bucket": 0,
         "total_buckets": -1,
         "min_sequence_number": 1,
         "max_sequence_number": 2,
+        "first_row_id": None,
+        "merge_group": None,
+        "raw_convertible": True,
+        "residual": False,
+        "decision": code,
         "selected_rows": 1_000,
-        "first_row_id": -1,
-        "merge_group": -1,
     }
-    columns = {name: np.full(count, integers.get(name, value)) for name, value in numbers.items()}
-    schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
-    code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
+    columns = {name: [value] * count for name, value in (members | integers).items()}
+    names = pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary())
+    table = pa.RecordBatch.from_pydict({"file_name": names, **columns})
     return PlannedFiles(
-        units=np.arange(count),
-        numbers=np.arange(count),
-        names=pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
-        external_paths=pa.nulls(count, pa.large_binary()),
+        table,
         partitions=(serialize_row(partition, [field.type for field in fields]),),
-        partition_codes=np.zeros(count, np.int32),
         places=Places(TablePaths("demo.db/events", schema), Partitions(schema), ""),
-        first_row_ids=columns.pop("first_row_id"),
-        merge_groups=columns.pop("merge_group"),
-        integers=columns,
-        residual=np.zeros(count, np.bool_),
-        raw_convertible=np.ones(count, np.bool_),
-        decisions=np.full(count, code, np.int8),
         selections=selections or {},
         deletions=deletions or {},
         deleted={},

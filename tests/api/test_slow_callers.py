@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.middleware.gzip import GZipMiddleware
 
 from app.api.answer_headers import RequestIds
-from app.api.negotiation import Compression
 from app.api.runtime import Runtime
 from app.api.versioned import PieceStream
 from app.main import create_app
@@ -131,7 +131,7 @@ def streaming(
             if ended is not None:
                 ended.set()
 
-    with listening(RequestIds(Compression(application)), lifespan="off") as client:
+    with listening(RequestIds(GZipMiddleware(application)), lifespan="off") as client:
         yield client
 
 

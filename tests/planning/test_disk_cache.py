@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,14 +17,12 @@ from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.service import IndexService
 from app.storage import DiskTier
-from app.storage.mapped_files import Look
 from benchmarks.events import ID
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.key_columns import key_column
 from tests.planning.copied_tables import equals, golden_ref, open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
-from tests.served import serving
-from tests.storage.mapped_damage import change_in_place, entries_of, invert
+from tests.storage.damaged_entries import invert, replace_entries
 from tests.table.entries import entry
 
 CAPACITY = 1 << 30
@@ -89,8 +85,8 @@ def test_damaged_entries_are_read_again(restarted: Restarted) -> None:
     with restarted.service() as service:
         before = restarted.plan(service)
     at = _IN_EVERY_HEADER
-    change_in_place(
-        restarted.entries(), lambda content: content[:at] + invert(content[at : at + 1]) + content[at + 1 :]
+    replace_entries(
+        restarted.cache, lambda content: content[:at] + invert(content[at : at + 1]) + content[at + 1 :]
     )
 
     with restarted.service() as service:
@@ -176,78 +172,33 @@ def corrupt(service: IndexService) -> int:
     return service.cache_statistics()["disk"]["corrupt"]
 
 
-@pytest.mark.parametrize("items", [20, 200_000], ids=["small blocks", "large blocks"])
-def test_a_later_process_loses_no_file(tmp_path: Path, items: int) -> None:
+@pytest.mark.parametrize("items", [20, 200_000], ids=["small indexes", "large indexes"])
+@pytest.mark.parametrize("damage", ["skips all", "inverted", "cut", "empty"])
+def test_a_later_process_loses_no_file(tmp_path: Path, items: int, damage: str) -> None:
     trial = Trial(tmp_path, items)
     for _ in range(2):
         with closing(trial.service()) as service:
             assert trial.plan(service) == EXPECTED
-    change_in_place(entries_of(trial.cache), trial.without_indexes)
+    damages = {
+        "skips all": trial.without_indexes,
+        "inverted": invert,
+        "cut": lambda content: content[: len(content) // 2],
+        "empty": lambda _: b"",
+    }
+    replace_entries(trial.cache, damages[damage])
 
     with closing(trial.service()) as service:
         assert trial.plan(service) == EXPECTED
         assert corrupt(service) > 0
-
-
-def test_the_process_that_has_them_mapped_loses_no_file(
-    trial: Trial, caplog: pytest.LogCaptureFixture
-) -> None:
-    with closing(trial.service()) as service:
-        assert trial.plan(service) == trial.plan(service) == EXPECTED
-        change_in_place(entries_of(trial.cache), trial.without_indexes)
-
-        assert trial.plan(service) == EXPECTED
-        assert corrupt(service) > 0
-        assert "has changed while it was in use" in caplog.text
-        assert trial.plan(service) == EXPECTED
-
-
-def test_damage_anywhere_is_answered_from_the_source(trial: Trial) -> None:
     with closing(trial.service()) as service:
         assert trial.plan(service) == EXPECTED
-        change_in_place(entries_of(trial.cache), invert)
+        assert corrupt(service) == 0
 
-        assert trial.plan(service) == trial.plan(service) == EXPECTED
-        assert corrupt(service) > 0
+
+def test_who_has_entries_mapped_keeps_them_whatever_takes_their_names(trial: Trial) -> None:
     with closing(trial.service()) as service:
         assert trial.plan(service) == EXPECTED
-
-
-class FailingDisk(DiskTier):
-    """A directory on a disk that loses what is written to it as soon as somebody uses it."""
-
-    def lost_files(self, group: str, look: Look) -> int:
-        change_in_place(entries_of(self.directory), invert)
-        return super().lost_files(group, look)
-
-    directory: Path
-
-
-def test_a_directory_that_cannot_be_relied_on_is_not_used_any_more(
-    trial: Trial, caplog: pytest.LogCaptureFixture
-) -> None:
-    disk = FailingDisk(trial.cache, CAPACITY)
-    disk.directory = trial.cache
-    with closing(trial.service(disk)) as service:
+        replace_entries(trial.cache, invert)
         assert trial.plan(service) == EXPECTED
-        assert disk.capacity == 0
-        assert "is not used any more" in caplog.text
+        shutil.rmtree(trial.cache)
         assert trial.plan(service) == EXPECTED
-
-
-def test_files_that_are_cut_end_no_server(trial: Trial) -> None:
-    path = f"/v1/main/databases/{DATABASE}/tables/made/plan"
-    with serving(trial.warehouse, disk_cache=trial.cache) as served:
-        others = count(FILES)
-
-        def planned() -> list[str]:
-            # No plan is remembered for the next one.
-            body = {"filter": f"{FILTER} AND id < {next(others)}"}
-            answer = served.client.post(path, json=body).raise_for_status().json()
-            return [file["file_name"] for file in answer["files"]]
-
-        assert planned() == planned() == EXPECTED
-        for file in entries_of(trial.cache):
-            os.truncate(file, 0)
-
-        assert planned() == planned() == EXPECTED

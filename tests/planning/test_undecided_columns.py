@@ -80,7 +80,7 @@ def test_nothing_is_left_out_by_a_column_whose_nulls_some_readers_show_as_a_defa
     plan = with_default(tmp_path).plan(service, condition)
 
     assert len(plan.files) == len(ROWS)
-    assert plan.files.residual.all()
+    assert plan.files.array("residual").all()
     assert says_how(plan)
 
 
@@ -257,7 +257,7 @@ def test_hidden_columns_of_spark_decide_nothing_and_the_rest_does(
     alone, joined = made.plan(service, condition), made.plan(service, both)
 
     assert (len(alone.files), names_of(joined.files)) == (5, ["data-1"])
-    assert alone.files.residual.all()
+    assert alone.files.array("residual").all()
     assert any("is a hidden column of Spark" in each for each in alone.warnings)
 
 

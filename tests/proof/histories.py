@@ -73,7 +73,7 @@ class _State:
 
     def check(self, plan: Plan, condition: Condition | None, beside: set[str]) -> None:
         """Raises WrongPlanError unless a plan of some files has all of them that can have a row."""
-        found = {name.decode() for name in plan.files.names.to_pylist()}
+        found = {name.decode() for name in plan.files.array("file_name").tolist()}
         if not found <= beside:
             raise WrongPlanError(f"files that both versions have: {sorted(found - beside)}")
         if condition is None and found != beside:
@@ -127,8 +127,9 @@ def _compare(
     told = http.post(url, json=body).raise_for_status().json()
     for name, plan in (("added", found.added), ("removed", found.removed)):
         names = [each["file_name"].encode() for each in told[name]]
-        if names != plan.files.names.to_pylist():
-            raise WrongPlanError(f"{name} over HTTP {names}, expected {plan.files.names.to_pylist()}")
+        expected = plan.files.array("file_name").tolist()
+        if names != expected:
+            raise WrongPlanError(f"{name} over HTTP {names}, expected {expected}")
     _roll_back(made)
     status = http.post(url, json=body).status_code
     if status != _GONE:

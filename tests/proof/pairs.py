@@ -395,7 +395,7 @@ def _deletions_told(_: Random, subject: Subject, condition: Condition | None, ke
     table = subject.referee.table
     plan = subject.plan(condition, deletions=SelectionForm.POSITIONS)
     _same(subject.referee.kept(plan, SelectionForm.BITMAP), kept)
-    for at, name in enumerate(plan.files.names.to_pylist()):
+    for at, name in enumerate(plan.files.array("file_name").tolist()):
         number = subject.referee.numbers[name.decode()]
         found = set(plan.files.deleted.get(at, ()))
         if found != table.files[number].deleted:

@@ -77,11 +77,11 @@ class Referee:
         matches = self.matching(condition, table.codes)
         for at, number in enumerate(self._numbers(plan)):
             start, stop = int(table.starts[number]), int(table.starts[number + 1])
-            if bool(plan.files.residual[at]) or number in kept.joined or not exact:
+            if bool(plan.files.array("residual")[at]) or number in kept.joined or not exact:
                 continue
             if form in (SelectionForm.NONE, SelectionForm.COUNT):
                 found = int(np.count_nonzero((matches & table.live)[start:stop]))
-                stated = int(plan.files.integers["selected_rows"][at])
+                stated = int(plan.files.array("selected_rows")[at])
                 if form is SelectionForm.COUNT and stated != found:
                     raise WrongPlanError(f"{stated} rows of file {number}, expected {found}")
                 continue
@@ -97,10 +97,10 @@ class Referee:
         joined = set()
         numbers = self._numbers(plan)
         files = plan.files
-        counts = files.integers["selected_rows"]
+        counts = files.array("selected_rows")
         for at, number in enumerate(numbers):
             start, stop = int(table.starts[number]), int(table.starts[number + 1])
-            if not files.raw_convertible[at]:
+            if not files.array("raw_convertible")[at]:
                 joined.add(number)
                 continue
             selection = files.selections.get(at)
@@ -162,7 +162,7 @@ class Referee:
             raise WrongPlanError(f"read {_sorted(found).tolist()}, expected {_sorted(wanted).tolist()}")
 
     def _numbers(self, plan: Plan) -> list[int]:
-        return [self.numbers[name.decode()] for name in plan.files.names.to_pylist()]
+        return [self.numbers[name.decode()] for name in plan.files.array("file_name").tolist()]
 
     def _shown(self, rows: NDArray[np.int64]) -> str:
         row = int(rows[0])

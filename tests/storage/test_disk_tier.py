@@ -7,14 +7,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage import DiskTier
-from app.storage.array_file import array_file_parts
+from app.storage.column_entry import write_columns
 from app.storage.disk_entry import Piece, entry_head, read_entry
-from tests.storage.mapped_damage import change_in_place
+from tests.storage.damaged_entries import replace_entries
 
 LARGE = 1 << 30
 KEY = b"arrays"
@@ -97,8 +98,7 @@ def test_an_entry_that_is_written_again_counts_once(tmp_path: Path) -> None:
 def test_a_damaged_entry_is_a_miss_and_goes(tmp_path: Path) -> None:
     tier = DiskTier(tmp_path, LARGE)
     tier.put(piece(), b"content")
-    (entry,) = entries(tmp_path)
-    change_in_place([entry], lambda written: written[:-1] + b"?")
+    replace_entries(tmp_path, lambda written: written[:-1] + b"?")
 
     assert tier.get(piece()) is None
 
@@ -123,7 +123,7 @@ def test_an_entry_under_another_ones_name_is_not_believed(tmp_path: Path) -> Non
 def test_what_is_no_file_of_this_user_is_a_miss(tmp_path: Path, kind: str) -> None:
     tier = DiskTier(tmp_path, LARGE)
     tier.put(piece(), b"content")
-    tier.put_parts(KEY, array_file_parts(KEY, {}))
+    tier.put_parts(KEY, write_columns(KEY, {"a": pa.array([1])}))
     for path in entries(tmp_path):
         moved = path.rename(tmp_path / path.name)
         match kind:
@@ -140,7 +140,7 @@ def test_what_is_no_file_of_this_user_is_a_miss(tmp_path: Path, kind: str) -> No
                 os.chown(path, 1, 1)
 
     assert tier.get(piece()) is None
-    assert tier.map(KEY, "group") is None
+    assert tier.map(KEY) is None
 
 
 def test_a_pipe_makes_way_for_what_is_read_again(tmp_path: Path) -> None:
@@ -283,7 +283,6 @@ def test_a_smaller_capacity_holds_after_a_restart(tmp_path: Path) -> None:
 def test_processes_and_threads_share_a_directory(tmp_path: Path) -> None:
     script = f"""
 from app.storage import DiskTier
-from app.storage.array_file import array_file_parts
 from app.storage.disk_entry import Piece
 tier = DiskTier({str(tmp_path)!r}, 64 * 4096)
 for turn in range(300):

@@ -216,6 +216,52 @@ def test_what_can_never_fit_is_not_asked_to_come_again() -> None:
         ledger.require(LIMIT, "a file")
 
 
+def elsewhere(work: Callable[[], object]) -> None:
+    """Does another piece of work."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result(PATIENCE_SECONDS)
+
+
+def test_claims_that_are_not_used_yet_count() -> None:
+    process = Process(other=0)
+    reads, decoding = (process.ledger.account(name, LIMIT) for name in ("reads", "decoding"))
+
+    def decode(size: int) -> None:
+        with time_limit(0.3), decoding.claim(size):
+            pass
+
+    with reads.claim(800 * MIB):
+        elsewhere(lambda: decode(100 * MIB))
+        with pytest.raises(MemoryShortError, match=f"{101 * MIB} bytes for decoding do not fit"):
+            elsewhere(lambda: decode(101 * MIB))
+
+
+def test_the_eldest_of_an_account_does_not_go_over_the_limit_of_the_process() -> None:
+    process = Process(Cache(300 * MIB), other=0)
+    process.ledger.own = 200 * MIB
+    decoding = process.ledger.account("decoding", 100 * MIB)
+
+    with decoding.claim() as eldest:
+        for size in range(0, 700, 7):
+            eldest.grow_to(size * MIB)
+        with pytest.raises(LimitExceededError, match=r"bytes for decoding .*PAIMON_INDEX_MEMORY_BYTES"):
+            eldest.grow_to(701 * MIB)
+
+    assert process.caches[0].weight <= 7 * MIB
+
+
+def test_work_that_holds_claims_does_not_wait_for_what_others_hold() -> None:
+    process = Process(other=0)
+    reads, decoding = (process.ledger.account(name, LIMIT) for name in ("reads", "decoding"))
+
+    def work() -> None:
+        with reads.claim(200 * MIB), decoding.claim(150 * MIB):
+            pass
+
+    with reads.claim(600 * MIB), pytest.raises(MemoryShortError, match="ask again"):
+        elsewhere(work)
+
+
 def test_nothing_is_refused_without_a_limit() -> None:
     process = Process(other=5000 * MIB)
     process.ledger.limit = 0

@@ -264,8 +264,8 @@ def test_each_second_counts_for_the_innermost_phase() -> None:
     counting = telemetry()
     account = counting.begin({"type": "http", "method": "GET", "headers": [], "state": {}})
     with observed_by(account), during(Phase.EVALUATE):
-        with during(Phase.LOAD), during(Phase.LOAD):
-            pass
+        with pytest.raises(KeyError), during(Phase.LOAD), during(Phase.LOAD):
+            raise KeyError
         account.spent(Phase.QUEUE, 3.0)
     spent = dict(account.phases)
     counting.end(account)

@@ -32,7 +32,7 @@ class Traced:
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
             "state": {},
         }
-        return self._tracing.begin(Metrics(), scope)
+        return Account(Metrics(), scope, self._tracing.begin(scope))
 
     def named(self, name: str) -> list[Any]:
         return [span for span in self._exporter.get_finished_spans() if span.name == name]
@@ -85,8 +85,8 @@ def test_a_trace_that_is_not_sampled_makes_no_spans(traced: Traced) -> None:
     account.close()
 
     assert traced.named("evaluate") == traced.named("storage read") == []
-    assert account.trace is not None
-    assert account.trace[0] == TRACE
+    assert account.spans is not None
+    assert account.spans.trace_id == TRACE
 
 
 @pytest.mark.parametrize(("status", "is_complete"), [(None, False), (500, True), (200, False)])

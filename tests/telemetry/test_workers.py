@@ -71,19 +71,20 @@ def test_counters_add_up_and_outlive_their_workers(tmp_path: Path) -> None:
     second.count = 20
     second.stop()
     assert numbers(first.workers.gather()) == {"requests_total": 521, "workers": 1, "watched_tables": 3}
-    assert {each.name for each in tmp_path.iterdir() if each.suffix == ".json"} >= {"ended.json"}
-    assert len(list(tmp_path.glob("*.sock"))) == 1
     first.stop()
 
 
-def test_a_worker_that_was_counted_with_the_ended_is_not_counted_again(tmp_path: Path) -> None:
+def test_a_worker_goes_on_from_what_the_one_before_it_has_counted(tmp_path: Path) -> None:
     asked, gone = Counting(tmp_path, 1), Counting(tmp_path, 10)
-    gone.stop()
-    place = next(each for each in tmp_path.glob("*.json") if b"10" in each.read_bytes())
-    # As if the process that added it up was killed before it removed the file.
-    (tmp_path / "ended.json").write_bytes(dump(gone.families(), workers=[place.stem]))
-
     assert numbers(asked.workers.gather())["requests_total"] == 11
+    # Killed: it leaves what it has answered last.
+    gone.processes.stop()
+    assert numbers(asked.workers.gather()) == {"requests_total": 11, "workers": 1, "watched_tables": 3}
+
+    successor = Counting(tmp_path, 100)
+    assert numbers(asked.workers.gather()) == {"requests_total": 111, "workers": 2, "watched_tables": 3}
+    successor.stop()
+    assert numbers(asked.workers.gather()) == {"requests_total": 111, "workers": 1, "watched_tables": 3}
     asked.stop()
 
 

@@ -189,7 +189,7 @@ def report_plan(plan: Plan, *, is_counted: bool) -> None:
 
 def _schemas(version: Version, planned: PlannedFiles) -> tuple[Schema, ...]:
     branch = version.resolved.branch
-    numbers = {version.schema.id, *np.unique(planned.integers["schema_id"]).tolist()}
+    numbers = {version.schema.id, *np.unique(planned.array("schema_id")).tolist()}
     return tuple(
         Schema.of(version.schema if number == version.schema.id else version.table.schema_of(number, branch))
         for number in sorted(numbers)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import pyarrow as pa
 from pydantic import Field
@@ -48,6 +48,8 @@ class KeepReason(StrEnum):
     MERGE_REQUIRED = "merge_required"
     """Rows of this file merge with rows of others at read time, so its values alone decide nothing."""
 
+
+Mark = TypeVar("Mark")
 
 Text = Annotated[str, pa.string()]
 MaybeText = Annotated[str | None, pa.string()]
@@ -109,9 +111,20 @@ class ExplainStep:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Says which column of manifests a member of a file is (:mod:`app.table.manifests.manifest`)."""
+
+    column: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What a plan tells of every data file, kept or skipped, in this order."""
+    """What a plan tells of every data file, kept or skipped, in this order.
+
+    JSON, Arrow, objects, and what plans take out of manifests follow from this list. A member that is not
+    ``Recorded`` is made by :mod:`app.planning.plan.planned_files`.
+    """
 
     # Pydantic reads the texts below members of their own class only, not of its base.
     path: Annotated[
@@ -121,18 +134,20 @@ class FileFacts:
             "percent-encoded. Of an external file the URI that the table's metadata has."
         ),
     ]
-    file_name: Text
+    file_name: Annotated[Text, Recorded("file_names")]
     format: Annotated[Text, Field(examples=["parquet"])]
-    file_size: Int64
-    row_count: Int64
-    schema_id: Int64
-    level: Int32
+    file_size: Annotated[Int64, Recorded("file_sizes")]
+    row_count: Annotated[Int64, Recorded("row_counts")]
+    schema_id: Annotated[Int64, Recorded("schema_ids")]
+    level: Annotated[Int32, Recorded("levels")]
     partition: Annotated[Mapping[str, Any], Field(description="Typed values by partition column.")]
-    bucket: Int32
-    total_buckets: Int32
-    min_sequence_number: Int64
-    max_sequence_number: Int64
-    first_row_id: Annotated[MaybeInt64, Field(description="Null in a table that does not track rows.")]
+    bucket: Annotated[Int32, Recorded("buckets")]
+    total_buckets: Annotated[Int32, Recorded("total_buckets")]
+    min_sequence_number: Annotated[Int64, Recorded("min_sequence_numbers")]
+    max_sequence_number: Annotated[Int64, Recorded("max_sequence_numbers")]
+    first_row_id: Annotated[
+        MaybeInt64, Recorded("first_row_ids"), Field(description="Null in a table that does not track rows.")
+    ]
     raw_convertible: Annotated[
         Flag, Field(description="Rows can be read straight from the file, without merging.")
     ]
@@ -154,3 +169,16 @@ class FilePlan(FileFacts):
     selection: Positions | None
     reason: KeepReason | SkipStep
     explain: tuple[ExplainStep, ...] | None = None
+
+
+def marks(shape: type, kind: type[Mark]) -> dict[str, Mark]:
+    """What members of a dataclass are annotated with, of one kind, by their names."""
+    hints = get_type_hints(shape, include_extras=True)
+    every = [(each.name, getattr(hints[each.name], "__metadata__", ())) for each in fields(shape)]
+    return {name: mark for name, some in every for mark in some if isinstance(mark, kind)}
+
+
+def arrow_types(shape: type) -> dict[str, pa.DataType]:
+    """The members of a dataclass with their types in Arrow; null where that depends on the table."""
+    types = marks(shape, pa.DataType)
+    return {each.name: types.get(each.name, pa.null()) for each in fields(shape)}

@@ -1,15 +1,15 @@
-"""The files of a plan: columns, of which answers are written, and a sequence of objects for Python programs.
+"""The files of a plan: a table, of which answers are written, and a sequence of objects for Python programs.
 
-The columns are copied out of the manifests, for just these files: a plan that is remembered for its further
+The table is copied out of the manifests, for just these files: a plan that is remembered for its further
 pages must not keep the metadata of a whole table alive. Directories, partitions and objects are made when
 somebody asks for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, overload
+from typing import Any, Final, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.deletions import load_vectors
-from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan
+from app.planning.plan.file_plan import (
+    DeletionFile,
+    ExplainStep,
+    FileFacts,
+    FilePlan,
+    Recorded,
+    arrow_types,
+    marks,
+)
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.version import Version
 from app.storage import check_deadline
@@ -25,43 +33,57 @@ from app.table.schema.partition import Partitions
 from app.table.table import TablePaths
 from app.types import Json
 from app.types.roaring import Positions
-from app.types.value_arrays import concat
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
 _MEMORY_PER_FILE: Final = 250
 _MEMORY_PER_DELETION: Final = 200
 _VECTORS_AT_ONCE: Final = 1024
+_OBJECTS_AT_ONCE: Final = 1024
+
+_TYPES: Final = arrow_types(FileFacts)
+_BYTES: Final = pa.large_binary()
+_RECORDED: Final = {
+    name: (mark.column, _BYTES if _TYPES[name] == pa.string() else _TYPES[name])
+    for name, mark in marks(FileFacts, Recorded).items()
+} | {"external_path": ("external_paths", _BYTES)}
+"""The columns that are taken out of manifests; strings stay UTF-8 until they are written."""
+
+
+class Coded(NamedTuple):
+    """A column with few distinct values: these, and which one each file has."""
+
+    values: Sequence[Any]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, codes: NDArray[np.integer], value: Callable[[int], Any]) -> Self:
+        """The column of numbers, which stand for values."""
+        distinct, places = np.unique(codes, return_inverse=True)
+        return cls([value(code) for code in distinct.tolist()], places)
+
+
+Column: TypeAlias = pa.Array | Coded | list[Any]
+"""A member of some files: of Arrow's types, or objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedFiles(Sequence[FilePlan]):
-    """Files of a plan, those that are read together next to each other; every array has the shape (n,).
+    """Files of a plan, those that are read together next to each other.
 
     Attributes:
-        units: ascending: the number, in their version, of the first of the files that are read together.
-        numbers: of the files in their version, ascending within a unit.
-        first_row_ids: -1 for none.
-        integers: the attributes of :class:`FilePlan` that are integers, by name.
-        merge_groups: -1 for none.
+        table: the members of :class:`FileFacts` that are no objects, and what the others are made of:
+            ``external_path``, ``partition_code`` in ``partitions``, ``decision``, ``selected_rows``, and the
+            ``number`` of the file in its version. Ordered by ``unit``, the number of the first of the files
+            that are read together, and by number.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
     """
 
-    units: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    names: pa.LargeBinaryArray
-    external_paths: pa.LargeBinaryArray
+    table: pa.RecordBatch
     partitions: tuple[bytes, ...]
-    partition_codes: NDArray[np.int32]
     places: Places
-    first_row_ids: NDArray[np.int64]
-    integers: Mapping[str, NDArray[np.integer]]
-    residual: NDArray[np.bool_]
-    raw_convertible: NDArray[np.bool_]
-    decisions: NDArray[np.int8]
-    merge_groups: NDArray[np.int32]
     selections: Mapping[int, Positions]
     deletions: Mapping[int, DeletionFile]
     deleted: Mapping[int, Positions]
@@ -90,46 +112,37 @@ class PlannedFiles(Sequence[FilePlan]):
             StorageError: it cannot be read.
         """
         root = version.source.warehouse.public_url if uris else ""
-        details, units = state.files.details(files), _units(files, state.merge_groups[files])
+        merge_groups, columns = state.merge_groups[files], state.files.columns
+        added = {
+            "raw_convertible": state.raw_convertible[files],
+            "merge_group": pa.array(merge_groups.astype(np.int64), mask=merge_groups < 0),
+            "residual": ~state.is_exact(files),
+            "number": files,
+            "unit": _units(files, merge_groups),
+            "partition_code": columns.partition_codes[files],
+            "decision": state.decisions(files),
+            "selected_rows": np.where(state.is_left(files), state.rows_left[files], 0),
+        }
+        table = pa.RecordBatch.from_pydict(state.files.gather(files, _RECORDED) | added)
+        units = np.asarray(table.column("unit"))
         if not (np.diff(units) >= 0).all():
             order = np.argsort(units, kind="stable")
-            details, units, files = details.take(order), units[order], files[order]
-        columns, raw_convertible = state.files.columns, state.raw_convertible[files]
+            table, files = table.take(pa.array(order)), files[order]
         selections = {}
         if with_selections and state.positions:
             selections = {
                 at: state.positions[file]
                 for at, file in enumerate(files.tolist())
-                if file in state.positions and raw_convertible[at]
+                if file in state.positions and state.raw_convertible[file]
             }
         steps = None
         if state.steps is not None:
             steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
-            units=units,
-            numbers=files,
-            names=details.names,
-            external_paths=details.external_paths,
-            partitions=columns.partitions,
-            partition_codes=columns.partition_codes[files],
-            places=Places(version.source.paths, version.partitions, root),
-            first_row_ids=details.first_row_ids,
-            integers={
-                "file_size": columns.file_sizes[files],
-                "row_count": columns.row_counts[files],
-                "schema_id": columns.schema_ids[files],
-                "level": columns.levels[files],
-                "bucket": columns.buckets[files],
-                "total_buckets": columns.total_buckets[files],
-                "min_sequence_number": details.min_sequence_numbers,
-                "max_sequence_number": details.max_sequence_numbers,
-                "selected_rows": np.where(state.is_left(files), state.rows_left[files], 0),
-            },
-            residual=~state.is_exact(files),
-            raw_convertible=raw_convertible,
-            decisions=state.decisions(files),
-            merge_groups=state.merge_groups[files],
-            selections=selections,
+            table,
+            columns.partitions,
+            Places(version.source.paths, version.partitions, root),
+            selections,
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=steps,
@@ -137,77 +150,82 @@ class PlannedFiles(Sequence[FilePlan]):
 
     def followed_by(self, others: PlannedFiles, first: int) -> PlannedFiles:
         """These skipped files, and behind them others of the version, whose numbers go on from ``first``."""
-        both = (self, others)
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(each, name) for each in both])
-            for name in ("partition_codes", "first_row_ids", "residual", "raw_convertible", "decisions")
-        }
-        return replace(
-            self,
-            units=np.concatenate([self.units, first + others.units]),
-            numbers=np.concatenate([self.numbers, first + others.numbers]),
-            names=concat([each.names for each in both]),
-            external_paths=concat([each.external_paths for each in both]),
-            integers={
-                name: np.concatenate([values, others.integers[name]])
-                for name, values in self.integers.items()
-            },
-            merge_groups=np.concatenate([self.merge_groups, others.merge_groups]),
-            steps=None if self.steps is None else [*self.steps, *(others.steps or ())],
-            **arrays,
-        )
+        table = others.table
+        for name in ("number", "unit"):
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, pc.add(table.column(name), first))
+        steps = None if self.steps is None else [*self.steps, *(others.steps or ())]
+        return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
     def __len__(self) -> int:
-        return len(self.residual)
+        return len(self.table)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A column without nulls, shape (n,)."""
+        return np.asarray(self.table.column(name))
+
+    def columns(self, start: int, stop: int) -> dict[str, Column]:
+        """Of the files from ``start`` to ``stop``, exclusive: what the answer says of each, in its order."""
+        here = self.table.slice(start, stop - start)
+        deletions: Column = pa.nulls(stop - start)
+        if self.deletions:
+            deletions = [self.deletions.get(at) for at in range(start, stop)]
+        paths, names, formats = self.texts(start, stop)
+        made = {
+            "path": paths,
+            "file_name": names,
+            "format": formats,
+            "partition": Coded.of(np.asarray(here.column("partition_code")), self.partition),
+            "deletion": deletions,
+            "decision_reason": Coded.of(np.asarray(here.column("decision")), decision),
+        }
+        members = (*_TYPES, "decision_reason", "selected_rows")
+        return {name: made[name] if name in made else here.column(name) for name in members}
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
         """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
-        here = slice(start, stop)
-        names = self.names[here].cast(pa.large_string()).cast(pa.string())
-        places = self.partition_codes[here].astype(np.int64) << _BUCKET_BITS
-        places |= self.integers["bucket"][here].astype(np.int64) & _BUCKET_MASK
-        _, first, codes = np.unique(places, return_index=True, return_inverse=True)
-        directories = [self._directory(start + at) for at in first.tolist()]
-        paths = pc.binary_join_element_wise(_strings(directories).take(codes), names, "/")
-        external = self.external_paths[here]
+        here = self.table.slice(start, stop - start)
+        names, external = _text(here.column("file_name")), here.column("external_path")
+        places = np.asarray(here.column("partition_code")).astype(np.int64) << _BUCKET_BITS
+        places |= np.asarray(here.column("bucket")).astype(np.int64) & _BUCKET_MASK
+        directories = Coded.of(places, self._directory)
+        paths = pc.binary_join_element_wise(_strings(directories.values).take(directories.codes), names, "/")
         if external.null_count < len(external):
-            paths = pc.coalesce(external.cast(pa.large_string()).cast(pa.string()), paths)
+            paths = pc.coalesce(_text(external), paths)
         return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
 
     def partition(self, code: int) -> Mapping[str, Json]:
         """The partition of a code, as typed JSON by column name."""
         return self.places.partitions.json(self.partitions[code])
 
-    def _directory(self, at: int) -> str:
-        partition = self.partitions[self.partition_codes[at]]
-        return self.places.directory(partition, int(self.integers["bucket"][at]))
+    def _directory(self, place: int) -> str:
+        bucket = int(np.int64(place).astype(np.int32))
+        return self.places.directory(self.partitions[place >> _BUCKET_BITS], bucket)
 
     @overload
     def __getitem__(self, at: int) -> FilePlan: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[FilePlan]: ...
     def __getitem__(self, at: int | slice) -> FilePlan | Sequence[FilePlan]:
-        if isinstance(at, slice):
-            return [self[position] for position in range(*at.indices(len(self)))]
-        at = range(len(self))[at]
-        name = self.names[at].as_py().decode()
-        external = self.external_paths[at].as_py()
-        group, first_row_id = int(self.merge_groups[at]), int(self.first_row_ids[at])
-        return FilePlan(
-            path=f"{self._directory(at)}/{name}" if external is None else external.decode(),
-            file_name=name,
-            format=name.rpartition(".")[2],
-            partition=self.partition(int(self.partition_codes[at])),
-            first_row_id=None if first_row_id < 0 else first_row_id,
-            raw_convertible=bool(self.raw_convertible[at]),
-            merge_group=None if group < 0 else group,
-            selection=self.selections.get(at),
-            residual=bool(self.residual[at]),
-            deletion=self.deletions.get(at),
-            reason=decision(int(self.decisions[at])),
-            explain=None if self.steps is None else self.steps[at],
-            **{attribute: int(values[at]) for attribute, values in self.integers.items()},
-        )
+        positions = range(len(self))[at]
+        if isinstance(positions, int):
+            return self._objects(positions, positions + 1)[0]
+        if positions.step == 1:
+            return self._objects(positions.start, positions.start + len(positions))
+        return [self[position] for position in positions]
+
+    def __iter__(self) -> Iterator[FilePlan]:
+        for start in range(0, len(self), _OBJECTS_AT_ONCE):
+            yield from self[start : start + _OBJECTS_AT_ONCE]
+
+    def _objects(self, start: int, stop: int) -> list[FilePlan]:
+        columns = self.columns(start, stop)
+        columns["reason"] = columns.pop("decision_reason")
+        columns["selection"] = [self.selections.get(at) for at in range(start, stop)]
+        if self.steps is not None:
+            columns["explain"] = [*self.steps[start:stop]]
+        rows = zip(*map(_listed, columns.values()), strict=True)
+        return [FilePlan(**dict(zip(columns, row, strict=True))) for row in rows]
 
     @property
     def nbytes(self) -> int:
@@ -270,6 +288,28 @@ def _deleted(
         vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in some])
         deleted |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
     return deleted
+
+
+def _listed(column: Column) -> list[Any]:
+    match column:
+        case Coded(values, codes):
+            return [values[code] for code in codes.tolist()]
+        case list():
+            return column
+        case _:
+            listed: list[Any] = column.to_pylist()
+            return listed
+
+
+def to_arrow(column: Column, data_type: pa.DataType) -> pa.Array:
+    """A member as Arrow has it; the objects are such as Arrow takes for the type."""
+    if isinstance(column, Coded):
+        return pa.array(column.values, data_type).take(pa.array(column.codes))
+    return pa.array(column, data_type) if isinstance(column, list) else column.cast(data_type)
+
+
+def _text(column: pa.LargeBinaryArray) -> pa.StringArray:
+    return column.cast(pa.large_string()).cast(pa.string())
 
 
 def _strings(texts: Sequence[str]) -> pa.StringArray:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from app.planning.version.manifests import Manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.records.columns import OptionalIntegers
 from app.types.bytes_column import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -75,31 +76,15 @@ def _length(arrays: Arrays) -> int:
     return len(next(iter(arrays.values())))
 
 
-_DTYPES: Final[dict[str, type[np.integer]]] = {
-    "partition_codes": np.int32,
-    "buckets": np.int32,
-    "total_buckets": np.int32,
-    "levels": np.int32,
-    "schema_ids": np.int64,
-    "row_counts": np.int64,
-    "file_sizes": np.int64,
-    "delete_row_counts": np.int64,
-}
-"""The dtype of each column of FileColumns."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FileColumns:
-    """Columns of shape (n,), in the order of the manifests.
+    """Columns of manifests, of shape (n,), in the order of the manifests.
 
     Attributes:
-        rows: int64, for each manifest the entries in it that are files of the version, ascending; None where
-            all of them are.
-        starts: int64, shape (manifests + 1,): number of each manifest's first file.
-        partition_codes: int32, position in ``partitions``.
-        buckets, total_buckets, levels: int32.
-        schema_ids, row_counts, file_sizes: int64.
-        delete_row_counts: int64, 0 where an old writer did not tell.
+        rows: for each manifest the entries in it that are files of the version, ascending; None for all.
+        starts: shape (manifests + 1,): number of each manifest's first file.
+        partition_codes: position in ``partitions``.
+        delete_row_counts: 0 where an old writer did not tell.
         growing: where those of shape (n,) lie, if others can follow them there.
     """
 
@@ -197,8 +182,7 @@ class FileColumns:
     @property
     def arrays(self) -> dict[str, Any]:
         """The columns of shape (n,), by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "starts"}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {name: getattr(self, name) for name in _DTYPES}
 
     @property
     def bucket_keys(self) -> NDArray[np.int64]:
@@ -223,26 +207,16 @@ class FileColumns:
         return self.nbytes * more // max(1, len(self))
 
 
+_DTYPES: Final[Mapping[str, type[np.integer]]] = {
+    name: get_args(get_args(hint)[1])[0]
+    for name, hint in get_type_hints(FileColumns).items()
+    if get_origin(hint) is np.ndarray and name != "starts"
+}
+"""Of the columns of shape (n,), as they are annotated."""
+
+
 def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-class FileDetails(NamedTuple):
-    """What answers tell of files beside their columns; each of shape (k,).
-
-    ``external_paths``: in UTF-8, where those lie that do not lie in their bucket. ``first_row_ids``: ids of
-    first rows, -1 where rows have no ids.
-    """
-
-    names: pa.LargeBinaryArray
-    external_paths: pa.LargeBinaryArray
-    min_sequence_numbers: NDArray[np.int64]
-    max_sequence_numbers: NDArray[np.int64]
-    first_row_ids: NDArray[np.int64]
-
-    def take(self, at: NDArray[np.int64]) -> FileDetails:
-        """The details of some of the files."""
-        return FileDetails(*(column.take(at) for column in self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,27 +295,29 @@ class Files:
 
     def names(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
         """Names of ascending ``files``, in UTF-8."""
-        return _joined(
-            [_strings(self.manifests[number].file_names, rows) for number, _, rows in self.by_manifest(files)]
-        )
+        return self.gather(files, {"name": ("file_names", pa.large_binary())})["name"]
 
     def named(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The files of these names, ascending."""
         wanted = pa.array([name.encode(errors="surrogatepass") for name in names], pa.large_binary())
         return np.flatnonzero(pc.is_in(self.names(self.all()), value_set=wanted))
 
-    def details(self, files: NDArray[np.int64]) -> FileDetails:
-        """What answers tell of ascending ``files`` beside their columns."""
-        names, external_paths = [], []
-        low, high, ids = (np.empty(len(files), np.int64) for _ in range(3))
-        for number, part, rows in self.by_manifest(files):
-            manifest = self.manifests[number]
-            names.append(_strings(manifest.file_names, rows))
-            external_paths.append(_strings(manifest.external_paths, rows))
-            low[part], high[part] = manifest.min_sequence_numbers[rows], manifest.max_sequence_numbers[rows]
-            first = manifest.first_row_ids
-            ids[part] = np.where(first.known[rows], first.values[rows], -1)
-        return FileDetails(_joined(names), _joined(external_paths), low, high, ids)
+    def gather(
+        self, files: NDArray[np.int64], columns: Mapping[str, tuple[str, pa.DataType]]
+    ) -> dict[str, pa.Array]:
+        """Columns of ascending ``files``, by name: a column of manifests each, of a type in Arrow."""
+        here = self.columns.arrays
+        others = {name: column for name, (column, _) in columns.items() if column not in here}
+        pieces: dict[str, list[pa.Array]] = {name: [] for name in others}
+        for number, _, rows in self.by_manifest(files):
+            for name, column in others.items():
+                pieces[name].append(_arrow(getattr(self.manifests[number], column), rows))
+        return {
+            name: pa.array(here[column][files], data_type)
+            if column in here
+            else _joined(pieces[name], data_type)
+            for name, (column, data_type) in columns.items()
+        }
 
     def path(self, file: int) -> tuple[bytes, int]:
         """Partition row and bucket of a file."""
@@ -349,9 +325,15 @@ class Files:
         return columns.partitions[columns.partition_codes[file]], int(columns.buckets[file])
 
 
-def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:
-    return (column if len(rows) == len(column) else column.take(rows)).to_arrow()
+def _arrow(column: BytesColumn | OptionalIntegers | NDArray[Any], rows: NDArray[np.int64]) -> pa.Array:
+    match column:
+        case BytesColumn():
+            return (column if len(rows) == len(column) else column.take(rows)).to_arrow()
+        case OptionalIntegers():
+            return pa.array(column.values[rows], mask=~column.known[rows])
+        case _:
+            return pa.array(column[rows])
 
 
-def _joined(pieces: Sequence[pa.LargeBinaryArray]) -> pa.LargeBinaryArray:
-    return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
+def _joined(pieces: Sequence[pa.Array], data_type: pa.DataType) -> pa.Array:
+    return pa.concat_arrays(pieces) if pieces else pa.array([], data_type)

@@ -6,22 +6,16 @@ version as far as these tell: its files are those of these manifests, and count 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import (
-    DeadlineExceededError,
-    FileMissingError,
-    OverloadedError,
-    RequestError,
-    SnapshotExpiredError,
-)
+from app.errors import FileMissingError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
@@ -29,7 +23,6 @@ from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
 from app.predicates.binding.names import Relation, shown_defaults
 from app.storage import ByteCache, Readers, Warehouse
-from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import Partitions
@@ -215,46 +208,3 @@ def missing_file_means_expired(version: Version) -> Iterator[None]:
             f"version that is whole",
             path=path,
         ) from error
-
-
-Found = TypeVar("Found")
-
-_ATTEMPTS: Final = 3
-"""With the disk cache; one more follows without it."""
-
-
-def retry_on_damaged_cache(
-    version: Version, work: Callable[[Version], Found], forget: Callable[[], None]
-) -> Found:
-    """What ``work`` finds of a version; found again where mapped files turn out to be damaged.
-
-    Damage may end in an answer, or in any exception.
-
-    Args:
-        work: is given the version, without what it has read before.
-        forget: empties all caches, since nobody knows what in them is of damaged files.
-
-    Raises:
-        Exception: of ``work``, where no damage explains it.
-    """
-    storage, directory = version.source.warehouse, version.table.directory
-    for _ in range(_ATTEMPTS):
-        lost = storage.lost_arrays(directory, Look.NONE)
-        if storage.lost_arrays(directory, Look.LENGTHS) == lost:
-            try:
-                with missing_file_means_expired(version):
-                    result = work(version)
-            except (RequestError, OverloadedError, DeadlineExceededError):
-                raise
-            except Exception:
-                if storage.lost_arrays(directory, Look.ALL) == lost:
-                    raise
-            else:
-                # Others may have found out meanwhile.
-                if storage.lost_arrays(directory, Look.SOME) == lost:
-                    return result
-        forget()
-        version = replace(version, loaded=None)
-    storage.give_up_disk()
-    with missing_file_means_expired(version):
-        return work(version)

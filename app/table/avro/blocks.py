@@ -14,9 +14,6 @@ mark    16 bytes, drawn at random for this one file
 An Avro array is a count, that many items, and a count of 0, so a block becomes one without being touched. If
 the records of a block fill it exactly, the end and the mark are found behind them; if they do not, no
 writer of the block can have known what would be read as the mark.
-
-Where the native module cannot be loaded, fastavro takes its place: the same records with the same types, in
-about thirty times the time.
 """
 
 from __future__ import annotations
@@ -29,11 +26,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import fastavro
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
@@ -50,7 +45,6 @@ class Block:
     offset: int
     count: int
     expanded: Buffer
-    stored_bytes: int
 
 
 _MARK_BYTES = 16
@@ -66,26 +60,18 @@ _END = b"\x00"
 
 
 def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
-    """All records of some blocks, in order."""
+    """All records of some blocks, in order; errors name the offset of the first one."""
     try:
         return _decode(blocks, schema)
     except CorruptMetadataError as error:
-        if len(blocks) == 1:
-            raise CorruptMetadataError(error.expectation, offset=blocks[0].offset) from error
-        # Whichever half is damaged says which of its blocks is.
-        middle = len(blocks) // 2
-        decode_blocks(blocks[:middle], schema)
-        decode_blocks(blocks[middle:], schema)
-        raise
+        raise CorruptMetadataError(error.expectation, offset=blocks[0].offset) from error
 
 
 def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
-    if NATIVE is None:
-        return decode_plainly([(each.count, each.expanded) for each in blocks], schema)
     mark = secrets.token_bytes(_MARK_BYTES)
     file = _file(blocks, schema, mark)
     try:
-        source = NATIVE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
+        source = _AVRO_SOURCE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
         # A batch of exactly these records ends the reading: whatever is left is not looked at.
         batches = source.batch_iter(len(blocks), None)
         batch = pa.record_batch(next(batches))
@@ -144,66 +130,20 @@ def encode_long(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _load() -> type[AvroSource] | None:
-    """The native reader, without the package around it; None if it cannot be loaded.
+def _load() -> type[AvroSource]:
+    """The native reader, without the package around it.
 
-    The package would import polars, which costs every process 40 MB and a tenth of a second, to no use:
+    The package would import polars, which costs every process 25 MB and a tenth of a second, to no use:
     batches come through Arrow's own interface.
     """
     package = importlib.util.find_spec("polars_avro")
     spec = PathFinder.find_spec("_avro_rs", package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
-        return None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        source: type[AvroSource] = module.AvroSource
-    except (ImportError, AttributeError):
-        return None
+        raise ImportError("polars-avro 0.13 is not installed, or has no module _avro_rs")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    source: type[AvroSource] = module.AvroSource
     return source
 
 
-NATIVE: Final = _load()
-
-
-_PRIMITIVES = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
-
-
-def decode_plainly(blocks: Sequence[tuple[int, Buffer]], schema: bytes) -> pa.StructArray:
-    """The records of some blocks, in order."""
-    written = orjson.loads(schema)
-    parsed = fastavro.parse_schema(written)
-    records: list[Any] = []
-    for count, content in blocks:
-        stream = io.BytesIO(content)
-        try:
-            records += [fastavro.schemaless_reader(stream, parsed, None) for _ in range(count)]
-        except Exception as error:
-            raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
-        if stream.tell() != len(content):
-            raise CorruptMetadataError("as many records as are claimed do not fill their block")
-    return pa.array(records, _arrow_type(written))
-
-
-def _arrow_type(written: Any) -> pa.DataType:
-    match written:
-        case str():
-            return _PRIMITIVES[written]
-        case {"type": "array", "items": items}:
-            return pa.list_(_field("item", items))
-        case {"fields": fields}:
-            return pa.struct([_field(field["name"], field["type"]) for field in fields])
-    return _arrow_type(next(each for each in written if each != "null"))
-
-
-def _field(name: str, written: Any) -> pa.Field:
-    return pa.field(name, _arrow_type(written), nullable=isinstance(written, list))
+_AVRO_SOURCE: Final = _load()

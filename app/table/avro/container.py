@@ -14,7 +14,7 @@ marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a ser
 that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
 ``long`` length of its pairs.
 
-Blocks are expanded here, with a bound (:mod:`app.table.records.expansion`), and decoded together
+Blocks are expanded here, each within a bound (:mod:`app.table.records.expansion`), and decoded together
 (:mod:`app.table.avro.blocks`), by the schema that the file names, once that is found harmless
 (:mod:`app.table.avro.schema`).
 """
@@ -30,7 +30,7 @@ from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.columns import RecordColumns, RecordOf, memory_of
-from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes, expand
+from app.table.records.expansion import block_bytes, blocks_bytes, check_columns, claim, expand
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
@@ -75,28 +75,26 @@ class VarintCursor:
 
 
 MAGIC = b"Obj\x01"
-MAX_BLOCK_BYTES = 64 << 20
-"""No block may expand to more: writers close a block after 64 kB and one record."""
-
-_SMALL_BLOCK_BYTES = 16 << 20
-"""Nor to more than this, unless it is as large in the file as blocks are that expand so far."""
-
-_SMALL_FILE_BYTES = 64 << 20
-"""All blocks of a small file together."""
-
 SYNC_BYTES = 16
 _MAX_HEADER_PAIRS = 100
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 2 << 20
 # A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
-_MEMORY_PER_DECODED_BYTE = 12
+_MEMORY_PER_EXPANDED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column; the expected fields are there, but for nullable ones."""
-    allowance = ExpansionLimit(len(data))
-    file = open_encoded(data, expected, allowance)
-    return _decode(file.blocks, file.schema, allowance)
+    file = open_encoded(data, expected)
+    pieces: list[pa.StructArray] = []
+    columns_bytes = 0
+    for blocks in _pieces(file.blocks):
+        expanded_bytes = sum(len(block.expanded) for block in blocks)
+        claim(columns_bytes + _MEMORY_PER_EXPANDED_BYTE * expanded_bytes)
+        pieces.append(_decode_piece(blocks, file.schema))
+        columns_bytes += memory_of(pieces[-1])
+        check_columns(columns_bytes, len(data), blocks[0].offset)
+    return RecordColumns(pieces or [_decode_piece([Block(0, 0, b"")], file.schema)])
 
 
 class EncodedFile(NamedTuple):
@@ -107,7 +105,7 @@ class EncodedFile(NamedTuple):
     blocks: Iterator[Block]
 
 
-def open_encoded(data: Buffer, expected: RecordOf, allowance: ExpansionLimit | None = None) -> EncodedFile:
+def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
     """A file whose records are not decoded; errors are those of :func:`read_columns`."""
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
@@ -115,33 +113,21 @@ def open_encoded(data: Buffer, expected: RecordOf, allowance: ExpansionLimit | N
     sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema_text = header.get("avro.schema", b"")
-    schema = reading_schema(schema_text, expected)
-    return EncodedFile(
-        schema_text, schema, _read_blocks(cursor, codec, sync, allowance or ExpansionLimit(len(data)))
-    )
+    return EncodedFile(schema_text, reading_schema(schema_text, expected), _read_blocks(cursor, codec, sync))
 
 
-def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: ExpansionLimit) -> RecordColumns:
-    """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
-    pieces: list[pa.StructArray] = []
+def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """As many blocks at a time as are good for caches."""
     together: list[Block] = []
-    held_bytes = 0
-
-    def decode_together() -> None:
-        allowance.hold(held_bytes * _MEMORY_PER_DECODED_BYTE)
-        piece = _decode_piece(together or [Block(0, 0, b"", 0)], schema)
-        allowance.take(memory_of(piece), "records", together[0].offset if together else None)
-        pieces.append(piece)
-
+    size = 0
     for block in blocks:
         together.append(block)
-        held_bytes += len(block.expanded)
-        if held_bytes >= _DECODED_TOGETHER_BYTES:
-            decode_together()
-            together, held_bytes = [], 0
-    if together or not pieces:
-        decode_together()
-    return RecordColumns(pieces)
+        size += len(block.expanded)
+        if size >= _DECODED_TOGETHER_BYTES:
+            yield together
+            together, size = [], 0
+    if together:
+        yield together
 
 
 def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
@@ -152,19 +138,17 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
         for name in union.path:
             found = found.field(name)
         branches = np.asarray(found.field(BRANCH))
-        for row in np.flatnonzero(branches != union.branch)[:1]:
-            block = np.searchsorted(np.cumsum([each.count for each in blocks]), row, side="right")
+        for branch in branches[branches != union.branch][:1]:
             what = ".".join(("record", *union.path))
             raise CorruptMetadataError(
-                f"expected no {what} to be null, found branch {branches[row]} of its union",
-                offset=blocks[block].offset,
+                f"expected no {what} to be null, found branch {branch} of its union", offset=blocks[0].offset
             )
     return records
 
 
-def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: ExpansionLimit) -> Iterator[Block]:
+def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Block]:
     size = len(cursor.data)
-    room = allowed_bytes(size, _SMALL_FILE_BYTES)
+    room = blocks_bytes(size)
     records = 0
     while cursor.left:
         start = cursor.at
@@ -176,13 +160,12 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Expan
         if cursor.take(SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
         try:
-            most = min(room, MAX_BLOCK_BYTES, max(_SMALL_BLOCK_BYTES, MAX_EXPANSION * length))
-            expanded = expand(codec, packed, most, allowance.hold)
+            expanded = expand(codec, packed, min(room, block_bytes(length)))
         except CorruptMetadataError as error:
             raise CorruptMetadataError(error.expectation, offset=start) from error
         if count > len(expanded):
             raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
-        yield Block(start, count, expanded, length)
+        yield Block(start, count, expanded)
         records += count
         room -= len(expanded)
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.regular_files import opened
 from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, VarintCursor, check_magic, read_header
+from app.table.avro.container import SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
-from app.table.records.expansion import expand
+from app.table.records.expansion import MAX_BLOCK_BYTES, expand
 
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
 
@@ -60,7 +60,7 @@ class AvroFile:
         blocks = tuple(_find_blocks(cursor, sync))
         return cls(
             data,
-            pa.schema(decode_blocks([Block(cursor.at, 0, b"", 0)], avro_schema).type.fields),
+            pa.schema(decode_blocks([Block(cursor.at, 0, b"")], avro_schema).type.fields),
             sum(block.count for block in blocks),
             avro_schema,
             header.get("avro.codec", b"null").decode(errors="replace"),
@@ -78,7 +78,7 @@ class AvroFile:
                 raise CorruptMetadataError(
                     f"{packed.count} records in a block of {len(expanded)} bytes", offset=packed.offset
                 )
-            together.append(Block(packed.offset, packed.count, expanded, packed.length))
+            together.append(Block(packed.offset, packed.count, expanded))
             held_bytes += len(expanded)
             if held_bytes >= _DECODED_TOGETHER_BYTES:
                 yield self._decode(together)
@@ -121,7 +121,7 @@ def _check(written: object, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise UnsupportedFormatError(f"an Avro schema nested deeper than {MAX_DEPTH} levels")
     match written:
-        case str() if written in PRIMITIVES:
+        case str() if written == "null" or written in PRIMITIVES:
             return
         case [*branches]:
             for branch in branches:

@@ -4,8 +4,8 @@ An Avro file names its own schema, and a decoder does what that says: a record t
 without reading a byte, an array of nulls yields as many items as it claims, and one byte that stands for an
 absent record of a thousand numbers becomes a thousand numbers in columns. So the schema is judged before it
 is used: every expected field must have the expected type (it may be absent if it is nullable, since older
-writers omit what they did not know), and no part of it, expected or not, may refer to itself or become much
-larger by being decoded.
+writers omit what they did not know), and no part of it, expected or not, may refer to itself, take no bytes
+or be a wide record that can be null.
 
 Releases up to 0.8.2 write every record as a union with null, the outermost one too, and never write null. A
 union is the number of its branch (a ``long``) and the value, so such a record is decoded as a record with one
@@ -49,25 +49,15 @@ class ReadingSchema:
     unions: tuple[UnionRecord, ...]
 
 
-# Bytes of each type: fewest in a file, and in a column (of strings: the offset).
-PRIMITIVES = {
-    "null": (0, 0),
-    "boolean": (1, 1),
-    "int": (1, 4),
-    "long": (1, 8),
-    "float": (4, 4),
-    "double": (8, 8),
-    "bytes": (1, 4),
-    "string": (1, 4),
-}
+PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+"""Types without parts; each value takes a byte at least."""
+
 _WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
-_OFFSET_BYTES = 4
 _MAX_NODES = 2_000
 MAX_DEPTH = 32
 _MAX_TEXT_BYTES = 1 << 20
-# Columns may be this much larger than what they are decoded from. A deletion vector range that is null is one
-# byte, and 22 in columns; nothing that is read here grows more.
-_MAX_GROWTH = 32
+_MAX_ABSENT_COLUMNS = 8
+"""Columns of a record that can be null, as a single byte says: a deletion vector range has four."""
 
 
 def read_schema(text: bytes) -> Any:
@@ -86,7 +76,7 @@ def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
     written = read_schema(text)
     fitter = _Fitter()
     fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
-    _check_growth(fitted)
+    _columns(fitted)
     return ReadingSchema(orjson.dumps(fitted), tuple(fitter.unions))
 
 
@@ -104,16 +94,14 @@ class _Plainer:
             # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
             case str() if written in PRIMITIVES:
                 return written
-            case ["null", branch] if branch != "null":
+            case ["null", branch]:
                 return ["null", self.plain(branch, depth + 1)]
-            case [branch, "null"] if branch != "null":
+            case [branch, "null"]:
                 return [self.plain(branch, depth + 1), "null"]
-            case {"type": "record", "fields": [*fields]}:
+            case {"type": "record", "fields": [_, *_] as fields}:
                 return self._record(fields, depth)
             case {"type": "array", "items": items}:
-                plain_items = self.plain(items, depth + 1)
-                _check_growth(plain_items)
-                return {"type": "array", "items": plain_items}
+                return {"type": "array", "items": self.plain(items, depth + 1)}
             case {"type": inner} if inner not in ("enum", "fixed", "map"):
                 return self.plain(inner, depth + 1)
             case _:
@@ -138,29 +126,20 @@ class _Plainer:
                 )
 
 
-def _check_growth(plain: object) -> None:
-    """Refuses a type of which there may be many, if decoding makes its values much larger."""
-    fewest, decoded = _sizes(plain)
-    if not fewest:
-        raise CorruptMetadataError("the Avro schema has an array of items that take no bytes")
-    if decoded > _MAX_GROWTH * fewest:
-        raise CorruptMetadataError(
-            f"the Avro schema has values of {fewest} bytes that take {decoded} bytes once they are decoded"
-        )
-
-
-def _sizes(plain: object) -> tuple[int, int]:
-    """Bytes of a value: fewest in a file, and in columns without what strings and arrays contain."""
+def _columns(plain: object) -> int:
+    """How many columns a type has, arrays counted as one; refuses wide records that can be null."""
     match plain:
-        case str():
-            return PRIMITIVES[plain]
-        case [first, second]:
-            return 1, 1 + max(_sizes(first)[1], _sizes(second)[1])
         case {"type": "record", "fields": [*fields]}:
-            sizes = [_sizes(field["type"]) for field in fields]
-            return sum(fewest for fewest, _ in sizes), sum(decoded for _, decoded in sizes)
-        case _:
-            return 1, _OFFSET_BYTES
+            return sum(_columns(field["type"]) for field in fields)
+        case {"type": "array", "items": items}:
+            _columns(items)
+        case ["null", branch] | [branch, "null"]:
+            columns = _columns(branch)
+            if columns > _MAX_ABSENT_COLUMNS:
+                raise CorruptMetadataError(
+                    f"the Avro schema has a record of {columns} columns that can be null"
+                )
+    return 1
 
 
 class _Fitter:

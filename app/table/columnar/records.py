@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.columnar.decoder import DECODER
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns, RecordOf, memory_of
-from app.table.records.expansion import ExpansionLimit, allowed_bytes
+from app.table.records.expansion import check_columns, claim, columns_bytes
 from app.types.roaring import Buffer
 
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}
@@ -36,8 +36,7 @@ _USUAL_EXPANSION: Final = 16
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column."""
     columns = [path for path in column_paths(expected) if (kind, path) != _LEFT_OUT]
-    allowance = ExpansionLimit(len(data))
-    stream = _decode(kind, data, columns, allowance)
+    stream = _decode(kind, data, columns)
     with decoding(kind):
         table = pa.ipc.open_stream(stream).read_all()
         # Every record names a file of its own, which no codec can shrink below a byte.
@@ -45,19 +44,19 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
             raise CorruptMetadataError(f"{table.num_rows} records in {len(data)} bytes")
         pieces = table.to_struct_array().chunks or [pa.array([], pa.struct(table.schema))]
         fitted = [fit_records(piece, expected) for piece in pieces]
-        allowance.take(sum(map(memory_of, fitted)), "records")
+        check_columns(sum(map(memory_of, fitted)), len(data))
         # A copy: of columns that share the memory of a stream, one keeps all of it.
         return RecordColumns([pa.concat_arrays([fitted[0].slice(0, 0), *fitted])])
 
 
-def _decode(kind: str, data: Buffer, columns: Sequence[str], allowance: ExpansionLimit) -> bytes:
-    most = allowed_bytes(len(data))
+def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
+    most = columns_bytes(len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), most)
-    allowance.hold(usual)
+    claim(usual)
     answer = DECODER.decode(kind, data, columns, usual)
     if answer.may_be_short and usual < most:
         # A library that has no memory says so in as many ways as it names damage.
-        allowance.hold(most)
+        claim(most)
         answer = DECODER.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(

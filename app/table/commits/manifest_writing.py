@@ -11,8 +11,9 @@ as the file does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import reduce
+from operator import attrgetter
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -44,6 +45,7 @@ MANIFEST: Final = RecordOf(
 )
 """The record of a manifest as the engine wants it written."""
 
+_members = attrgetter(*(each.name for each in fields(DataFileMeta)))
 _EMPTY_ROW: Final = serialize_row((), ())
 _ENTRY_BYTES: Final = 200
 """Of an entry's numbers and names, beside what it has of any length."""
@@ -160,35 +162,16 @@ def _size(file: DataFileMeta) -> int:
 
 def entry_record(entry: ManifestEntry) -> dict[str, object]:
     """An entry by field."""
-    file = entry.file
+    values = (
+        _statistics(value) if isinstance(value, RowStatistics) else value for value in _members(entry.file)
+    )
     return {
         "_VERSION": _VERSION,
         "_KIND": int(entry.kind),
         "_PARTITION": entry.partition,
         "_BUCKET": entry.bucket,
         "_TOTAL_BUCKETS": entry.total_buckets,
-        "_FILE": {
-            "_FILE_NAME": file.file_name,
-            "_FILE_SIZE": file.file_size,
-            "_ROW_COUNT": file.row_count,
-            "_MIN_KEY": file.min_key,
-            "_MAX_KEY": file.max_key,
-            "_KEY_STATS": _statistics(file.key_statistics),
-            "_VALUE_STATS": _statistics(file.value_statistics),
-            "_MIN_SEQUENCE_NUMBER": file.min_sequence_number,
-            "_MAX_SEQUENCE_NUMBER": file.max_sequence_number,
-            "_SCHEMA_ID": file.schema_id,
-            "_LEVEL": file.level,
-            "_EXTRA_FILES": file.extra_files,
-            "_CREATION_TIME": file.creation_time_millis,
-            "_DELETE_ROW_COUNT": file.delete_row_count,
-            "_EMBEDDED_FILE_INDEX": file.embedded_index,
-            "_FILE_SOURCE": None if file.file_source is None else int(file.file_source),
-            "_VALUE_STATS_COLS": file.value_statistics_columns,
-            "_EXTERNAL_PATH": file.external_path,
-            "_FIRST_ROW_ID": file.first_row_id,
-            "_WRITE_COLS": file.write_columns,
-        },
+        "_FILE": dict(zip(FILE_RECORD.fields, values, strict=True)),
     }
 
 

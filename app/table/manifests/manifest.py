@@ -83,19 +83,16 @@ class Manifest:
     """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields.
 
     Attributes:
-        kinds: int8, values of :class:`FileKind`.
-        partition_codes: int32: which of them.
-        buckets, total_buckets, levels: int32.
+        kinds: values of :class:`FileKind`.
+        partition_codes: position in ``partitions``.
         file_names: UTF-8.
-        file_sizes, row_counts, schema_ids: int64.
         value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
-        min_sequence_numbers, max_sequence_numbers: int64.
-        extra_file_starts: int64, shape (n + 1,): where the names of each file begin in ``extra_files``.
+        extra_file_starts: shape (n + 1,): where the names of each file begin in ``extra_files``.
         extra_files: UTF-8, names of all files one behind the other.
         creation_times: milliseconds.
         embedded_indexes: null where there is none. In a manifest without them (:meth:`without_embedded`) the
             bytes are missing, their lengths are not.
-        file_sources: int8, values of :class:`FileSource`, -1 where unknown.
+        file_sources: values of :class:`FileSource`, -1 where unknown.
         value_statistics_columns: none where it is every column.
         external_paths: UTF-8, null where the file lies in its bucket directory.
         write_columns: none where it is every column.

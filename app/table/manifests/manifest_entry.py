@@ -56,7 +56,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """A data file as its manifest describes it; attributes are named after the fields of a manifest.
+    """A data file as its manifest describes it; attributes are the fields of ``FILE_RECORD``, in its order.
 
     Rows of keys and statistics stay bytes until somebody asks (:mod:`app.table.statistics.statistics`).
     """

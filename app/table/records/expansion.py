@@ -10,12 +10,15 @@ zstandard  one zstd frame
 bzip2, xz  one stream of that name
 ========== ======================================================================
 
-A codec makes gigabytes of a few kilobytes, and so do runs of equal values. So every reader adds up what a
-file claims before it expands anything, and stops where that is more than a file of its size has ever
-needed; and every codec stops at the limit instead of trusting the claim.
+======= ============================================== ========
+what    may take bytes                                 at most
+======= ============================================== ========
+a block 64 times its own, or 8 MiB if that is more     64 MiB
+blocks  64 times the file's, or 64 MiB if that is more 1 GiB
+columns 64 times the file's, or 256 MiB                1 GiB
+======= ============================================== ========
 
-What a reader claims it also asks for: whoever has a file decoded says of whom (:func:`asking`), and a file
-that is harmless by itself may have to wait for others.
+Blocks of data files may expand to 64 MiB each. Who decodes a file claims the memory first (:func:`claim`).
 """
 
 from __future__ import annotations
@@ -51,8 +54,6 @@ _SNAPPY_MAX_EXPANSION = 22
 _RAW_DEFLATE = -15
 _DEFLATE_LEVEL = 6
 _ZSTD_LEVEL = 1
-_STEP_BYTES = 1 << 20
-"""So much of a block is expanded at once, which is all of nearly every block."""
 _XZ_MEMORY_BYTES = 128 << 20
 # Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
 _TOLERATED_TAIL = {"deflate": 4}
@@ -66,46 +67,19 @@ class _Decompressor(Protocol):
     def decompress(self, data: Buffer, max_length: int, /) -> bytes: ...
 
 
-class _Inflate:
-    """Raw deflate as the other decompressors have it: what is left of the input is kept inside."""
-
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(_RAW_DEFLATE)
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-    def decompress(self, data: Buffer, max_length: int, /) -> bytes:
-        return self._inner.decompress(data or self._inner.unconsumed_tail, max_length)
-
-
 _STREAMS: dict[str, Callable[[], _Decompressor]] = {
-    "deflate": _Inflate,
+    "deflate": lambda: zlib.decompressobj(_RAW_DEFLATE),
     "zstandard": ZstdDecompressor,
     "bzip2": bz2.BZ2Decompressor,
     "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
 }
 
 
-AskMemory: TypeAlias = Callable[[int], None]
-"""Takes the bytes that decoding holds by now, and returns once it may."""
-
-
-def _ask_nobody(_: int) -> None:
-    """Tools that decode one file after the other need nobody's leave."""
-
-
-def expand(codec: str, block: Buffer, limit: int, hold: AskMemory = _ask_nobody) -> Buffer:
+def expand(codec: str, block: Buffer, limit: int) -> Buffer:
     """The block without its compression.
 
     Args:
         limit: most bytes that may come out.
-        hold: is asked for the bytes that this takes, before it takes them.
 
     Raises:
         CorruptMetadataError: the block is damaged, or expands to more than ``limit`` bytes.
@@ -113,11 +87,11 @@ def expand(codec: str, block: Buffer, limit: int, hold: AskMemory = _ask_nobody)
     """
     match codec:
         case "null":
-            return _within(block, limit)
+            return _within(block, limit, len(block))
         case "snappy":
-            return _expand_snappy(block, limit, hold)
+            return _expand_snappy(block, limit)
         case _ if codec in _STREAMS:
-            return _expand_stream(codec, block, limit, hold)
+            return _expand_stream(codec, block, limit)
         case _:
             raise UnsupportedFormatError(f"Avro codec {codec!r} is not supported")
 
@@ -140,46 +114,28 @@ def compress(codec: WrittenCodec, block: bytes) -> bytes:
             assert_never(codec)
 
 
-def _within(expanded: Buffer, limit: int) -> Buffer:
+def _within(expanded: Buffer, limit: int, size: int) -> Buffer:
     if len(expanded) > limit:
-        raise CorruptMetadataError(f"a block expands to more than {limit} bytes")
+        raise CorruptMetadataError(f"a block of {size} bytes expands to more than {limit} bytes")
     return expanded
 
 
-def _expand_stream(codec: str, block: Buffer, limit: int, hold: AskMemory) -> bytes:
+def _expand_stream(codec: str, block: Buffer, limit: int) -> bytes:
     decompressor = _STREAMS[codec]()
     try:
-        hold(min(limit, _STEP_BYTES))
-        expanded = decompressor.decompress(block, min(limit + 1, _STEP_BYTES))
-        if len(expanded) == _STEP_BYTES:
-            expanded += _rest(decompressor, limit + 1 - _STEP_BYTES, hold)
+        expanded = decompressor.decompress(block, limit + 1)
     except (zlib.error, ZstdError, lzma.LZMAError, OSError, EOFError, ValueError) as error:
         raise CorruptMetadataError(f"expected a {codec} block, found damage: {error}") from error
-    _within(expanded, limit)
+    _within(expanded, limit, len(block))
     if not decompressor.eof or len(decompressor.unused_data) > _TOLERATED_TAIL.get(codec, 0):
         raise CorruptMetadataError(f"a {codec} stream does not end where its block ends")
     return expanded
 
 
-def _rest(decompressor: _Decompressor, most: int, hold: AskMemory) -> bytes:
-    """What a stream has beside its first bytes, ``most`` bytes at most."""
-    parts, size = [], 0
-    while size < most and not decompressor.eof:
-        # The parts, and what is made of all of them.
-        hold(2 * (size + 2 * _STEP_BYTES))
-        part = decompressor.decompress(b"", min(most - size, _STEP_BYTES))
-        if not part:
-            break
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
-def _expand_snappy(block: Buffer, limit: int, hold: AskMemory) -> bytes:
+def _expand_snappy(block: Buffer, limit: int) -> bytes:
     if len(block) <= _CRC.size:
         raise CorruptMetadataError(f"a snappy block of {len(block)} bytes has no room for its checksum")
     packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
-    hold(min(limit, _SNAPPY_MAX_EXPANSION * len(packed)))
     expanded = _expand_raw_snappy(packed, limit)
     if zlib.crc32(expanded) != checksum:
         raise CorruptMetadataError("a snappy block does not have the checksum it states")
@@ -206,49 +162,47 @@ def _snappy_claim(packed: Buffer) -> int:
     raise CorruptMetadataError("a snappy block does not start with a length")
 
 
-# A file may expand to this multiple of itself, or to this many bytes if that is more, but never to more than
-# the last: decoding takes several times as much memory.
-MAX_EXPANSION: Final = 64
-_ALWAYS_ALLOWED_BYTES: Final = 256 << 20
-_MAX_EXPANDED_BYTES: Final = 1 << 30
+MAX_BLOCK_BYTES: Final = 64 << 20
+_EXPANSION: Final = 64
+_SMALL_BLOCK_BYTES: Final = 8 << 20
+_SMALL_FILE_BYTES: Final = 64 << 20
+_SMALL_COLUMNS_BYTES: Final = 256 << 20
+_MAX_FILE_BYTES: Final = 1 << 30
 
 
-_ask: ContextVar[AskMemory] = ContextVar("ask", default=_ask_nobody)
+def block_bytes(size: int) -> int:
+    """Bytes that a block of ``size`` bytes may expand to; writers close one after 64 kB and one record."""
+    return min(max(_SMALL_BLOCK_BYTES, _EXPANSION * size), MAX_BLOCK_BYTES)
 
 
-def asking(ask: AskMemory) -> AbstractContextManager[None]:
-    """Inside the block decoders report growing memory to ``ask``, which may raise."""
-    return bound(_ask, ask)
+def blocks_bytes(size: int) -> int:
+    """Bytes that all blocks of a file of ``size`` bytes may expand to."""
+    return min(max(_SMALL_FILE_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
 
 
-def allowed_bytes(size: int, always: int = _ALWAYS_ALLOWED_BYTES) -> int:
-    """Bytes that a file of ``size`` bytes may expand to; ``always`` is what the smallest file may."""
-    return min(max(always, MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
+def columns_bytes(size: int) -> int:
+    """Bytes that the columns of a file of ``size`` bytes may take."""
+    return min(max(_SMALL_COLUMNS_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
 
 
-class ExpansionLimit:
-    """What is left of the memory that a file may take."""
+_claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _: None)
 
-    def __init__(self, size: int) -> None:
-        self.left = allowed_bytes(size)
-        self._taken = 0
-        self._ask = _ask.get()
 
-    def take(self, claimed: int, what: str, offset: int | None = None) -> None:
-        """Uses up some bytes."""
-        self.require(claimed, what, offset)
-        self.left -= claimed
-        self._taken += claimed
+def claiming(grow_to: Callable[[int], None]) -> AbstractContextManager[None]:
+    """Inside the block decoders claim memory from ``grow_to``: all that they hold, at a time; it may raise."""
+    return bound(_claim, grow_to)
 
-    def require(self, claimed: int, what: str, offset: int | None = None) -> None:
-        """Makes sure that there are some bytes, for as long as they are needed."""
-        if not 0 <= claimed <= self.left:
-            raise CorruptMetadataError(
-                f"{what} would take {claimed} bytes of memory; a file this small has {self.left} left",
-                offset=offset,
-            )
-        self.hold(claimed)
 
-    def hold(self, size: int) -> None:
-        """Asks for bytes that are needed for a moment only, whatever the file may take."""
-        self._ask(self._taken + size)
+def claim(size: int) -> None:
+    """Claims ``size`` bytes in all for the file that is decoded, before they are used."""
+    _claim.get()(size)
+
+
+def check_columns(taken: int, size: int, offset: int | None = None) -> None:
+    """Refuses columns of ``taken`` bytes if that is too much for a file of ``size`` bytes."""
+    most = columns_bytes(size)
+    if taken > most:
+        raise CorruptMetadataError(
+            f"records would take {taken} bytes of memory; a file of {size} bytes may take {most}",
+            offset=offset,
+        )

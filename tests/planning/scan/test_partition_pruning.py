@@ -325,7 +325,7 @@ def test_the_same_is_kept_as_by_reading_everything(
 
     assert names_of(found.files) == names_of(again.files) == names_of(whole.files)
     assert found.summary == again.summary
-    assert found.files.numbers.tolist() == again.files.numbers.tolist()
+    assert found.files.array("number").tolist() == again.files.array("number").tolist()
     assert _counts(found) == _counts(whole)
     assert found.summary.bytes_kept <= found.summary.bytes_total <= whole.summary.bytes_total
 

@@ -240,7 +240,7 @@ def payloads_in(column: BytesColumn) -> dict[tuple[str, str], BytesColumn]:
 def segments(directory: Path) -> KeptSegments:
     tier = DiskTier(directory, 1 << 30)
     piece = Piece("w", "db.db/t/manifest/manifest-1", 1, 0, None)
-    return KeptSegments(lambda name: KeptArrays(tier, piece, name, "w"))
+    return KeptSegments(lambda name: KeptArrays(tier, piece, name))
 
 
 def test_a_few_new_heads_are_no_reason_to_write_all_anew(tmp_path: Path) -> None:

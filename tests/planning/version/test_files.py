@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ ENTRIES = st.builds(
     delete_row_count=st.sampled_from([None, 0, 3]),
     min_sequence_number=st.integers(-5, 5),
     max_sequence_number=st.integers(-5, 5),
+    first_row_id=st.sampled_from([None, 0, 7]),
 )
 
 
@@ -161,16 +163,16 @@ def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list
     plain, files, at = some
     asked = np.array(at, np.int64)
     expected = [plain[file].entry.file for file in at]
-    external = [each.external_path for each in expected]
-    details = files.details(asked)
+    names = {name: (f"{name}s", pa.large_binary()) for name in ("file_name", "external_path")}
+    numbers = ("min_sequence_number", "max_sequence_number", "row_count", "first_row_id")
+    arrays = files.gather(asked, names | {name: (f"{name}s", pa.int64()) for name in numbers})
 
     assert files.names(asked).to_pylist() == [each.file_name.encode() for each in expected]
-    assert details.names.equals(files.names(asked))
-    assert details.external_paths.to_pylist() == [
-        None if path is None else path.encode() for path in external
-    ]
-    assert details.min_sequence_numbers.tolist() == [each.min_sequence_number for each in expected]
-    assert details.max_sequence_numbers.tolist() == [each.max_sequence_number for each in expected]
+    for name in names:
+        texts = [getattr(each, name) for each in expected]
+        assert arrays[name].to_pylist() == [None if text is None else text.encode() for text in texts]
+    for name in numbers:
+        assert arrays[name].to_pylist() == [getattr(each, name) for each in expected]
 
 
 @given(version=versions(), names=st.lists(st.sampled_from(["a", "é", "ab", "A", "", "\ud800"]), max_size=4))

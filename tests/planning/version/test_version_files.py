@@ -131,7 +131,7 @@ def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def place(directory: Path) -> KeptArrays:
-    return KeptArrays(DiskTier(directory, 1 << 30), Piece("w", "db.db/t", None, 0, None), "live files", "w")
+    return KeptArrays(DiskTier(directory, 1 << 30), Piece("w", "db.db/t", None, 0, None), "live files")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

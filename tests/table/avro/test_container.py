@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import CorruptMetadataError, PaimonIndexError
+from app.errors import CorruptMetadataError, MemoryShortError, PaimonIndexError
 from app.table.avro.container import MAGIC, read_columns
 from app.table.records.columns import ArrayOf, Nullable, RecordOf
-from app.table.records.expansion import expand
+from app.table.records.expansion import claiming, expand
 from tests.examples import examples
 
 CODECS = ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"]
@@ -188,7 +188,7 @@ def test_a_block_may_not_grow_beyond_the_limit(codec: str) -> None:
 def test_a_bomb_is_stopped(codec: str) -> None:
     bomb = packed_block(bytes(100 << 20), codec)
     assert len(bomb) < 200_000
-    with pytest.raises(CorruptMetadataError, match="more than 16777216 bytes"):
+    with pytest.raises(CorruptMetadataError, match="more than 8388608 bytes"):
         read_records(handmade(WRITTEN, 1, bomb, codec.encode()), EXPECTED)
 
 
@@ -245,10 +245,12 @@ OF_LONGS = {
     [
         (record(field("r")), "unexpected type 'r'"),
         (record(field(["null", "r"])), "unexpected type 'r'"),
-        (record(field({"type": "array", "items": "null"})), "take no bytes"),
+        (record(field("null")), "unexpected type 'null'"),
+        (record(field(["null", "null"])), "unexpected type 'null'"),
+        (record(field({"type": "array", "items": "null"})), "unexpected type 'null'"),
         (
             record(field({"type": "array", "items": {"type": "record", "name": "e", "fields": []}})),
-            "take no bytes",
+            "unexpected type",
         ),
         (record(field({"type": "enum", "name": "e", "symbols": ["A"]})), "unexpected type"),
         (record(field({"type": "fixed", "name": "f", "size": 1 << 40})), "unexpected type"),
@@ -256,7 +258,10 @@ OF_LONGS = {
         (record(field(nested(40))), "nested too deeply"),
         (record(*[field("int")] * 3000), "too large"),
         (record(field(["null", "long", "string"])), "unexpected type"),
-        (record(field({"type": "array", "items": ["null", OF_LONGS]})), "of 1 bytes that take 321 bytes"),
+        (
+            record(field({"type": "array", "items": ["null", OF_LONGS]})),
+            "a record of 40 columns that can be null",
+        ),
         (record(field("int"), field("int")), "two fields of one name"),
         (record(field(7)), "unexpected type 7"),
         (record({"name": "extra"}), "without name or type"),
@@ -273,7 +278,7 @@ OF_LONGS = {
         (record({"name": "tags", "type": "string"}), "record.tags"),
         (record({"name": "tags", "type": {"type": "array", "items": "long"}}), r"record.tags\[\]"),
         (
-            record({"name": "inner", "type": {"type": "record", "name": "i", "fields": []}}),
+            record({"name": "inner", "type": {"type": "record", "name": "i", "fields": [NAME]}}),
             "record.inner.flag",
         ),
         (["int"], "unexpected type"),
@@ -307,21 +312,19 @@ def test_counts_and_lengths_are_checked(count: int, block: bytes, length: int | 
         read_records(handmade(schema, count, block, length=length), EXPECTED)
 
 
-@pytest.mark.parametrize("items", [1 << 40, -(1 << 62)])
+@pytest.mark.parametrize("items", [1 << 40, 1 << 62, -(1 << 62), -(1 << 63)])
 def test_an_array_cannot_claim_more_items_than_there_are(items: int) -> None:
     block = b"\x02a\x02" + b"\x02" + long(items) + b"\x00" * 5
     with pytest.raises(CorruptMetadataError):
         read_records(handmade(WRITTEN, 1, block), EXPECTED)
 
 
-def test_records_that_cannot_be_decoded_name_their_block() -> None:
+def test_records_that_cannot_be_decoded_name_the_block_that_decoding_began_with() -> None:
     data = bytearray(container(RECORDS))
-    damaged = data.index(b"file-200")
-    block = data.rindex(data[-16:], 0, damaged) + 16
-    data[damaged] = 0xFF
+    data[data.index(b"file-200")] = 0xFF
     with pytest.raises(CorruptMetadataError, match=r"cannot be decoded.*UTF-8") as caught:
         read_records(bytes(data), EXPECTED)
-    assert caught.value.offset == block
+    assert caught.value.offset == data.index(data[-16:]) + 16
 
 
 def test_errors_name_the_block() -> None:
@@ -330,3 +333,22 @@ def test_errors_name_the_block() -> None:
     with pytest.raises(CorruptMetadataError, match="sync marker") as caught:
         read_records(bytes(data), EXPECTED)
     assert caught.value.offset == len(data) - 16
+
+
+def test_memory_is_claimed_before_records_take_it() -> None:
+    data = container(RECORDS * 200, "zstandard")
+    claims: list[int] = []
+
+    with claiming(claims.append):
+        columns = read_columns(data, EXPECTED)
+
+    assert len(claims) > 1
+    assert max(claims) >= sum(piece.nbytes for piece in columns.pieces)
+
+
+def test_a_claim_that_is_refused_ends_the_decoding() -> None:
+    def refuse(size: int) -> None:
+        raise MemoryShortError(f"{size} bytes do not fit")
+
+    with claiming(refuse), pytest.raises(MemoryShortError):
+        read_columns(container(RECORDS), EXPECTED)

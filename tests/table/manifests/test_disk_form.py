@@ -25,7 +25,7 @@ from tests.golden_tables import GoldenWarehouse
 
 def place(directory: Path, form: str = "manifest") -> KeptArrays:
     tier = DiskTier(directory, 1 << 30)
-    return KeptArrays(tier, Piece("w file:///w/", "db.db/t/manifest/manifest-1", 1, 0, None), form, "w")
+    return KeptArrays(tier, Piece("w file:///w/", "db.db/t/manifest/manifest-1", 1, 0, None), form)
 
 
 def manifests(golden: GoldenWarehouse) -> Iterator[Path]:

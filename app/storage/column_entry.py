@@ -1,0 +1,147 @@
+"""Entries of columns that were decoded once: an Arrow IPC stream that verifies itself, wherever it lies.
+
+=========================  ================  =====================================================
+offset                     type              meaning
+=========================  ================  =====================================================
+0                          Arrow IPC stream  the schema, then one batch of one row with *c* columns; a
+                                             column is an array as the item of a list, or a struct of
+                                             such. The first *h* bytes are all but the buffers.
+*t*                        u64, little       xxh3_64 of the buffers of each column
+*k*                        ASCII             the key of the entry
+*end* - 40                 4 u64, little     *h*, *t*, *k*, *end*
+*end* - 8                  u64, big          xxh3_64 of the *h* bytes, and of all from *t* to here
+=========================  ================  =====================================================
+
+Who reads an entry verifies all but the buffers first, and a column when it is first asked for: an entry may
+have many columns of which nobody asks but a few, and pages of a mapped file that nobody touches take no
+memory.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+_PLACES: Final = struct.Struct("<4Q")
+_CHECKSUM: Final = struct.Struct("<Q")
+_MESSAGE_HEAD: Final = struct.Struct("<II")
+"""What a message of a stream begins with: a mark, and the bytes that follow it before the buffers."""
+
+
+class DamagedEntryError(Exception):
+    """An entry is not what was written; whoever reads it takes the original instead."""
+
+
+def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | pa.Buffer]:
+    """The bytes of an entry, piece by piece.
+
+    Args:
+        key: ASCII; it tells the entry from all others.
+        columns: each of one item.
+    """
+    batch, stream = pa.record_batch(dict(columns)), _Pieces()
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
+    head = b"".join(takewhile(lambda piece: isinstance(piece, bytes), stream.pieces))
+    start = sum(map(len, stream.pieces))
+    tail = b"".join(_CHECKSUM.pack(_checksum(column)) for column in batch.columns)
+    key_start = start + len(tail)
+    end = key_start + len(key) + _PLACES.size + _CHECKSUM.size
+    tail += key + _PLACES.pack(len(head), start, key_start, end)
+    return [*stream.pieces, tail, xxhash.xxh3_64_digest(head + tail)]
+
+
+class _Pieces(io.RawIOBase):
+    """Takes a stream as Arrow writes it: bytes, and buffers without a copy."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes | pa.Buffer] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, piece: Any) -> int:
+        self.pieces.append(piece)
+        return len(piece)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The columns of an entry, which stay where its bytes lie.
+
+    ``data``: uint8, shape (n,), all bytes of the entry. ``checksums``: uint64, one a column.
+    """
+
+    data: NDArray[np.uint8]
+    checksums: NDArray[np.uint64]
+    _address: int
+
+    @classmethod
+    def read(cls, key: bytes, data: NDArray[np.uint8]) -> Self:
+        """Reads an entry; DamagedEntryError: it is not what was written under this key."""
+        places = len(data) - _CHECKSUM.size - _PLACES.size
+        if places < 0:
+            raise DamagedEntryError(f"expected at least {len(data) - places} bytes, found {len(data)}")
+        head, start, key_start, end = _PLACES.unpack_from(data.data, places)
+        if not head <= start <= key_start <= places or end != len(data):
+            raise DamagedEntryError("cut, or its end is damaged")
+        checksum = xxhash.xxh3_64(data[:head].data)
+        checksum.update(data[start : -_CHECKSUM.size].data)
+        if checksum.digest() != data[-_CHECKSUM.size :].tobytes():
+            raise DamagedEntryError("its schema or its end is damaged")
+        if data[key_start:places].tobytes() != key:
+            raise DamagedEntryError("another entry")
+        return cls(data, np.frombuffer(data[start:key_start], "<u8"), data.ctypes.data)
+
+    def length(self, name: str) -> int:
+        """How many items a column has that is a list; they are not looked at."""
+        return len(_batch(self)[name].values)
+
+    def __getitem__(self, name: str) -> pa.Array:
+        """A column; DamagedEntryError: it is not what was written."""
+        batch = _batch(self)
+        at = batch.schema.get_field_index(name)
+        column = batch.column(at)
+        if _checksum(column) != self.checksums[at]:
+            raise DamagedEntryError(f"column {name!r} is damaged")
+        return column
+
+    def view(self, values: pa.Array) -> NDArray[Any]:
+        """An array of numbers in a column, as it lies in ``data``."""
+        kind = np.bool_ if isinstance(values, pa.Bool8Array) else values.type.to_pandas_dtype()
+        if not len(values):
+            return np.zeros(0, kind)
+        return np.ndarray((len(values),), kind, self.data, values.buffers()[-1].address - self._address)
+
+
+def _checksum(column: pa.Array) -> int:
+    checksum = xxhash.xxh3_64()
+    for buffer in column.buffers():
+        if buffer is not None:
+            checksum.update(buffer)
+    return checksum.intdigest()
+
+
+@lru_cache(1 << 8)
+def _batch(columns: Columns) -> pa.RecordBatch:
+    """Takes 40 KB of memory; mostly several columns are asked for one after the other."""
+    _, size = _MESSAGE_HEAD.unpack_from(columns.data.data)
+    size += _MESSAGE_HEAD.size
+    message = pa.ipc.read_message(pa.py_buffer(columns.data).slice(size))
+    return pa.ipc.read_record_batch(message, _schema(columns.data[:size].tobytes()))
+
+
+@lru_cache(1 << 6)
+def _schema(message: bytes) -> pa.Schema:
+    """Of a form that many entries have: it takes longer to read, and more memory, than all the rest."""
+    return pa.ipc.read_schema(pa.py_buffer(message))
