@@ -103,7 +103,8 @@ class Heads:
             except CorruptIndexError as error:
                 broken[first] = error
             else:
-                alike |= _alike(buffers, lengths, pending, first, layout)
+                if len(pending) > 1:
+                    alike |= _alike(buffers, lengths, pending, first, layout)
                 layout_of[pending[alike]] = layouts.setdefault(layout, len(layouts))
             pending = pending[~alike]
         for file in pending.tolist():
