@@ -189,7 +189,7 @@ _claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _
 
 
 def claiming(grow_to: Callable[[int], None]) -> AbstractContextManager[None]:
-    """Inside the block decoders claim memory from ``grow_to``: all that they hold, at a time; it may raise."""
+    """Inside the block decoders claim memory from ``grow_to``: all that they hold at a time; it may raise."""
     return bound(_claim, grow_to)
 
 

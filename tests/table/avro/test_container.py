@@ -342,7 +342,6 @@ def test_memory_is_claimed_before_records_take_it() -> None:
     with claiming(claims.append):
         columns = read_columns(data, EXPECTED)
 
-    assert len(claims) > 1
     assert max(claims) >= sum(piece.nbytes for piece in columns.pieces)
 
 
