@@ -48,8 +48,8 @@ from app.server.processes import Processes
 from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
-from app.storage.memory import prepare_process
 from app.telemetry.service import Accounting, Telemetry
+from app.work.memory import prepare_process
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -13,7 +13,7 @@ decoding          an eighth of the rest or what is left, 1 GiB at most, for file
 answers           what is left
 ================= ==========================================================================================
 
-:mod:`app.storage.ledger` keeps them apart while the service runs.
+:mod:`app.work.ledger` keeps them apart while the service runs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Final
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
-from app.storage.ledger import LEDGER
-from app.storage.memory import MemoryLimit
+from app.work.ledger import LEDGER
+from app.work.memory import MemoryLimit
 
 _MIB: Final = 1 << 20
 

@@ -1,6 +1,6 @@
 """What a request does, told to whoever keeps account of it: phases, calls to storage, caches, damaged files.
 
-The observer travels in a context variable, as the deadline does (:mod:`app.storage.deadline`), so that code
+The observer travels in a context variable, as the deadline does (:mod:`app.work.deadline`), so that code
 between the HTTP layer and storage need not pass it on; threads that are started with a copy of the context
 tell the same one. Without an observer nothing is noted, which costs next to nothing.
 """

@@ -10,8 +10,8 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
-from app.storage.ledger import LEDGER
 from app.storage.retry import RetryBudget
+from app.work.ledger import LEDGER
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 import fsspec
 from fsspec.asyn import AsyncFileSystem
 
-from app.storage import Cancellation, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
+from app.work import Cancellation
 
 PROTOCOL: Final = "failing"
 _WRITES: Final = ("pipe_file", "rm_file")

@@ -21,8 +21,9 @@ from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest
 from app.planning.service import IndexService
-from app.storage import DiskTier, Warehouse, cancellable
+from app.storage import DiskTier, Warehouse
 from app.table.commits import Changes, CommitKind
+from app.work import cancellable
 from tests.failing_calls import Calls, Failure, failing_disk, failing_warehouse
 from tests.golden_tables import DATABASE, GoldenWarehouse, expected
 from tests.planning.copied_tables import golden_ref, open_service

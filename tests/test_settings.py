@@ -11,7 +11,7 @@ from app.memory_budget import CACHE_SHARES, PROCESS_BYTES, MemoryBudget
 from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.settings import Settings
-from app.storage.memory import MemoryLimit
+from app.work.memory import MemoryLimit
 
 
 def test_defaults_are_those_of_the_contract() -> None:

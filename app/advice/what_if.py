@@ -45,11 +45,11 @@ from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
-from app.storage import check_deadline, remaining_seconds
 from app.table.columnar.decoder import DECODER
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
+from app.work import check_deadline, remaining_seconds
 
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000

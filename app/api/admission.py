@@ -10,7 +10,7 @@ bound                     what counts                                    beyond 
                           wait for a thread
 threads of a bulkhead     requests of a warehouse that are worked on     the oldest and the newest are begun
                                                                          by turns
-:mod:`app.storage.cores`  threads that compute, as many as cores         warehouses go round; of one, those go
+:mod:`app.work.cores`  threads that compute, as many as cores         warehouses go round; of one, those go
                                                                          first that have begun, then newest
 ========================= ============================================== =====================================
 

@@ -33,8 +33,8 @@ from app.api.strict_json import read_json
 from app.errors import FilterError, MemoryShortError, RequestError
 from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
 from app.predicates.json_reader import NO_ARROW
-from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
+from app.work.ledger import LEDGER, Claim
 
 _INT32 = 1 << 31
 _LONG_MAX = (1 << 63) - 1

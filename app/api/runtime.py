@@ -27,10 +27,10 @@ from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
-from app.storage import Cancellation, cancellable, check_deadline, time_limit
-from app.storage.cores import CORES
-from app.storage.ledger import LEDGER, Account
 from app.telemetry.logs import event_record
+from app.work import Cancellation, cancellable, check_deadline, time_limit
+from app.work.cores import CORES
+from app.work.ledger import LEDGER, Account
 
 _TURNS: Final = 4
 """Callers who wait for tables of one warehouse and whose answers are computed at the same time."""

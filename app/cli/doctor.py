@@ -24,7 +24,8 @@ from app.cli.output import print_json, print_line
 from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.settings import Settings
-from app.storage import Warehouse, time_limit
+from app.storage import Warehouse
+from app.work import time_limit
 
 _STORAGE_SECONDS: Final = 20.0
 _MOST_LISTED: Final = 20

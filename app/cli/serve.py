@@ -31,9 +31,9 @@ from app.server.processes import VARIABLE as WORKERS_DIRECTORY
 from app.server.processes import shared_directory
 from app.server.stopping import run_server
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import time_limit
 from app.suggestions import listed
 from app.telemetry.logs import logging_config
+from app.work import time_limit
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

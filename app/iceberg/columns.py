@@ -14,11 +14,11 @@ from typing import Final
 
 from app.errors import FilterError
 from app.iceberg.schema import names_by_id, same_type
-from app.storage import check_deadline
 from app.suggestions import hint
 from app.table.schema.schema import TableSchema
 from app.types import DataField
 from app.types.data_types import NESTED_ROOTS
+from app.work import check_deadline
 
 _METADATA_COLUMNS: Final = frozenset(
     {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}

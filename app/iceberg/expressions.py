@@ -65,7 +65,6 @@ from app.predicates.unbound import (
     Unknown,
     json_literals,
 )
-from app.storage import check_deadline
 from app.suggestions import hint
 from app.types import DataField, DataType, TypeRoot, parse_json
 from app.types.civil_time import NANOS_PER_MICRO, read_timestamp
@@ -73,6 +72,7 @@ from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, NESTED_ROOTS, STR
 from app.types.json_values import MAX_NUMBER_TEXT, any_decimal, is_integer
 from app.types.session_zone import Instants
 from app.types.values import integer_range, to_float32
+from app.work import check_deadline
 
 _OPERATORS: Final = {
     "eq": Operator.EQUAL,

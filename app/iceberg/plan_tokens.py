@@ -34,8 +34,8 @@ from app.errors import NotFoundError
 from app.planning.request.requests import TableRef
 from app.planning.version.version import Version
 from app.release import __version__
-from app.storage.ledger import LEDGER
 from app.types.digest import DIGEST_BYTES, digest, request_digest
+from app.work.ledger import LEDGER
 
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 

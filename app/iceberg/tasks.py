@@ -27,12 +27,12 @@ from app.planning.plan.answers import Plan
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.storage import check_deadline
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, TypeRoot, to_json
 from app.types.data_types import INTEGER_BITS
 from app.types.index_files import DeletionRange
+from app.work import check_deadline
 
 _AT_ONCE: Final = 256
 _BYTES: Final = {root: 8 if root is TypeRoot.BIGINT else 4 for root in (*INTEGER_BITS, TypeRoot.DATE)}

@@ -20,12 +20,12 @@ from app.planning.request.requests import DeletionsRequest, NamedPartition
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
 from app.planning.version.version import IndexSource, Version
-from app.storage import check_deadline
 from app.table.manifests.index_manifest import IndexEntry
 from app.types import Json
 from app.types.index_files import DeletionRange
 from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
+from app.work import check_deadline
 
 _FILES_AT_ONCE: Final = 1024
 

@@ -18,10 +18,11 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version, missing_file_means_expired
 from app.predicates.binding.moments import day_of_request
-from app.storage import ByteCache, Cancellation, cancellable, time_limit
-from app.storage.cores import CORES
+from app.storage import ByteCache
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
+from app.work import Cancellation, cancellable, time_limit
+from app.work.cores import CORES
 
 _log = logging.getLogger("paimon_index.planning")
 

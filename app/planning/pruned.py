@@ -29,7 +29,6 @@ from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
 from app.planning.version.version import Version
-from app.storage import check_deadline
 from app.table.commits.manifest_writing import (
     ListedManifests,
     Outline,
@@ -40,6 +39,7 @@ from app.table.commits.manifest_writing import (
 )
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import Json
+from app.work import check_deadline
 
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""

@@ -44,11 +44,12 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_warnings, read_filter
 from app.predicates.binding.names import Names, Relation
 from app.predicates.model import BoundPredicate, Unknown
-from app.storage import Warehouse, check_deadline
+from app.storage import Warehouse
 from app.suggestions import hint
 from app.types import DataField, Json, parse_type
 from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
+from app.work import check_deadline
 
 
 @dataclass(frozen=True, slots=True)

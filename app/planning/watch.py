@@ -19,7 +19,7 @@ from app.errors import NotFoundError, PaimonIndexError
 from app.observation import NOBODY, Observer, observed_by
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.storage import Cancellation, cancellable
+from app.work import Cancellation, cancellable
 
 _log = logging.getLogger("paimon_index")
 

@@ -1,14 +1,6 @@
 """Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
 
 from app.storage.cache import ByteCache, CacheState
-from app.storage.deadline import (
-    Cancellation,
-    cancellable,
-    check_deadline,
-    remaining_seconds,
-    time_limit,
-    wait_for,
-)
 from app.storage.disk_tier import DiskCacheState, DiskTier
 from app.storage.listings import Listings, check_listable
 from app.storage.readers import Readers
@@ -18,17 +10,11 @@ from app.storage.warehouse import Warehouse
 __all__ = [
     "ByteCache",
     "CacheState",
-    "Cancellation",
     "DiskCacheState",
     "DiskTier",
     "Listings",
     "Readers",
     "RetryPolicy",
     "Warehouse",
-    "cancellable",
-    "check_deadline",
     "check_listable",
-    "remaining_seconds",
-    "time_limit",
-    "wait_for",
 ]

@@ -1,6 +1,6 @@
 """Caches of decoded files, bounded by bytes; what many ask for at once is loaded once.
 
-A load whose size is known claims it before it begins (:mod:`app.storage.ledger`).
+A load whose size is known claims it before it begins (:mod:`app.work.ledger`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from app.described import DESCRIBED
 from app.errors import DeadlineExceededError, MemoryShortError
 from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
-from app.storage.deadline import check_deadline, wait_for
-from app.storage.ledger import LEDGER, Account, CacheRoom
+from app.work.deadline import check_deadline, wait_for
+from app.work.ledger import LEDGER, Account, CacheRoom
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import fsspec
 from fsspec.asyn import get_loop
 
-from app.storage.deadline import wait_for
 from app.storage.object_store import ObjectStore
+from app.work.deadline import wait_for
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

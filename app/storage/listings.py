@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.errors import PaimonIndexError, StorageError
-from app.storage.deadline import time_limit
 from app.storage.warehouse import Warehouse
+from app.work.deadline import time_limit
 
 _log = logging.getLogger("paimon_index.storage")
 

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from app.storage.deadline import wait_for
 from app.storage.retry import Attempt, StoreAnswerError
+from app.work.deadline import wait_for
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3CredentialProvider, S3Store

@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
 from app.observation import StorageOperation
-from app.storage.deadline import check_deadline, wait_for
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier
 from app.storage.locations import Neighbours, Root
 from app.storage.readers import Readers
 from app.storage.retry import Attempt, RetryPolicy
+from app.work.deadline import check_deadline, wait_for
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""

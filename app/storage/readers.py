@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
-from app.storage.cores import CORES
-from app.storage.deadline import check_deadline, wait_for
-from app.storage.ledger import DEFAULT_BYTES, LEDGER, Account, Claim
+from app.work.cores import CORES
+from app.work.deadline import check_deadline, wait_for
+from app.work.ledger import DEFAULT_BYTES, LEDGER, Account, Claim
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")

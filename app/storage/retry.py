@@ -27,8 +27,8 @@ from app.errors import (
     StorageError,
 )
 from app.observation import StorageCall, StorageOperation, observer
-from app.storage.cores import waiting
-from app.storage.deadline import check_deadline, pause, remaining_seconds
+from app.work.cores import waiting
+from app.work.deadline import check_deadline, pause, remaining_seconds
 
 _RANGE_NOT_SATISFIABLE: Final = 416
 _HTTP_STATUSES: Final = range(100, 600)

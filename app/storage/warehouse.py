@@ -18,10 +18,10 @@ from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier, KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
-from app.storage.memory import Scratch
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
+from app.work.memory import Scratch
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 

@@ -10,7 +10,6 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.storage import ByteCache
 from app.storage.disk_tier import KeptArrays
-from app.storage.memory import give_memory_back
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
@@ -20,6 +19,7 @@ from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
+from app.work.memory import give_memory_back
 
 Parsed = TypeVar("Parsed")
 Made = TypeVar("Made")

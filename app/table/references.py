@@ -26,12 +26,12 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
-from app.storage.deadline import pause
 from app.suggestions import hint
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
 from app.table.snapshot import Snapshot
 from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
+from app.work.deadline import pause
 
 MOST_READS: Final = 256
 """No part has more, whatever is asked for: on an object store these take less than a second."""

@@ -23,7 +23,6 @@ from app.errors import (
     SnapshotExpiredError,
     UnknownPlaceError,
 )
-from app.storage import wait_for
 from app.suggestions import alike, hint
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
@@ -34,6 +33,7 @@ from app.table.schema.partition import partition_path
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
+from app.work import wait_for
 
 POSTPONED_BUCKET = -2
 

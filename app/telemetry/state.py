@@ -13,8 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from app.planning.watch import Watch
 from app.release import __version__
 from app.storage import Listings
-from app.storage.ledger import LEDGER
 from app.telemetry.metrics import PREFIX
+from app.work.ledger import LEDGER
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

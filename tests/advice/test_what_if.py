@@ -12,8 +12,8 @@ from app.options.file_indexes import DeclaredIndex
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.storage import Readers, Warehouse
-from app.storage.ledger import Ledger
 from app.types.session_zone import session_zone
+from app.work.ledger import Ledger
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
 
 FILES = [events(300, first, cities=2 + first // 300) for first in range(0, 6_000, 300)]

@@ -20,7 +20,7 @@ from app.errors import BusyError, DeadlineExceededError, RequestCancelledError
 from app.opening import create_service
 from app.planning.version.descriptions import Schema, TableDescription
 from app.settings import Settings
-from app.storage import check_deadline
+from app.work import check_deadline
 from tests import golden_tables
 from tests.api.conftest import Serve, listening
 from tests.api.test_endpoints import TABLES, get

@@ -21,7 +21,7 @@ from app.api.versioned import PieceStream
 from app.main import create_app
 from app.opening import create_service
 from app.settings import Settings
-from app.storage.ledger import LEDGER
+from app.work.ledger import LEDGER
 from tests.api.conftest import Serve, listening
 from tests.golden_tables import DATABASE, GoldenWarehouse
 

@@ -18,7 +18,7 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
-from app.storage.ledger import DEFAULT_BYTES, LEDGER
+from app.work.ledger import DEFAULT_BYTES, LEDGER
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse

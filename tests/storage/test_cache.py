@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DeadlineExceededError, MemoryShortError, StorageError
-from app.storage import ByteCache, time_limit
-from app.storage.ledger import LEDGER, CacheRoom
+from app.storage import ByteCache
+from app.work import time_limit
+from app.work.ledger import LEDGER, CacheRoom
 
 
 def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:

@@ -19,9 +19,10 @@ from app.errors import (
     StorageError,
 )
 from app.observation import Observer, StorageCall, observed_by
-from app.storage import Cancellation, DiskTier, Readers, RetryPolicy, Warehouse, cancellable, time_limit
+from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
 from app.storage.libraries import ask, open_filesystem
 from app.storage.retry import RetryBudget, is_missing, is_transient
+from app.work import Cancellation, cancellable, time_limit
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}

@@ -23,8 +23,9 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import Cancellation, DiskTier, RetryPolicy, Warehouse, cancellable, range_reading, time_limit
+from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
 from app.storage.range_reading import FileRange, batches, merge_ranges, portions
+from app.work import Cancellation, cancellable, time_limit
 
 LONG = bytes(range(256)) * 300
 

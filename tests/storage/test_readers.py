@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from app.errors import DeadlineExceededError, RequestCancelledError
-from app.storage import Cancellation, Readers, cancellable, check_deadline, time_limit
+from app.storage import Readers
+from app.work import Cancellation, cancellable, check_deadline, time_limit
 
 
 def test_loads_run_side_by_side_and_answers_keep_their_order() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.errors import DeadlineExceededError, FileMissingError, PathNotAllowedError, StorageError
-from app.storage import RetryPolicy, Warehouse, check_deadline, remaining_seconds, time_limit
+from app.storage import RetryPolicy, Warehouse
 from app.storage.retry import (
     StoreAnswerError,
     failure_of,
@@ -19,6 +19,7 @@ from app.storage.retry import (
     is_timeout,
     is_transient,
 )
+from app.work import check_deadline, remaining_seconds, time_limit
 
 IMPATIENT = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
 

@@ -16,8 +16,8 @@ import yaml
 
 from app.observation import Phase, during, observed_by
 from app.server.processes import Processes
-from app.storage.ledger import LEDGER
 from app.telemetry.service import Accounting, Telemetry
+from app.work.ledger import LEDGER
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse

@@ -42,7 +42,6 @@ from app.planning.request.requests import AssignRequest, BucketsRequest, LookupR
 from app.planning.version.files import Files
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
-from app.storage import check_deadline
 from app.suggestions import hint
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import BucketMode
@@ -52,6 +51,7 @@ from app.types.binary_row.rows import FieldValues
 from app.types.data_types import INTEGER_BITS
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, same_in_sql
+from app.work import check_deadline
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _VALUE_BYTES: Final = 64

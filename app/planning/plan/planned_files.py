@@ -28,11 +28,11 @@ from app.planning.plan.file_plan import (
 )
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.version import Version
-from app.storage import check_deadline
 from app.table.schema.partition import Partitions
 from app.table.table import TablePaths
 from app.types import Json
 from app.types.roaring import Positions
+from app.work import check_deadline
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1

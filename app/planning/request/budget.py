@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from app.file_index.answers.conditions import SHORT_LIST
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves
-from app.storage import check_deadline, remaining_seconds
+from app.work import check_deadline, remaining_seconds
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
 """The rest of what a request has until its deadline is for whatever else its answer takes."""

@@ -40,9 +40,9 @@ from app.predicates.binding.names import ROW_ID
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, fold, leaves
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
-from app.storage import check_deadline
 from app.types import DataField
 from app.types.value_arrays import group_rows, placeholders
+from app.work import check_deadline
 
 
 def judge_groups(

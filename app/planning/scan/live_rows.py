@@ -20,8 +20,8 @@ from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.contents import UNKNOWN_CARDINALITY
 from app.planning.version.version import Version
-from app.storage import check_deadline
 from app.types.roaring import Positions
+from app.work import check_deadline
 
 _ROWS_OF_32_BITS: Final = 1 << 32
 _VECTORS_AT_ONCE: Final = 1024

@@ -21,9 +21,9 @@ from app.planning.version.file_bounds import FileBounds
 from app.predicates.bound_texts import bound_texts
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds
-from app.storage import check_deadline
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
+from app.work import check_deadline
 
 Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 

@@ -24,9 +24,9 @@ from app.planning.side_files.indexes import SideIndexes, between, fronts_of
 from app.planning.side_files.segments import KeptSegments
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.storage import check_deadline
 from app.table.manifests.manifest import Derived, Manifest
 from app.types.bytes_column import BytesColumn
+from app.work import check_deadline
 
 _FILES_OF_BUDGET: Final = 128
 """Index files that a plan with a budget of time reads between two looks at the clock."""

@@ -29,9 +29,9 @@ from app.planning.side_files.segments import (
     files_of_bodies,
 )
 from app.planning.version.version import IndexSource
-from app.storage import check_deadline
 from app.table.manifests.manifest import Manifest
 from app.types.bytes_column import BytesColumn, own_bytes
+from app.work import check_deadline
 
 Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
 

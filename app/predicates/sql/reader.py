@@ -42,6 +42,7 @@ from app.predicates.unbound import (
     shorten,
 )
 from app.types.session_zone import SessionZone
+from app.work import check_deadline
 
 _REMEMBERED_CHARACTERS: Final = 4_096
 _REMEMBERED_FILTERS: Final = 1_024
@@ -132,6 +133,7 @@ class _Reader:
         self._refuse_query()
         groups = [_Group()]
         while True:
+            check_deadline()
             self._open(groups)
             groups[-1].add(self._test())
             while len(groups) > 1 and self._operands.take(")"):

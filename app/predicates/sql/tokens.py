@@ -25,10 +25,13 @@ from typing import Final, NamedTuple, final
 
 from app.errors import FilterError, LimitExceededError
 from app.predicates.unbound import FilterLimits
+from app.work import check_deadline
 
 _TOKENS_PER_LITERAL: Final = 12
 """``m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR`` has about so many; more tokens than that are no filter."""
 _TOKENS_BEFORE_LIST: Final = 2
+_TOKENS_AT_ONCE: Final = 4_096
+"""Between two looks at the deadline, some milliseconds."""
 
 
 @final
@@ -89,7 +92,7 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
     """The tokens of ``text``, END as the last.
 
     Raises FilterError: a string, a quoted name or a comment does not end. Raises LimitExceededError: there
-    are far more tokens than the allowed literals need.
+    are far more tokens than the allowed literals need. Raises DeadlineExceededError: the request's time is up.
     """
     tokens: list[Token] = []
     at = 0
@@ -98,6 +101,8 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
             tokens.append(Token(TokenKind.LIST, listed[1], listed.start(1), ""))
             at = listed.end()
         at = _add_token(tokens, text, at, limits)
+        if not len(tokens) % _TOKENS_AT_ONCE:
+            check_deadline()
     tokens.append(Token(TokenKind.END, "", tokens[-1].end if tokens else len(text), ""))
     return tokens
 

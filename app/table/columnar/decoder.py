@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
-from app.storage import check_deadline, remaining_seconds
-from app.storage.cores import Cores, waiting
 from app.types.roaring import Buffer
+from app.work import check_deadline, remaining_seconds
+from app.work.cores import Cores, waiting
 
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0

@@ -27,9 +27,9 @@ from app.planning.request.budget import UNBOUNDED, Budget, asks_much
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
-from app.storage import time_limit
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
+from app.work import time_limit
 from tests.examples import examples
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service

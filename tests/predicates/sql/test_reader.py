@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from app.errors import FilterError, LimitExceededError
+from app.errors import DeadlineExceededError, FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
 from app.predicates.binding.names import Relation
 from app.predicates.model import Unknown
@@ -13,6 +13,7 @@ from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
+from app.work import time_limit
 from tests.columns import columns_of
 from tests.file_bounds import FileBounds, column_bounds
 from tests.row_matches import matches
@@ -391,3 +392,8 @@ def test_the_literals_of_all_tests_count() -> None:
 
 def test_filters_are_remembered_by_their_text() -> None:
     assert read_sql("x = 5") is read_sql("x = 5")
+
+
+def test_a_long_filter_is_read_no_longer_than_the_request_may_take() -> None:
+    with time_limit(0), pytest.raises(DeadlineExceededError):
+        read_sql(" AND ".join(["id = 1"] * 5_000))

@@ -9,7 +9,7 @@ part of the cores:
 * A line of which no thread computes goes on at once, as long as no more than two threads a core compute; the
   system then shares the cores out.
 * A core goes to the line that has computed least of late. A thread that has computed for :data:`TURN_SECONDS`
-  gives its core to a line that has computed less, at its next :func:`~app.storage.deadline.check_deadline`.
+  gives its core to a line that has computed less, at its next :func:`~app.work.deadline.check_deadline`.
 * In a line, who has computed before goes first, in the order of asking, so that what is begun is finished; of
   those who begin, the newest goes first, since its caller will still be there.
 """

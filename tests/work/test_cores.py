@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from app.errors import DeadlineExceededError
-from app.storage import check_deadline, time_limit
-from app.storage.cores import TURN_SECONDS, Cores, waiting
+from app.work import check_deadline, time_limit
+from app.work.cores import TURN_SECONDS, Cores, waiting
 
 PATIENCE_SECONDS = 20
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from app.errors import DeadlineExceededError, RequestCancelledError
 from app.observation import bound
-from app.storage.cores import give_way, waiting
+from app.work.cores import give_way, waiting
 
 Result = TypeVar("Result")
 

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from app.errors import DeadlineExceededError, LimitExceededError, MemoryShortError, RequestCancelledError
-from app.storage import Cancellation, cancellable, time_limit
-from app.storage.ledger import Account, Ledger
+from app.work import Cancellation, cancellable, time_limit
+from app.work.ledger import Account, Ledger
 
 PATIENCE_SECONDS = 60
 LIMIT = 1000 << 20

@@ -9,9 +9,9 @@ import pytest
 from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
 from app.storage.cache import ByteCache
-from app.storage.cores import Cores, waiting
-from app.storage.ledger import LEDGER
-from app.storage.memory import MemoryLimit, Scratch
+from app.work.cores import Cores, waiting
+from app.work.ledger import LEDGER
+from app.work.memory import MemoryLimit, Scratch
 
 LARGE = 5 << 20
 

@@ -53,9 +53,9 @@ from typing import Final, Protocol
 
 from app.errors import LimitExceededError, MemoryShortError
 from app.observation import bound
-from app.storage.cores import waiting
-from app.storage.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
-from app.storage.memory import give_memory_back, resident_bytes
+from app.work.cores import waiting
+from app.work.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
+from app.work.memory import give_memory_back, resident_bytes
 
 SHRINK: Final = 0.8
 REFUSE: Final = 0.9
