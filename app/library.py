@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from app.errors import PaimonIndexError
 from app.opening import create_service
 from app.planning.deletions import DeletionsAnswer, FileDeletions
+from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
 from app.planning.keys.answers import (
     AssignedBucket,
     AssignmentAnswer,
@@ -37,7 +38,6 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.settings import Settings
 
 __all__ = [

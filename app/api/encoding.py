@@ -35,7 +35,7 @@ from app.api.selections import (
 from app.api.strict_json import JsonMembers, write_json
 from app.described import DESCRIBED
 from app.observation import Phase, during
-from app.planning import deletions, standalone
+from app.planning import deletions, evaluated_files
 from app.planning.keys.answers import BucketLookup, KeyBucket, SnapshotId
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import ExplainStep
@@ -234,7 +234,7 @@ def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
 
 
 def encode_evaluation(
-    answer: standalone.EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
+    answer: evaluated_files.EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
@@ -260,7 +260,7 @@ def _file_deletions(file: deletions.FileDeletions, form: SelectionEncoding) -> J
 
 
 def _evaluated(
-    file: standalone.EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str
+    file: evaluated_files.EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str
 ) -> JsonMembers:
     # A null selection would mean every row, so a skipped file gets the empty set.
     positions = _NO_ROWS if file.skip else file.selection

@@ -6,7 +6,7 @@ bottom up, a package imports packages of lower lines only:
 
 =================================== ==================================================================
 ``service``, ``watch``              the service; new snapshots of tables that it loads ahead of requests
-``scan``, ``standalone``            makes a plan; evaluates index files without a table
+``scan``, ``evaluated_files``       makes a plan; evaluates index files without a table
 ``plan``, ``side_files``            the answer of a plan; file indexes in manifests and ``.index`` files
 ``keys``, ``deletions``             buckets of keys; deleted rows
 ``version``, ``request``            one version of a table; what callers ask, and how much they may ask

@@ -25,6 +25,7 @@ from app.errors import (
 from app.observation import Phase, during
 from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
+from app.planning.evaluated_files import EvaluateAnswer, evaluate_files
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan, plan_bytes, report_plan
@@ -43,7 +44,7 @@ from app.planning.request.requests import (
     TableRef,
 )
 from app.planning.side_files.file_indexes import open_declared
-from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
+from app.planning.standalone import inspect_file
 from app.planning.usage import Usage
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (

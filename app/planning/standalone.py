@@ -1,4 +1,4 @@
-"""Index files on their own, without a table: what they say of a filter, and what is in them.
+"""Index files on their own, without a table: where they may lie, and what is in them.
 
 Callers of the service may name files only where index files lie, and by the names that only these have::
 
@@ -16,64 +16,25 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from app.bucket_index import hash_index
 from app.deletion_vectors import read_file, vector32, vector64
 from app.errors import (
     CorruptIndexError,
-    DeadlineExceededError,
     FileMissingError,
-    FilterError,
     LimitExceededError,
     PathNotAllowedError,
     RequestError,
     StorageError,
-    UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP, Result, Rows, Step
 from app.file_index.container import MAGIC
-from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
 from app.file_index.stacked_index import FileIndex
-from app.file_index.top_n import indexed_rows, top_n
-from app.planning.plan.file_plan import ExplainStep
-from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
-from app.planning.request.limits import Limits
-from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_warnings, read_filter
-from app.predicates.binding.names import Names, Relation
-from app.predicates.model import BoundPredicate, Unknown
+from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse
 from app.suggestions import hint
-from app.types import DataField, Json, parse_type
-from app.types.roaring import Positions
-from app.types.session_zone import SessionZone
-from app.work import check_deadline
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatedFile:
-    """What the indexes of one file say.
-
-    ``selection``: rows outside of which nothing matches; None when nothing is known at row level. ``error``:
-    the file's indexes could not be used; the file is kept.
-    """
-
-    name: str
-    skip: bool
-    selection: Positions | None
-    explain: tuple[ExplainStep, ...] | None = None
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluateAnswer:
-    """The answer to an EvaluateRequest, in request order."""
-
-    files: tuple[EvaluatedFile, ...]
-    warnings: tuple[str, ...] = ()
-
+from app.types import Json, parse_type
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
@@ -81,40 +42,6 @@ _FIRST_MAGIC = slice(5, 9)
 _HEAD_BYTES = 9
 _LARGEST_BYTES = 256 << 20
 _HASH_BYTES = 4
-_REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
-
-
-def evaluate_files(
-    warehouse: Warehouse,
-    request: EvaluateRequest,
-    limits: Limits,
-    zone: SessionZone | None,
-    *,
-    any_place: bool,
-) -> EvaluateAnswer:
-    """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
-
-    Raises FilterError: the filter does not fit the schema. Raises RequestError: a type of the schema cannot
-    be read.
-    """
-    fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
-    relation = Relation(request.alias)
-    predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
-    sort_column = None
-    if request.top_n is not None:
-        if not request.top_n.order_by:
-            raise FilterError("top_n needs at least one column in order_by")
-        names = Names(fields, relation)
-        columns = [names.sort_column(key.column) for key in request.top_n.order_by]
-        sort_column = columns[0]
-    budget, asks_all, unasked = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
-    files = []
-    for file in request.files:
-        is_asked = asks_all or not budget.out_of_time()
-        unasked += not is_asked
-        asked = predicate if is_asked else Unknown("a long filter")
-        files.append(_evaluate(warehouse, file, request, asked, sort_column, any_place=any_place))
-    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *unasked_warnings(unasked)))
 
 
 def inspect_file(
@@ -169,7 +96,7 @@ def _inspect(
         _check_kind(kind, head, file.path)
         if kind in (None, "hash") and not file.path.endswith(FILE_INDEX_SUFFIX) and not _is_vectors(head):
             return _some_hashes(warehouse, file.path, size, entries)
-    with _content(warehouse, file, any_place=any_place) as (name, content):
+    with index_content(warehouse, file, any_place=any_place) as (name, content):
         _refuse_data_file(warehouse, file, name, content)
         return _shown(name, content, kind, types, entries)
 
@@ -293,7 +220,13 @@ def _vectors(content: bytes) -> list[Json]:
 
 
 @contextmanager
-def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> Iterator[tuple[str, bytes]]:
+def index_content(
+    warehouse: Warehouse, file: IndexFileRef, *, any_place: bool
+) -> Iterator[tuple[str, bytes]]:
+    """An index file that a caller names or sends: what it is called, and its bytes.
+
+    PathNotAllowedError: no index file can lie there, unless ``any_place``.
+    """
     if file.content is not None:
         yield file.name or "content", file.content
         return
@@ -303,55 +236,6 @@ def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> It
         check_index_place(file.path)
     with warehouse.reading(file.path, None, is_kept=False) as content:
         yield file.name or file.path, bytes(content)
-
-
-def _evaluate(
-    warehouse: Warehouse,
-    file: IndexFileRef,
-    request: EvaluateRequest,
-    predicate: BoundPredicate,
-    sort_column: DataField | None,
-    *,
-    any_place: bool,
-) -> EvaluatedFile:
-    check_deadline()
-    name = file.name or file.path or "content"
-    trace: list[Step] = []
-    try:
-        with _content(warehouse, file, any_place=any_place) as (name, content):
-            answer = _ask(FileIndex.read(content), request, predicate, sort_column, trace)
-    except DeadlineExceededError:
-        raise
-    except _REPORTED as error:
-        shown = error.at(name) if isinstance(error, CorruptIndexError) else error
-        return EvaluatedFile(name, skip=False, selection=None, error=shown)
-    steps = tuple(ExplainStep.of(step) for step in trace) if request.explain else None
-    positions = answer.positions if isinstance(answer, Rows) else None
-    return EvaluatedFile(name, answer is SKIP, positions, steps)
-
-
-def _ask(
-    index: FileIndex,
-    request: EvaluateRequest,
-    predicate: BoundPredicate,
-    sort_column: DataField | None,
-    trace: list[Step],
-) -> Result:
-    top_rows, row_count = request.top_n, request.row_count
-    if top_rows is None or sort_column is None:
-        return evaluate(predicate, index, row_count=row_count, trace=trace)
-    # Without a filter every row is in question, and only an index can tell how many there are.
-    known = row_count if row_count is not None else indexed_rows(index, sort_column)
-    first = top_rows.order_by[0]
-    return top_n(
-        index,
-        sort_column,
-        descending=first.descending,
-        nulls_first=first.nulls_first,
-        limit=top_rows.limit,
-        strict=len(top_rows.order_by) == 1,
-        selection=evaluate(predicate, index, row_count=known, trace=trace),
-    )
 
 
 _DATA_FILES: Final = {

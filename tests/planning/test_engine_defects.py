@@ -18,6 +18,7 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.range_bitmap import range_bitmap
+from app.planning.evaluated_files import EvaluatedFile
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
     EvaluateRequest,
@@ -28,7 +29,6 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.standalone import EvaluatedFile
 from app.types import Value, parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables

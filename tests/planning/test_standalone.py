@@ -12,9 +12,9 @@ from app.building.data_files import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
 from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
+from app.planning.evaluated_files import EvaluatedFile
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
-from app.planning.standalone import EvaluatedFile
 from tests import golden_file_index, golden_unit
 from tests.data_files import write_data_file
 from tests.golden_cases import together

@@ -92,7 +92,7 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
     """The tokens of ``text``, END as the last.
 
     Raises FilterError: a string, a quoted name or a comment does not end. Raises LimitExceededError: there
-    are far more tokens than the allowed literals need. Raises DeadlineExceededError: the request's time is up.
+    are far more tokens than the allowed literals need. Raises DeadlineExceededError: the time is used up.
     """
     tokens: list[Token] = []
     at = 0
