@@ -14,7 +14,7 @@ from typing import Final
 
 from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
-from app.storage.memory import give_memory_back
+from app.work.memory import give_memory_back
 from benchmarks.events import Layout
 from benchmarks.index_bodies import write_bodies
 from benchmarks.questions import questions

@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from app.planning.plan.answers import Plan
-from app.storage.memory import prepare_process
+from app.work.memory import prepare_process
 from benchmarks.events import Indexed, Layout
 from benchmarks.questions import TEN_THOUSAND_IDS, THOUSAND_IDS, questions
 from benchmarks.runner import in_process, measured

@@ -16,7 +16,7 @@ from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.service import IndexService
 from app.storage import DiskTier
-from app.storage.memory import give_memory_back, prepare_process
+from app.work.memory import give_memory_back, prepare_process
 from benchmarks.events import Layout
 from benchmarks.plans import FIRST, LARGEST
 from benchmarks.runner import in_process, measured, resident_bytes
@@ -138,7 +138,7 @@ def _keep(layout: Layout, files: int, directory: Path) -> None:
 
 def _own_bytes() -> tuple[int, int]:
     """This process's memory, with all or its part of what others share; 0 where the system does not tell."""
-    # The server returns what was freed, too, within seconds (app/storage/ledger.py).
+    # The server returns what was freed, too, within seconds (app/work/ledger.py).
     give_memory_back()
     try:
         told = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text().splitlines()

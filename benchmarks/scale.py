@@ -24,7 +24,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSe
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import DiskTier
-from app.storage.memory import MemoryLimit, prepare_process
+from app.work.memory import MemoryLimit, prepare_process
 from benchmarks.events import CAT, DAY, FIRST_DAY, NUMBERS, Indexed, Layout
 from benchmarks.questions import Comparison, Operator, sql
 from benchmarks.runner import in_process, measured, resident_bytes

@@ -25,7 +25,7 @@ from app.planning.request.requests import (
 )
 from app.planning.service import IndexService
 from app.settings import Settings
-from app.storage.memory import prepare_process
+from app.work.memory import prepare_process
 from benchmarks.events import Layout
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
