@@ -17,9 +17,10 @@ from typing import Any
 
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.regular_files import opened
+from app.storage.failures import is_behind_the_end
 from app.storage.libraries import HADOOP, STALL_SECONDS, ask, open_filesystem, read_hadoop
 from app.storage.object_store import ObjectStore
-from app.storage.retry import Attempt, is_behind_the_end
+from app.storage.retry import Attempt
 from app.work.cores import waiting
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")

@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from app.storage.retry import Attempt, StoreAnswerError
+from app.storage.failures import StoreAnswerError
+from app.storage.retry import Attempt
 from app.work.deadline import wait_for
 
 if TYPE_CHECKING:

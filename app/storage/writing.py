@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from app.errors import FileMissingError, SettingsError
 from app.observation import StorageOperation
+from app.storage.failures import failure_of
 from app.storage.locations import Root
-from app.storage.retry import failure_of
 from app.storage.warehouse import Warehouse
 
 _TAKEN: Final = "HTTP 412"

@@ -20,8 +20,9 @@ from app.errors import (
 )
 from app.observation import Observer, StorageCall, observed_by
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage.failures import is_missing, is_transient
 from app.storage.libraries import ask, open_filesystem
-from app.storage.retry import RetryBudget, is_missing, is_transient
+from app.storage.retry import RetryBudget
 from app.work import Cancellation, cancellable, time_limit
 from tests.faulty_store import BUCKET, Fault, Store
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import DeadlineExceededError, FileMissingError, PathNotAllowedError, StorageError
 from app.storage import RetryPolicy, Warehouse
-from app.storage.retry import (
+from app.storage.failures import (
     StoreAnswerError,
     failure_of,
     is_behind_the_end,
