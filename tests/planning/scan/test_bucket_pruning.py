@@ -241,6 +241,14 @@ def test_equalities_of_every_column_pin_just_their_product(per_field: tuple[list
     assert len(keys) == len(set(keys))
 
 
+@pytest.mark.parametrize("literal", [0.0, -0.0])
+def test_zero_pins_both_of_its_stored_forms(literal: float) -> None:
+    keys = pinned_keys(is_one_of(RATIO, literal), (RATIO,))
+
+    assert keys is not None
+    assert sorted(map(stored, keys)) == [("-0.0",), ("0.0",)]
+
+
 @pytest.mark.parametrize("others", [(), (1.5,)])
 def test_nan_pins_nothing(others: tuple[float, ...]) -> None:
     assert pinned_keys(is_one_of(RATIO, math.nan, *others), (RATIO,)) is None
