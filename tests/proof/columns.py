@@ -113,7 +113,9 @@ def random_column(
         last = types[-1]
         further = () if fixed or last.root is TypeRoot.VARCHAR else CHANGES.get(last.text, ())
         is_exact = len(types) == 1 or last == first
-        options = [each for each in further if is_exact or each not in ("STRING", "INT")]
+        options = [
+            each for each in further if (is_exact or each not in ("STRING", "INT")) and _holds(each, first)
+        ]
         types.append(parse_type(rng.choice(options)) if options and rng.random() < 0.3 else last)
         names.append(f"{name} {len(names)}" if not fixed and rng.random() < 0.15 else names[-1])
     base = random_values(rng, first, 4 if fixed else rng.randint(2, 9))
@@ -166,6 +168,14 @@ def cast(value: Value, written: DataType, present: DataType) -> Value:
             return int(value) * NANOS_PER_DAY
         case _:
             return value
+
+
+def _holds(changed: str, first: DataType) -> bool:
+    """Whether a type that follows others holds each value of the first: beyond it, readers see NULL."""
+    present = parse_type(changed)
+    if present.root is not TypeRoot.DECIMAL or first.root not in INTEGER_BITS:
+        return True
+    return 10 ** (present.precision - present.scale) > integer_range(first)[1]
 
 
 def _cuts(written: DataType, present: DataType) -> bool:
