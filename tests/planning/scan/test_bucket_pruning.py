@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,6 +169,16 @@ def test_a_bucket_whose_hash_index_cannot_be_used_is_kept(
     assert pruned_buckets(damaged) == pruned_buckets(intact) | {place: False}
     assert {file.file_name for file in intact.files} <= {file.file_name for file in damaged.files}
     assert [str(broken["index_file"]) in warning for warning in damaged.warnings] == [True]
+
+
+def test_buckets_without_a_hash_index_are_kept(copy_table: CopyTable) -> None:
+    copied = copy_table("dyn_bucket")
+    written = expected("dyn_bucket")["dynamic_bucket"]["keys"][0]
+    for path in copied.directory.glob("snapshot/snapshot-*"):
+        snapshot = json.loads(path.read_text())
+        path.write_text(json.dumps(snapshot | {"indexManifest": None}))
+
+    assert not any(pruned_buckets(copied.plan(equals(written["key"]))).values())
 
 
 def test_keys_that_move_between_partitions_prune_no_bucket(copy_table: CopyTable) -> None:
