@@ -175,7 +175,7 @@ def _holds(changed: str, first: DataType) -> bool:
     present = parse_type(changed)
     if present.root is not TypeRoot.DECIMAL or first.root not in INTEGER_BITS:
         return True
-    return 10 ** (present.precision - present.scale) > integer_range(first)[1]
+    return bool(10 ** (present.precision - present.scale) > integer_range(first)[1])
 
 
 def _cuts(written: DataType, present: DataType) -> bool:
