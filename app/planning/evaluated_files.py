@@ -92,7 +92,8 @@ def evaluate_files(
     files: list[EvaluatedFile] = []
     while len(files) < len(request.files):
         with ExitStack() as stack:
-            for name, index in _read_some(warehouse, request.files[len(files) :], stack, any_place=any_place):
+            following = request.files[len(files) : len(files) + _STACKED_FILES]
+            for name, index in _read_some(warehouse, following, stack, any_place=any_place):
                 is_asked = asks_all or not budget.out_of_time()
                 unasked += not is_asked
                 asked = predicate if is_asked else Unknown("a long filter")
@@ -106,19 +107,22 @@ def _read_some(
     """Some of the next files, stacked: the name of each, and what gives its indexes or raises why not."""
     read: list[tuple[str, bytes | None, Exception | None]] = []
     size = 0
-    for file in files[:_STACKED_FILES]:
+    for file in files:
         check_deadline()
         try:
-            name, content = stack.enter_context(index_content(warehouse, file, any_place=any_place))
+            with ExitStack() as reading:
+                name, content = reading.enter_context(index_content(warehouse, file, any_place=any_place))
+                read.append((name, content, None))
+                size += len(content)
+                if size >= _STACKED_BYTES:
+                    # The last one, which may be large, stays claimed. The others do not: who claims for one
+                    # file and holds claims for others could wait for somebody who does so, too.
+                    stack.push(reading.pop_all())
+                    break
         except DeadlineExceededError:
             raise
         except _REPORTED as error:
             read.append((file.name or file.path or "content", None, error))
-            continue
-        read.append((name, content, None))
-        size += len(content)
-        if size >= _STACKED_BYTES:
-            break
     stacked = StackedIndex.read(BytesColumn.of([content for _, content, _ in read]))
 
     def index_of(file: int) -> FileIndex:
