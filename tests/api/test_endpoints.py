@@ -28,7 +28,7 @@ from app.api.routes.discovery import (
 )
 from app.api.routes.index_files import Inspection
 from app.api.routes.operations import About, CacheStatistics, Health
-from app.planning.keys import answers
+from app.planning.buckets import answers
 from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve

@@ -36,7 +36,7 @@ from app.api.http.strict_json import JsonMembers, write_json
 from app.described import DESCRIBED
 from app.observation import Phase, during
 from app.planning import deletions, evaluated_files
-from app.planning.keys.answers import BucketLookup, KeyBucket, SnapshotId
+from app.planning.buckets.answers import BucketLookup, KeyBucket, SnapshotId
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.pruned import PrunedSnapshot

@@ -31,8 +31,8 @@ from app.api.runtime import Runtime, Shared
 from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
+from app.planning.buckets.answers import SnapshotId
 from app.planning.changes import Changes
-from app.planning.keys.answers import SnapshotId
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
 from app.planning.version.version import Version

@@ -29,7 +29,7 @@ from app.api.questions.queries import (
 from app.api.runtime import Shared
 from app.described import DESCRIBED
 from app.memory_budget import MemoryUse
-from app.planning.keys.answers import SnapshotId
+from app.planning.buckets.answers import SnapshotId
 from app.planning.version.descriptions import (
     Branch,
     IndexFileEntry,

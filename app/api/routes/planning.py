@@ -34,7 +34,7 @@ from app.api.questions.bodies import AssignBody, DeletionsBody, JsonBody, Lookup
 from app.api.questions.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.questions.queries import BucketsQuery, Table
 from app.api.runtime import Shared
-from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
+from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm
 from app.planning.version.version import Version

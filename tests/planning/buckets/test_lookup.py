@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from app.errors import CorruptIndexError, FileMissingError, FilterError
-from app.planning.keys.answers import BucketLookup
+from app.planning.buckets.answers import BucketLookup
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.service import IndexService
 from tests.golden_tables import expected

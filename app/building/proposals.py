@@ -31,7 +31,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.kind import ColumnProfile, Proposal
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.table_options import IndexDefinition
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2

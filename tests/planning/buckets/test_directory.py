@@ -10,7 +10,7 @@ import pytest
 
 from app.bucket_index import PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
-from app.planning.keys.directory import read_directories, read_usable
+from app.planning.buckets.directory import read_directories, read_usable
 from app.planning.request.requests import LookupRequest, SnapshotSelector
 from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry

@@ -29,7 +29,7 @@ from app.bucket_index import (
     key_hashes,
 )
 from app.errors import FilterError, LimitExceededError
-from app.planning.keys.answers import (
+from app.planning.buckets.answers import (
     AssignedBucket,
     AssignmentAnswer,
     BucketInfo,
@@ -37,7 +37,7 @@ from app.planning.keys.answers import (
     BucketLookup,
     KeyBucket,
 )
-from app.planning.keys.directory import read_directories
+from app.planning.buckets.directory import read_directories
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest, NamedPartition
 from app.planning.version.files import Files
 from app.planning.version.version import Version
