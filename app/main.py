@@ -36,7 +36,7 @@ from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.faults import explain_faults
 from app.api.misdirected import unknown_path, wrong_method
 from app.api.openapi import document
-from app.api.operations import Caches
+from app.api.operations import Caches, Warmth
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
@@ -134,6 +134,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.telemetry = telemetry
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
+    app.state.warmth = Warmth(lambda: telemetry.watch is not None and telemetry.watch.is_warm, processes)
     app.state.usage = SharedUsage(service, processes)
     for router in (
         planning.router,
