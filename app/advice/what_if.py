@@ -35,8 +35,7 @@ from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import DeclaredIndex
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import DeclaredIndex, split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from app.building.data_files import DataFile, DataFormat
 from app.errors import CorruptFileError, IndexWriteError, RequestError
-from app.options.map_keys import map_key_name, split_map_key
+from app.options.file_indexes import map_key_name, split_map_key
 from app.types import DataType, TypeRoot, parse_type
 
 Advance: TypeAlias = "Callable[[int], None]"

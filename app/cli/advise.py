@@ -11,8 +11,8 @@ import typer
 from app.advice.answers import TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
 from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, try_indexes
-from app.api.plan_bodies import WhatIfBody
-from app.api.queries import VersionQuery
+from app.api.questions.plan_bodies import WhatIfBody
+from app.api.questions.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 import tzlocal
 
-from app.api.strict_json import read_json
+from app.api.http.strict_json import read_json
 from app.errors import RequestError, SettingsError
 from app.opening import create_service
 from app.planning.request.requests import TableRef

@@ -10,12 +10,12 @@ import typer
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateValue
-from app.api.bodies import DeletionsBody, LookupBody
-from app.api.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
-from app.api.paging import Window
-from app.api.plan_bodies import AggregateBody, PlanBody
-from app.api.queries import SchemasQuery, VersionQuery
-from app.api.selections import SelectionEncoding
+from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
+from app.api.answers.paging import Window
+from app.api.answers.selections import SelectionEncoding
+from app.api.questions.bodies import DeletionsBody, LookupBody
+from app.api.questions.plan_bodies import AggregateBody, PlanBody
+from app.api.questions.queries import SchemasQuery, VersionQuery
 from app.cli.options import (
     AliasOption,
     BranchOption,

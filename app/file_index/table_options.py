@@ -13,8 +13,8 @@ from app.options.file_indexes import (
     DeclaredIndex,
     given_indexes,
     in_manifest_threshold,
+    split_map_key,
 )
-from app.options.map_keys import split_map_key
 from app.suggestions import hint
 from app.types import DataType, TypeRoot
 from app.types.data_types import STRING_ROOTS

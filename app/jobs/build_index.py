@@ -31,8 +31,7 @@ from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, 
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
-from app.options.file_indexes import with_added
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key, with_added
 from app.planning.request.requests import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer

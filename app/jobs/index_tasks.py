@@ -11,7 +11,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.schema.schema import TableSchema

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.errors import RequestError
-from app.options.map_keys import split_map_key
 from app.options.reading import OptionReader
 from app.suggestions import hint
 
@@ -134,3 +133,14 @@ def _refuse_without_effect(
         if parameter not in known[kind]:
             suggestion = hint(parameter, known[kind], what="options")
             raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")
+
+
+def split_map_key(column: str) -> tuple[str, str | None]:
+    """Name of a map column and the key, of ``column[key]``; other names have no key."""
+    start = column.find("[")
+    return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
+
+
+def map_key_name(column: str, key: str) -> str:
+    """What options and containers call the values that a map column has under a key."""
+    return f"{column}[{key}]"

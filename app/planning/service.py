@@ -23,11 +23,11 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.observation import Phase, during
+from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
+from app.planning.buckets.lookup import answer_assignment, answer_buckets, answer_lookup
 from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.evaluated_files import EvaluateAnswer, evaluate_files
-from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
-from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan, plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune

@@ -31,7 +31,7 @@ from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
 from app.jobs.rows.target import Target
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 from app.options.written_files import DataFileOptions
 from app.storage.writing import Writing
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
-from app.planning.keys.directory import read_usable
+from app.planning.buckets.directory import read_usable
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from app.errors import FilterError
-from app.options.map_keys import map_key_name
+from app.options.file_indexes import map_key_name
 from app.predicates.sql.token_reader import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
