@@ -61,15 +61,15 @@ def _print_table_advice(found: TableAdvice) -> None:
         ("column", "index", "declared", "files", "files without", "bytes", "largest"),
         (
             (
-                each.column,
-                each.index,
-                "yes" if each.declared else "no",
-                f"{each.files:,}",
-                f"{each.files_without:,}",
-                f"{each.bytes:,}",
-                f"{each.largest_bytes:,}",
+                index.column,
+                index.index,
+                "yes" if index.declared else "no",
+                f"{index.files:,}",
+                f"{index.files_without:,}",
+                f"{index.bytes:,}",
+                f"{index.largest_bytes:,}",
             )
-            for each in found.indexes
+            for index in found.indexes
         ),
     )
     for advice in found.advice:
@@ -111,18 +111,18 @@ def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping
         "bytes": file.size_bytes,
         "columns": [
             {
-                "column": each.column,
-                "data_type": None if each.data_type is None else str(each.data_type),
-                "distinct_values": each.distinct,
-                "null_count": each.null_count,
-                "index": each.index.kind if each.index else None,
-                "index_bytes": each.size_bytes,
-                "reason": each.reason,
-                "warning": each.warning,
+                "column": column.column,
+                "data_type": None if column.data_type is None else str(column.data_type),
+                "distinct_values": column.distinct,
+                "null_count": column.null_count,
+                "index": column.index.kind if column.index else None,
+                "index_bytes": column.size_bytes,
+                "reason": column.reason,
+                "warning": column.warning,
             }
-            for each in advice
+            for column in advice
         ],
-        "index_bytes": sum(each.size_bytes for each in advice),
+        "index_bytes": sum(column.size_bytes for column in advice),
         "warning": size_warning(file, advice),
         "options": dict(options),
     }
@@ -133,23 +133,23 @@ def _print_file_advice(file: DataFile, advice: tuple[ColumnAdvice, ...], options
         ("column", "type", "values", "nulls", "index", "bytes", "why"),
         (
             (
-                each.column,
-                each.data_type,
-                None if each.distinct is None else f"{each.distinct:,}",
-                None if each.null_count is None else f"{each.null_count:,}",
-                each.index.kind if each.index else None,
-                f"{each.size_bytes:,}" if each.index else None,
-                each.reason,
+                column.column,
+                column.data_type,
+                None if column.distinct is None else f"{column.distinct:,}",
+                None if column.null_count is None else f"{column.null_count:,}",
+                column.index.kind if column.index else None,
+                f"{column.size_bytes:,}" if column.index else None,
+                column.reason,
             )
-            for each in advice
+            for column in advice
         ),
     )
-    size_bytes = sum(each.size_bytes for each in advice)
+    size_bytes = sum(column.size_bytes for column in advice)
     print_line(
         f"indexes: {size_bytes:,} bytes beside the {file.size_bytes:,} bytes of the file "
         f"({size_bytes / file.size_bytes:.1%})"
     )
-    print_warnings(filter(None, (size_warning(file, advice), *(each.warning for each in advice))))
+    print_warnings(filter(None, (size_warning(file, advice), *(column.warning for column in advice))))
     if options:
         print_line("table options:")
     for name, value in options.items():
@@ -208,7 +208,7 @@ def what_if(  # noqa: PLR0913 - one parameter per option
 def _index(text: str) -> dict[str, object]:
     named, *options = text.split(",")
     column, _, kind = named.rpartition("=")
-    pairs = [each.partition("=") for each in options]
+    pairs = [option.partition("=") for option in options]
     if not column or not kind or not all(sign for _, sign, _ in pairs):
         raise RequestError(
             f"--index takes COLUMN=KIND, such as user_id=bloom-filter,items=10000, not {text!r}"
@@ -224,15 +224,15 @@ def _print_trial(found: WhatIf) -> None:
         ("filter", "kept today", "tried", "index", "left out", "bytes"),
         (
             (
-                each.filter,
-                each.files_kept,
-                each.files_tried,
+                trial.filter,
+                trial.files_kept,
+                trial.files_tried,
                 "all" if effect.column is None else f"{effect.index} of {effect.column}",
                 effect.files,
                 f"{effect.bytes:,}",
             )
-            for each in found.filters
-            for effect in each.effects
+            for trial in found.filters
+            for effect in trial.effects
         ),
     )
     print_warnings(found.warnings)

@@ -46,7 +46,7 @@ class Command(TyperCommand):
             raise
 
     def _refuse(self, command: str, option: str) -> None:
-        known = [name for each in self.params for name in each.opts if name.startswith("--")]
+        known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
         typer.echo(f"error: there is no option {option}{hint(option, known, also=_SYNONYMS)}", err=True)
         typer.echo(f"{command} --help lists the options", err=True)
 

@@ -286,7 +286,9 @@ def _aggregate(text: str) -> dict[str, object]:
 def _print_aggregates(found: AggregateAnswer) -> None:
     keys = list(found.groups[0].key) if found.groups else []
     values = found.groups[0].values if found.groups else ()
-    names = [each.function if each.column is None else f"{each.function} of {each.column}" for each in values]
+    names = [
+        value.function if value.column is None else f"{value.function} of {value.column}" for value in values
+    ]
     print_table(
         (*keys, *names),
         ([*group.key.values(), *map(_shown, group.values)] for group in found.groups),
@@ -304,7 +306,7 @@ def _print_aggregates(found: AggregateAnswer) -> None:
 def _shown(value: AggregateValue) -> object:
     if value.exact:
         return plain(value.value)
-    low, high = ("?" if each is None else plain(each) for each in (value.lower, value.upper))
+    low, high = ("?" if bound is None else plain(bound) for bound in (value.lower, value.upper))
     return f"{low} to {high}"
 
 

@@ -48,17 +48,17 @@ class NameMapping:
 
     def add(self, fields: Iterable[DataField]) -> None:
         """Adds fields of an older schema, whose names may be those of others by now."""
-        for each in fields:
-            names = self.names.setdefault(each.id, [])
-            if self.ids.setdefault(each.name, each.id) == each.id and each.name not in names:
-                names.append(each.name)
-            self.inner.setdefault(each.id, NameMapping()).add(inner_fields(each))
+        for column in fields:
+            names = self.names.setdefault(column.id, [])
+            if self.ids.setdefault(column.name, column.id) == column.id and column.name not in names:
+                names.append(column.name)
+            self.inner.setdefault(column.id, NameMapping()).add(inner_fields(column))
 
     def fits(self, fields: Iterable[DataField]) -> bool:
         """Whether the names of fields are those that they have in the mapping."""
         return all(
-            self.ids.get(each.name) == each.id and self.inner[each.id].fits(inner_fields(each))
-            for each in fields
+            self.ids.get(column.name) == column.id and self.inner[column.id].fits(inner_fields(column))
+            for column in fields
         )
 
     def json(self) -> list[Json]:

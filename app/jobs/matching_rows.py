@@ -165,16 +165,16 @@ def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.
                 task,
                 position,
                 file.row_count,
-                [pa.nulls(file.row_count, each.type) for each in schema],
+                [pa.nulls(file.row_count, field.type) for field in schema],
                 schema,
             )
             return
         for batch in file.batches(names):
             columns = [
-                _shaped(batch.column(each.name), each.type)
-                if each.name in names
-                else pa.nulls(batch.num_rows, each.type)
-                for each in schema
+                _shaped(batch.column(field.name), field.type)
+                if field.name in names
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
             ]
             yield _placed(task, position, batch.num_rows, columns, schema)
             position += batch.num_rows

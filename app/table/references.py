@@ -199,11 +199,11 @@ class References:
         while low < high:
             # Commit times grow with numbers, so some of them tell between which two it is.
             probes = min(count, high - low)
-            places = [low + (2 * each + 1) * (high - low) // (2 * probes) for each in range(probes)]
+            places = [low + (2 * probe + 1) * (high - low) // (2 * probes) for probe in range(probes)]
             read = readers.map(self._existing_snapshot, [ids[place] for place in places])
             # The oldest expire first.
             behind = bisect_right(
-                read, millis, key=lambda each: _LONG_AGO if each is None else each.time_millis
+                read, millis, key=lambda snapshot: _LONG_AGO if snapshot is None else snapshot.time_millis
             )
             if behind:
                 found, low = read[behind - 1], places[behind - 1] + 1

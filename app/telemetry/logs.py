@@ -151,7 +151,7 @@ def _to_text(event: dict[str, Any]) -> str:
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
     line = "{} {:8} {}: {}".format(*map(_printable, head)) + members
-    return "\n".join((line, *(f"  {_printable(each)}" for each in trace.split("\n") if each)))
+    return "\n".join((line, *(f"  {_printable(text)}" for text in trace.split("\n") if text)))
 
 
 def _shown(value: object) -> str:
@@ -164,7 +164,7 @@ def _shown(value: object) -> str:
 def _printable(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 @dataclass(slots=True)

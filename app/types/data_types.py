@@ -183,14 +183,16 @@ def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
 def _row(written: object, *, nullable: bool, depth: int) -> DataType:
     if not isinstance(written, list | None):
         raise RequestError(f"the fields of a ROW are a list, found {written!r:.100}")
-    fields = tuple(_row_field(each, depth + 1) for each in written or ())
-    inner = ", ".join("`{}` {}".format(each.name.replace("`", "``"), each.type) for each in fields) or "..."
+    fields = tuple(_row_field(member, depth + 1) for member in written or ())
+    inner = (
+        ", ".join("`{}` {}".format(field.name.replace("`", "``"), field.type) for field in fields) or "..."
+    )
     return DataType(TypeRoot.ROW, nullable, text=f"ROW<{inner}>", fields=fields)
 
 
 def _row_field(written: object, depth: int) -> DataField:
     members = written if isinstance(written, dict) else {}
-    number, name, described = (members.get(each) for each in ("id", "name", "description"))
+    number, name, described = (members.get(member) for member in ("id", "name", "description"))
     if not (isinstance(number, int) and isinstance(name, str) and "type" in members):
         raise RequestError(f"a field of a ROW has an id, a name and a type, found {written!r:.100}")
     text = described if isinstance(described, str) else None

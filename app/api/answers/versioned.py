@@ -190,7 +190,7 @@ def _plain(value: object) -> object:
         case BaseModel():
             return value.model_dump()
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(member) for name, member in value.items()}
         case _:
             return value
 

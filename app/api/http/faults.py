@@ -83,7 +83,7 @@ def _explain(place: str, faults: Sequence[Mapping[str, Any]], fields: Mapping[st
     else:
         text = f"expected {' or '.join(expected)}, found {_found(faults[0])}"
         name = place.partition(".")[0]
-        examples = (each.examples for key, each in fields.items() if (each.alias or key) == name)
+        examples = (field.examples for key, field in fields.items() if (field.alias or key) == name)
         example = next(examples, None)
         if example:
             text += f'; an example: "{name}": {json.dumps(example[0])}'

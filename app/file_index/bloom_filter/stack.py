@@ -80,7 +80,7 @@ class BloomStack:
         bits = cursors.remaining * _BITS_OF_BYTE
         cursors.expect(bits > 0, "the bits of a bloom filter", bits)
         broken = ~payloads.is_null & ~cursors.sound
-        bits, hash_functions = (np.where(cursors.sound, each, 0) for each in (bits, hash_functions))
+        bits, hash_functions = (np.where(cursors.sound, column, 0) for column in (bits, hash_functions))
         sizes, counts = bits[cursors.sound], hash_functions[cursors.sound]
         if len(sizes) and (sizes == sizes[0]).all() and (counts == counts[0]).all():
             bits, hash_functions = sizes[:1], counts[:1]
@@ -89,7 +89,7 @@ class BloomStack:
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        return sum(each.nbytes for each in (self.starts, self.bits, self.hash_functions, self.broken))
+        return sum(column.nbytes for column in (self.starts, self.bits, self.hash_functions, self.broken))
 
     @property
     def row_counts(self) -> None:
@@ -160,7 +160,9 @@ class BloomStack:
         return hit
 
     def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.int64]:
-        starts, bits, counts = (each.take(files) for each in (self.starts, self.bits, self.hash_functions))
+        starts, bits, counts = (
+            column.take(files) for column in (self.starts, self.bits, self.hash_functions)
+        )
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
         of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()

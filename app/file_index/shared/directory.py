@@ -169,7 +169,7 @@ class Directory:
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         arrays = (self.files, self.first, self.last, self.distinct)
-        return self.keys.nbytes + sum(each.nbytes for each in arrays)
+        return self.keys.nbytes + sum(array.nbytes for array in arrays)
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""

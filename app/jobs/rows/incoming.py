@@ -81,7 +81,10 @@ def spark_schema(target: Target) -> StructType:
     # The client takes types as JSON, and does not declare which.
     written: list[Any] = [type_json(column.type) for column in columns]
     return StructType(
-        [StructField(column.name, spark_type(each)) for column, each in zip(columns, written, strict=True)]
+        [
+            StructField(column.name, spark_type(data_type))
+            for column, data_type in zip(columns, written, strict=True)
+        ]
     )
 
 

@@ -77,9 +77,9 @@ class Preparation:
             found[KIND] = _kinds(batch.column(len(fields) + 1))
         by_name = {column.name: array for column, array in zip(fields, values, strict=True)}
         schema = self.target.schema
-        partition = [field_values(by_name[each.name], each.type) for each in schema.partition_fields]
+        partition = [field_values(by_name[field.name], field.type) for field in schema.partition_fields]
         found[PARTITION] = serialized_rows(partition, count)
-        hashed = [field_values(by_name[each.name], each.type) for each in self.target.hash_fields]
+        hashed = [field_values(by_name[field.name], field.type) for field in self.target.hash_fields]
         match schema.bucket_mode:
             case BucketMode.HASH_DYNAMIC:
                 hashes = key_hashes(hashed, count)

@@ -90,13 +90,13 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
     """Statistics with a slot for each of some columns; those without statistics are unknown."""
-    known = {each.column.id: each for each in collected}
+    known = {statistics.column.id: statistics for statistics in collected}
     found = [known.get(column.id) for column in columns]
     types = [column.type for column in columns]
     return RowStatistics(
-        serialize_row([None if each is None else each.lower() for each in found], types),
-        serialize_row([None if each is None else each.upper() for each in found], types),
-        tuple(None if each is None else each.nulls for each in found),
+        serialize_row([None if statistics is None else statistics.lower() for statistics in found], types),
+        serialize_row([None if statistics is None else statistics.upper() for statistics in found], types),
+        tuple(None if statistics is None else statistics.nulls for statistics in found),
     )
 
 

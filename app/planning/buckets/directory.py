@@ -76,7 +76,7 @@ def _name(source: IndexSource, entries: Entries) -> str:
         for entry in entries
     )
     warehouse = source.warehouse.name
-    return content_digest(*(each.encode(errors="surrogatepass") for each in (warehouse, *named)))
+    return content_digest(*(name.encode(errors="surrogatepass") for name in (warehouse, *named)))
 
 
 def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:

@@ -90,14 +90,14 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
     too much memory.
     """
     types = [field.type for field in fields]
-    if all(each.root is not TypeRoot.CHAR for each in types):
+    if all(data_type.root is not TypeRoot.CHAR for data_type in types):
         return None
     rows: list[tuple[Value | None, ...]] = []
     owners: list[int] = []
     left = MAX_BYTES
     for owner, key in enumerate(zip(*(field.tolist() for field in fields), strict=True)):
-        lengths = [_form_lengths(value, each) for value, each in zip(key, types, strict=True)]
-        longest = sum(_VALUE_BYTES + each[0] for each in lengths)
+        lengths = [_form_lengths(value, data_type) for value, data_type in zip(key, types, strict=True)]
+        longest = sum(_VALUE_BYTES + form_lengths[0] for form_lengths in lengths)
         left -= longest * math.prod(map(len, lengths))
         if left < 0:
             raise LimitExceededError(
@@ -108,7 +108,7 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
         rows += forms
         owners += [owner] * len(forms)
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
-    made = tuple(FieldValues.of(values, each) for values, each in zip(columns, types, strict=True))
+    made = tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
     return KeyForms(made, owners)
 
 

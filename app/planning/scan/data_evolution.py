@@ -118,8 +118,8 @@ def _excluded(
         check_deadline()
         part_of = {
             column_id: part
-            for column_id, each in zip(ids, parts, strict=True)
-            if (part := int(each[some[0]])) >= 0
+            for column_id, parts_of_column in zip(ids, parts, strict=True)
+            if (part := int(parts_of_column[some[0]])) >= 0
         }
         none[some] = _Question(state, groups, indexes, part_of).excluded(predicate, judged_groups[some])
     return none

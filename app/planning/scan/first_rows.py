@@ -283,7 +283,7 @@ def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
     """
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     high = bounds.high.fill_null(b"")
-    behind, nothing = (pa.scalar(each, pa.large_binary()) for each in (_ABOVE_BLANKS, b""))
+    behind, nothing = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))
     is_short = pc.less(pc.count_substring_regex(high, pattern=_CHARACTER), length)
     padded = pc.if_else(is_short, pc.binary_join_element_wise(high, behind, nothing), high)
     has_controls = np.asarray(pc.match_substring_regex(high, pattern=_BELOW_BLANK))

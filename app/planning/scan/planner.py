@@ -234,7 +234,7 @@ class Planner:
 
     def _judge_units(self, state: PlanState, values: ValueFilter, indexes: IndexFilter) -> None:
         schema = self.version.schema
-        keys = frozenset(each.id for each in schema.trimmed_primary_keys)
+        keys = frozenset(field.id for field in schema.trimmed_primary_keys)
         values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
         units = units_of_version(self.version, state.left())
         if schema.hides_level_zero:

@@ -87,7 +87,7 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Either(readings, text):
             # Each reading has its own negation: rows of either are kept, and proven of none.
-            found = disjunction([_bind(each, scope, negated=negated) for each in readings])
+            found = disjunction([_bind(reading, scope, negated=negated) for reading in readings])
             return conjunction([found, Unknown(f"NOT ({text})" if negated else text)])
         case unbound.Unknown(text, columns, position, reason):
             for number, column in enumerate(columns):
@@ -124,7 +124,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
 def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
     zone = scope.zone
     if found := moments(leaf):
-        if any(each.column is not None and scope.names.has(each.column) for each in found):
+        if any(moment.column is not None and scope.names.has(moment.column) for moment in found):
             return Unknown(leaf.text, reason=TWO_COLUMNS)
         return _test_by_clock(leaf, field, scope, negated=negated)
     test = _comparison(leaf, field, scope)
@@ -157,7 +157,7 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
                 (Operator.GREATER_OR_EQUAL, Operator.LESS_OR_EQUAL), leaf.literals, strict=True
             )
         ]
-        bound = [_test(each, field, scope, negated=negated) for each in ends]
+        bound = [_test(end, field, scope, negated=negated) for end in ends]
         return disjunction(bound) if negated else conjunction(bound)
     operator = NEGATIONS.get(leaf.operator) if negated else leaf.operator
     first, last = (resolved(leaf, scope.zone, scope.day, last=last) for last in (False, True))

@@ -34,14 +34,16 @@ def day_of_request(written: object) -> int | None:
 
 def moments(leaf: Leaf) -> list[Moment]:
     """The moments among a leaf's literals."""
-    return [each.value for each in leaf.literals if isinstance(each.value, Moment)]
+    return [literal.value for literal in leaf.literals if isinstance(literal.value, Moment)]
 
 
 def resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
     """The leaf with the least, or greatest, values that its moments may have on the request's day in UTC."""
     literals = tuple(
-        _literal(each, each.value, zone, day, last=last) if isinstance(each.value, Moment) else each
-        for each in leaf.literals
+        _literal(literal, literal.value, zone, day, last=last)
+        if isinstance(literal.value, Moment)
+        else literal
+        for literal in leaf.literals
     )
     return replace(leaf, literals=literals)
 

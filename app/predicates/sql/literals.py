@@ -171,7 +171,7 @@ def read_list(text: str, position: int) -> Sequence[Literal]:
             return tuple(one_by_one())
     # What stands between the quotes, in turn with what stands between the strings.
     before, *parts, behind = text.split("'")
-    if not before and not behind and {each.strip() for each in parts[1::2]} == {","}:
+    if not before and not behind and {separator.strip() for separator in parts[1::2]} == {","}:
         return LiteralList(ListedKind.TEXT, parts[::2], one_by_one)
     return tuple(one_by_one())
 

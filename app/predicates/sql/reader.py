@@ -117,7 +117,7 @@ class _Group:
         self.negations = 0
 
     def result(self) -> Predicate:
-        parts = [each[0] if len(each) == 1 else And(tuple(each)) for each in self.alternatives]
+        parts = [tests[0] if len(tests) == 1 else And(tuple(tests)) for tests in self.alternatives]
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
 

@@ -141,8 +141,8 @@ class _TestReader:
         return shorten(self._head + self._text[self._begin : self._operands.last.end])
 
     def _undecided(self, reason: str, *operands: Operand) -> Unknown:
-        columns = [each.column if isinstance(each, Call) else each for each in operands]
-        named = tuple(each for each in columns if isinstance(each, Column))
+        columns = [operand.column if isinstance(operand, Call) else operand for operand in operands]
+        named = tuple(column for column in columns if isinstance(column, Column))
         return Unknown(self._written(), named, self._position, reason)
 
     def _call(self, test: Operator) -> Predicate | None:

@@ -78,9 +78,9 @@ _STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
 
 def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
     """Names of the columns that a record consists of; dots stand before those of records inside of it."""
-    for name, each in expected.fields.items():
-        if isinstance(each, RecordOf):
-            yield from column_paths(each, f"{parent}{name}.")
+    for name, inner in expected.fields.items():
+        if isinstance(inner, RecordOf):
+            yield from column_paths(inner, f"{parent}{name}.")
         else:
             yield parent + name
 
@@ -107,12 +107,12 @@ def fit_records(found: pa.StructArray, expected: RecordOf) -> pa.StructArray:
 
 def _fit_record(found: pa.StructArray, expected: RecordOf, path: str, there: Mask | None) -> pa.StructArray:
     names, columns = [], []
-    for name, each in expected.fields.items():
+    for name, inner in expected.fields.items():
         at = found.type.get_field_index(name)
         if at >= 0:
             names.append(name)
-            columns.append(_fit(found.field(at), each, f"{path}.{name}", there))
-        elif not isinstance(each, Nullable):
+            columns.append(_fit(found.field(at), inner, f"{path}.{name}", there))
+        elif not isinstance(inner, Nullable):
             raise CorruptMetadataError(f"expected a field {path}.{name}, found none")
     mask = found.is_null() if found.null_count else None
     return pa.StructArray.from_arrays(columns, names, mask=mask)

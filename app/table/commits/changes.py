@@ -137,10 +137,10 @@ class Changes:
     ) -> None:
         """Checks that the changes fit a snapshot."""
         vectors = [
-            (entry, each.data_file)
+            (entry, vector.data_file)
             for entry in self.index_files
             if entry.kind is FileKind.ADD and entry.file.index_type == DELETION_VECTORS
-            for each in entry.file.ranges
+            for vector in entry.file.ranges
         ]
         names = {entry.file.file_name for entry in self.files} | {name for _, name in vectors}
         live = live_entries(manifests, names)
@@ -172,20 +172,20 @@ class Changes:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
         for what, identities in (("removed", removed), ("added", added)):
-            for each, count in Counter(identities).items():
+            for file, count in Counter(identities).items():
                 if count > 1:
-                    raise CommitConflictError(f"data file {each[3]!r} cannot be {what} twice")
-        for each in removed:
-            if each not in live:
+                    raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
+        for file in removed:
+            if file not in live:
                 raise CommitConflictError(
-                    f"data file {each[3]!r} is not what it was: another commit has removed or changed it"
+                    f"data file {file[3]!r} is not what it was: another commit has removed or changed it"
                 )
-        for each in added:
-            if each in live or each in removed:
-                raise CommitConflictError(f"data file {each[3]!r} is there already")
-            if each in gone:
+        for file in added:
+            if file in live or file in removed:
+                raise CommitConflictError(f"data file {file[3]!r} is there already")
+            if file in gone:
                 raise CommitConflictError(
-                    f"data file {each[3]!r} cannot come back as what it was before it was removed"
+                    f"data file {file[3]!r} cannot come back as what it was before it was removed"
                 )
 
     def _check_buckets(self, manifests: Sequence[Manifest]) -> None:

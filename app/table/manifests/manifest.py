@@ -227,8 +227,8 @@ class Manifest:
             _texts(self.file_names.take(rows)),
             integers(self.file_sizes),
             integers(self.row_counts),
-            (each or b"" for each in self.min_keys.take(rows)),
-            (each or b"" for each in self.max_keys.take(rows)),
+            (key or b"" for key in self.min_keys.take(rows)),
+            (key or b"" for key in self.max_keys.take(rows)),
             self.key_statistics.of_files(rows),
             self.value_statistics.of_files(rows),
             integers(self.min_sequence_numbers),
@@ -239,7 +239,10 @@ class Manifest:
             self.creation_times.take(rows).tolist(),
             self.delete_row_counts.take(rows).tolist(),
             self.embedded_indexes.take(rows) if self.embedded_digests is None else repeat(None),
-            (None if each == _UNKNOWN_SOURCE else FileSource(each) for each in integers(self.file_sources)),
+            (
+                None if source == _UNKNOWN_SOURCE else FileSource(source)
+                for source in integers(self.file_sources)
+            ),
             map(self.value_statistics_columns.__getitem__, rows.tolist()),
             (None if path is None else path.decode() for path in paths),
             self.first_row_ids.take(rows).tolist(),
@@ -313,6 +316,6 @@ def _own_bytes(part: object) -> int:
         case tuple():
             return sys.getsizeof(part) + sum(map(_own_bytes, part))
         case _ if is_dataclass(part):
-            return sum(_own_bytes(getattr(part, each.name)) for each in fields(part))
+            return sum(_own_bytes(getattr(part, member.name)) for member in fields(part))
         case _:
             return sys.getsizeof(part)

@@ -45,7 +45,7 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
         return whole_records.read_whole(data, expected)
     columns = read_columns(data, expected)
     values = zip(*(columns.objects(name) for name in expected.fields), strict=True)
-    return WholeRecords(expected, [dict(zip(expected.fields, each, strict=True)) for each in values])
+    return WholeRecords(expected, [dict(zip(expected.fields, row, strict=True)) for row in values])
 
 
 def _columnar_kind(data: Buffer) -> str | None:

@@ -204,7 +204,7 @@ def _read_alike(
     read: Callable[[NDArray[np.int64]], ColumnBounds],
 ) -> ColumnBounds:
     """Reads the files together that have the same columns, and puts them back into their order."""
-    groups = group_rows(*(each[rows] for each in layouts))
+    groups = group_rows(*(layout[rows] for layout in layouts))
     if not groups:
         return _unknown(column.type, np.zeros(0, np.int64), np.zeros(0, np.int64))
     stated = ColumnBounds.concat([read(rows[group]) for group in groups]) if len(groups) > 1 else read(rows)
@@ -225,7 +225,7 @@ def _read_slot(
 ) -> ColumnBounds:
     """The statistics of files with the same columns, as stored but for their type."""
     row_count = manifest.row_counts[rows]
-    slots = [slot for slot, each in enumerate(columns) if each.id == column.id]
+    slots = [slot for slot, field in enumerate(columns) if field.id == column.id]
     if not slots:
         missing = row_count if null_if_missing else np.full(len(rows), UNKNOWN_COUNT)
         return _unknown(column.type, missing, row_count)
