@@ -77,9 +77,9 @@ class TokenFile:
             content = self._read()
         except SettingsError as error:
             fault = str(error)
-        found = fault, content
-        self._looks = self._looks + 1 if found == self._found else 1
-        self._found = found
+        look = fault, content
+        self._looks = self._looks + 1 if look == self._found else 1
+        self._found = look
         # Once for each change, not every second.
         if self._looks != _LOOKS or content == self._seen:
             return

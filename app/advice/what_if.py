@@ -342,5 +342,5 @@ def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[In
             for name, value in index.parameters.items()
         }
     types = {name: field.type for name, field in version.schema.by_name.items()}
-    found = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
-    return [found[index.column, KINDS[index.kind]] for index in declared]
+    by_name = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
+    return [by_name[index.column, KINDS[index.kind]] for index in declared]

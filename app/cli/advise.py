@@ -52,10 +52,11 @@ def advise(
     print_answer(answer, _print_table_advice, as_json=as_json)
 
 
-def _print_table_advice(found: TableAdvice) -> None:
+def _print_table_advice(table_advice: TableAdvice) -> None:
     print_line(
-        f"snapshot {found.snapshot_id}: {found.files:,} files, {found.data_bytes:,} bytes, and "
-        f"{found.index_bytes:,} bytes of indexes; heads of {found.files_examined:,} files read"
+        f"snapshot {table_advice.snapshot_id}: {table_advice.files:,} files, {table_advice.data_bytes:,} "
+        f"bytes, and {table_advice.index_bytes:,} bytes of indexes; "
+        f"heads of {table_advice.files_examined:,} files read"
     )
     print_table(
         ("column", "index", "declared", "files", "files without", "bytes", "largest"),
@@ -69,10 +70,10 @@ def _print_table_advice(found: TableAdvice) -> None:
                 f"{index.bytes:,}",
                 f"{index.largest_bytes:,}",
             )
-            for index in found.indexes
+            for index in table_advice.indexes
         ),
     )
-    for advice in found.advice:
+    for advice in table_advice.advice:
         saved = advice.bytes_saved
         effect = (
             ""
@@ -82,14 +83,14 @@ def _print_table_advice(found: TableAdvice) -> None:
             else f" (takes {-saved:,} bytes)"
         )
         print_line(f"{advice.subject}: {advice.detail}{effect}")
-    if found.command:
+    if table_advice.command:
         print_line("together:")
-        for statement in found.statements:
+        for statement in table_advice.statements:
             print_line(f"  {statement};")
-        print_line(f"  {found.command}")
-    if not found.advice:
+        print_line(f"  {table_advice.command}")
+    if not table_advice.advice:
         print_line("nothing to advise")
-    print_warnings(found.warnings)
+    print_warnings(table_advice.warnings)
 
 
 def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, as_json: bool) -> None:
@@ -216,9 +217,9 @@ def _index(text: str) -> dict[str, object]:
     return {"column": column, "index": kind, "options": {name: value for name, _, value in pairs}}
 
 
-def _print_trial(found: WhatIf) -> None:
-    print_line(f"snapshot {found.snapshot_id}: {found.files_read} files read, {found.bytes_read:,} bytes")
-    for index in found.indexes:
+def _print_trial(answer: WhatIf) -> None:
+    print_line(f"snapshot {answer.snapshot_id}: {answer.files_read} files read, {answer.bytes_read:,} bytes")
+    for index in answer.indexes:
         print_line(f"{index.index} of {index.column!r}: {index.index_bytes:,} bytes for all files")
     print_table(
         ("filter", "kept today", "tried", "index", "left out", "bytes"),
@@ -231,8 +232,8 @@ def _print_trial(found: WhatIf) -> None:
                 effect.files,
                 f"{effect.bytes:,}",
             )
-            for trial in found.filters
+            for trial in answer.filters
             for effect in trial.effects
         ),
     )
-    print_warnings(found.warnings)
+    print_warnings(answer.warnings)

@@ -102,10 +102,10 @@ def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[b
 
 
 def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[bytes]:
-    for found in version.source.warehouse.read_ranges(ranges, immutable=True):
-        if isinstance(found, PaimonIndexError):
-            raise found
-        yield found
+    for content in version.source.warehouse.read_ranges(ranges, immutable=True):
+        if isinstance(content, PaimonIndexError):
+            raise content
+        yield content
 
 
 def has_ids(metadata: bytes) -> bool:
@@ -168,9 +168,9 @@ class _Compact:
             raise IndexError(kind)
 
     def _byte(self) -> int:
-        found = self._content[self._at]
+        byte = self._content[self._at]
         self._at += 1
-        return found
+        return byte
 
     def _varint(self) -> int:
         value, shift = 0, 0

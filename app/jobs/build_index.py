@@ -235,10 +235,10 @@ def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]
         data = DataFile.open(local)
         advice = advise(data, ColumnTypes(data, file.types))
     columns = set(version.schema.by_name)
-    found = table_options(tuple(column for column in advice if column.column in columns))
-    if not found:
+    options = table_options(tuple(column for column in advice if column.column in columns))
+    if not options:
         raise RequestError(f"no column of table {table.name} is worth an index, judged by {file.path}")
-    return found
+    return options
 
 
 def _defines_index(option: str) -> bool:

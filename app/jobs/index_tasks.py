@@ -151,7 +151,7 @@ def options_in_file(
     Columns are the same if their ids are. What the file does not have, or what had a type then that the index
     does not take, gets none.
     """
-    found = []
+    indexes = []
     for index in options.indexes:
         name, key = split_map_key(index.column)
         column = file_schema.by_id.get(schema.by_name[name].id)
@@ -163,5 +163,5 @@ def options_in_file(
         except PaimonIndexError:
             continue
         if index.kind.takes(data_type):
-            found.append(replace(index, column=there, data_type=data_type))
-    return replace(options, indexes=tuple(found))
+            indexes.append(replace(index, column=there, data_type=data_type))
+    return replace(options, indexes=tuple(indexes))

@@ -84,11 +84,11 @@ def matching_rows(
             collected = packed.collect()
     except Exception as error:
         raise spark_failed(what, error) from error
-    found: dict[int, BitMap64] = {}
+    by_file: dict[int, BitMap64] = {}
     for row in collected:
         number, positions = int(row[0]), BitMap64.deserialize(bytes(row[1]))
-        found[number] = found[number] | positions if number in found else positions
-    return found
+        by_file[number] = by_file[number] | positions if number in by_file else positions
+    return by_file
 
 
 def _frame(
@@ -198,12 +198,12 @@ def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found: dict[int, BitMap64] = {}
+    by_file: dict[int, BitMap64] = {}
     for batch in batches:
         files, positions = (np.asarray(batch.column(at)) for at in range(2))
         for number in np.unique(files).tolist():
-            found.setdefault(number, BitMap64()).update(positions[files == number].astype(np.uint64))
-    packed = [positions.serialize() for positions in found.values()]
+            by_file.setdefault(number, BitMap64()).update(positions[files == number].astype(np.uint64))
+    packed = [positions.serialize() for positions in by_file.values()]
     yield pa.RecordBatch.from_arrays(
-        [pa.array(list(found), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
+        [pa.array(list(by_file), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
     )

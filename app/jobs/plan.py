@@ -131,10 +131,10 @@ def plan(
     warnings: list[str] = []
     needed = needed_manifests(version, predicate, warnings)
     tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter, zone)
-    found = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
-    files, rows = sum(part.files_total for part in found), sum(part.rows_total for part in found)
+    parts = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
+    files, rows = sum(part.files_total for part in parts), sum(part.rows_total for part in parts)
     skipped: Counter[str] = Counter()
-    for part in found:
+    for part in parts:
         skipped.update(part.skipped_by)
     if needed is not None:
         skipped[SkipStep.PARTITION] += needed.files - files
@@ -144,10 +144,10 @@ def plan(
         len(tasks),
         files,
         rows,
-        sum(part.rows_selected for part in found),
+        sum(part.rows_selected for part in parts),
         dict(skipped),
-        tuple(dict.fromkeys([*warnings, *(warning for part in found for warning in part.warnings)])),
-        pa.Table.from_batches([part.files for part in found], _COLUMNS),
+        tuple(dict.fromkeys([*warnings, *(warning for part in parts for warning in part.warnings)])),
+        pa.Table.from_batches([part.files for part in parts], _COLUMNS),
     )
 
 

@@ -167,8 +167,8 @@ def _evaluate(
                 if len(undecided) == len(at):
                     verdicts = combine(verdicts, _evaluate(child, judge, at))
                     continue
-                found = _evaluate(child, judge, at.take(undecided))
-                verdicts[undecided] = combine(verdicts.take(undecided), found)
+                of_child = _evaluate(child, judge, at.take(undecided))
+                verdicts[undecided] = combine(verdicts.take(undecided), of_child)
             return verdicts
         case Constant(value):
             return _everywhere(at, _ALL if value else _NONE)
@@ -244,8 +244,8 @@ class _Ends:
     def _are_clear_of(self, literals: Sequence[Value], high: Values) -> Mask:
         if len(literals) <= _FEW:
             clear = [(self.has_high & less(high, literal)) | self.all_above(literal) for literal in literals]
-            found: Mask = np.logical_and.reduce(clear)
-            return found
+            is_clear: Mask = np.logical_and.reduce(clear)
+            return is_clear
         first = np.where(self.has_low, count_below(self.low, literals), 0)
         end = np.where(self.has_high, count_up_to(high, literals), len(literals))
         return first >= end

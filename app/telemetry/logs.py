@@ -116,7 +116,7 @@ class LineFormatter(logging.Formatter):
 
 def unsaid(text: str) -> str:
     """Text without places of storage and tokens."""
-    return _SECRET.sub(lambda found: f"{found['url'] or found['host'] or found['token']}…", text)
+    return _SECRET.sub(lambda match: f"{match['url'] or match['host'] or match['token']}…", text)
 
 
 def _chain_lines(error: BaseException, *, with_messages: bool) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _places(trace: TracebackType | None) -> Iterator[str]:
 def _to_json(event: Mapping[str, Any]) -> str:
     try:
         line = orjson.dumps(event, default=str).decode()
-        return line if line.isascii() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+        return line if line.isascii() else _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
     except TypeError:
         # Text that is no Unicode, such as the name of a file that was decoded with surrogates.
         return json.dumps(event, default=str)

@@ -123,8 +123,8 @@ def _trace(account: Account) -> Mapping[str, str]:
     """By our own span or the caller's header (W3C Trace Context)."""
     spans = account.spans
     if spans is None:
-        found = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
-        return {"trace_id": found[1]} if found and found[1] != _NO_TRACE else {}
+        match = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
+        return {"trace_id": match[1]} if match and match[1] != _NO_TRACE else {}
     return {"trace_id": spans.trace_id, "span_id": spans.span_id}
 
 

@@ -249,10 +249,10 @@ def _split_arguments(inner: str) -> list[str]:
     return [*parts, inner[start:]]
 
 
-def _simple_type(found: re.Match[str], base: str) -> DataType:
-    written_name = found.group(1).upper()
+def _simple_type(match: re.Match[str], base: str) -> DataType:
+    written_name = match.group(1).upper()
     name = _ALIASES.get(written_name, written_name)
-    first, second, tail = found.group(2), found.group(3), base[found.end() :]
+    first, second, tail = match.group(2), match.group(3), base[match.end() :]
     if name in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return _temporal_type(name, first, tail, base)
     if tail and (name in TypeRoot.__members__ or not tail.startswith("<")):

@@ -112,8 +112,8 @@ def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side:
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
     for _ in range(len(literals).bit_length()):
         middle = (low + high) >> 1
-        found = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
-        behind = less(found, values) if side == "left" else ~less(values, found)
+        sample = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
+        behind = less(sample, values) if side == "left" else ~less(values, sample)
         behind &= low < high
         low, high = np.where(behind, middle + 1, low), np.where(behind, high, middle)
     return low

@@ -66,7 +66,7 @@ def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, Fie
     for fault in faults:
         place = ".".join(_places(fault["loc"]))
         by_place.setdefault(place, []).append(fault)
-    told = [_explain(place, found, fields or {}) for place, found in by_place.items()]
+    told = [_explain(place, faults_of_place, fields or {}) for place, faults_of_place in by_place.items()]
     return "; ".join(told[:_MOST_FAULTS])
 
 

@@ -118,10 +118,9 @@ class BloomStack:
         return answers.take(files)
 
     def _hashes(self, points: Points) -> NDArray[np.uint64]:
-        found = points.derived.get(_HASHES)
-        if found is None:
-            found = points.derived[_HASHES] = _hashed(points.keys, self.space)
-        hashes: NDArray[np.uint64] = found
+        if _HASHES not in points.derived:
+            points.derived[_HASHES] = _hashed(points.keys, self.space)
+        hashes: NDArray[np.uint64] = points.derived[_HASHES]
         return hashes
 
     def _find_many(
@@ -166,14 +165,14 @@ class BloomStack:
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
         of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()
-        found = [of_file[counts.take(of_file) == 1]]
+        hits = [of_file[counts.take(of_file) == 1]]
         for number, spot in enumerate(others, start=2):
             at = spot.take(of_hash) % bits.take(of_file)
             probed = self.data.take(starts.take(of_file) + (at >> 3)) & _MASKS.take(at & 7)
             passed = probed.nonzero()[0]
             of_file, of_hash = of_file.take(passed), of_hash.take(passed)
-            found.append(of_file[counts.take(of_file) == number])
-        return np.concatenate(found)
+            hits.append(of_file[counts.take(of_file) == number])
+        return np.concatenate(hits)
 
     def _find(self, hashed: int, left: NDArray[np.int64], answers: Answers) -> None:
         numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)

@@ -213,10 +213,10 @@ class Directory:
             yield self.files[np.repeat(firsts[start:stop], portion) + inside]
             start = stop
 
-    def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
+    def _scan(self, first: int, behind: int, is_in: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
         for start in range(first, behind, _SCANNED_AT_ONCE):
-            found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
-            if found[around].all():
+            is_in[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
+            if is_in[around].all():
                 return
 
 

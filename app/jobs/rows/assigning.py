@@ -113,11 +113,11 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
 
 def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
     """The hash indexes among index files, by serialized row of the partition."""
-    found: dict[bytes, list[HashFile]] = defaultdict(list)
+    by_partition: dict[bytes, list[HashFile]] = defaultdict(list)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:
-            found[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
-    return dict(found)
+            by_partition[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
+    return dict(by_partition)
 
 
 def _keys(batch: pa.RecordBatch) -> KeyBatch:

@@ -158,8 +158,8 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
     buckets: Sequence[int | None]
     match mode:
         case BucketMode.HASH_DYNAMIC:
-            found = partition_index(version, partition).lookup(hashes)
-            buckets = [None if bucket == UNKNOWN else bucket for bucket in found.tolist()]
+            looked_up = partition_index(version, partition).lookup(hashes)
+            buckets = [None if bucket == UNKNOWN else bucket for bucket in looked_up.tolist()]
         case BucketMode.HASH_FIXED:
             buckets = _fixed(version, hashes, keys, partition).tolist()
         case _:
@@ -235,8 +235,8 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     assigned = assigner.assign(row, hashes).tolist()
     check_deadline()
     buckets = tuple(
-        AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
-        for hashed, found in zip(hashes.tolist(), assigned, strict=True)
+        AssignedBucket(hashed, place.bucket, place.strategy.value, place.permitted)
+        for hashed, place in zip(hashes.tolist(), assigned, strict=True)
     )
     return AssignmentAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 

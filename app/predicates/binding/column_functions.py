@@ -132,9 +132,9 @@ def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[
         (everything if low is None else low.behind),
         (everything if high is None else high.before),
     )
-    found = united(stretch for one, other in product(behind, before) for stretch in clipped(one, other))
+    stretches = united(stretch for one, other in product(behind, before) for stretch in clipped(one, other))
     doubts = [edge.doubt for edge in (low, high) if edge is not None and edge.doubt is not None]
-    return found, next(iter(doubts), None)
+    return stretches, next(iter(doubts), None)
 
 
 def _edge(day: int, root: TypeRoot, zone: SessionZone | None) -> _Edge:

@@ -52,10 +52,10 @@ def _literal(literal: Literal, moment: Moment, zone: SessionZone | None, day: in
     instant = (day + 1) * NANOS_PER_DAY + _MARGIN if last else day * NANOS_PER_DAY - _MARGIN
     if moment.is_date:
         first_clock, last_clock = clocks_of_instants(Instants(instant, instant), zone)
-        found = (last_clock if last else first_clock) // NANOS_PER_DAY
+        date = (last_clock if last else first_clock) // NANOS_PER_DAY
         for step in moment.steps:
-            found = add_months(found, step.months) + step.days
-        return replace(literal, kind=LiteralKind.DATE, value=found)
+            date = add_months(date, step.months) + step.days
+        return replace(literal, kind=LiteralKind.DATE, value=date)
     for step in moment.steps:
         instant = _moved(instant, step, last=last)
     return replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=Instants(instant, instant))

@@ -75,10 +75,10 @@ def _meant(name: str) -> str | None:
         return None
     shorter = list(_shortened(name))
     known = _by_shortened()
-    found = (
+    candidates = (
         candidate if candidate in _SPARK_FUNCTIONS else known.get(candidate) for candidate in (name, *shorter)
     )
-    return next(filter(None, found), None)
+    return next(filter(None, candidates), None)
 
 
 @lru_cache(maxsize=1)

@@ -75,10 +75,10 @@ class TokenReader:
 
     def refuse(self, expected: str) -> NoReturn:
         """Raises FilterError, which says what should be the next token."""
-        found = repr(self.next.text[:50]) if self.next.text else "the end"
+        actual = repr(self.next.text[:50]) if self.next.text else "the end"
         joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
         advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")
-        raise FilterError(f"expected {expected}, found {found}{advice}", position=self.next.start)
+        raise FilterError(f"expected {expected}, found {actual}{advice}", position=self.next.start)
 
     def ends_test(self) -> bool:
         """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
@@ -95,15 +95,15 @@ class TokenReader:
 
     def names(self) -> tuple[str, ...]:
         """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
-        found: list[str] = []
+        names: list[str] = []
         while self.tokens[self.at].kind in _NAMES:
             token = self.tokens[self.at]
-            found.append(read_name(token.text) if token.kind is TokenKind.QUOTED else token.text)
+            names.append(read_name(token.text) if token.kind is TokenKind.QUOTED else token.text)
             self.at += 1
             if self.tokens[self.at].word != "." or self.tokens[self.at + 1].kind not in _NAMES:
                 break
             self.at += 1
-        return tuple(found)
+        return tuple(names)
 
 
 def read_names(text: str) -> tuple[str, ...]:

@@ -116,12 +116,12 @@ def _begins_list(tokens: list[Token]) -> bool:
 
 
 def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) -> int:
-    found = _TOKEN.match(text, at)
-    group = found.lastgroup if found else None
-    if found is None or group == "comment":
+    match = _TOKEN.match(text, at)
+    group = match.lastgroup if match else None
+    if match is None or group == "comment":
         return _comment_end(text, at)
     if group != "blank" and group is not None:
-        piece = found.group()
+        piece = match.group()
         if piece in _OPENERS:
             raise FilterError(f"this {_OPENERS[piece]} does not end: add {piece}", position=at)
         kind = TokenKind[group]
@@ -132,7 +132,7 @@ def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) ->
         most = _TOKENS_PER_LITERAL * (limits.literals + 100)
         if len(tokens) > most:
             raise LimitExceededError(f"the filter has more than {most} words and signs", limit=most)
-    return found.end()
+    return match.end()
 
 
 def _comment_end(text: str, start: int) -> int:

@@ -86,8 +86,8 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
     counts = np.diff(np.asarray(records.offsets))
     if marks.to_pylist() != [mark] * len(blocks) or counts.tolist() != [block.count for block in blocks]:
         raise CorruptMetadataError("as many records as are claimed do not fill their block")
-    found = records.flatten()
-    return _moved(found) if found.get_total_buffer_size() <= _MOVED_BYTES else found
+    arrays = records.flatten()
+    return _moved(arrays) if arrays.get_total_buffer_size() <= _MOVED_BYTES else arrays
 
 
 def _moved(records: pa.StructArray) -> pa.StructArray:

@@ -216,8 +216,8 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
             f"cardinality {cardinalities[bad]}"
         )
     columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
-    found = list(map(DeletionRange, *columns))
-    return [tuple(found[start:end]) for start, end in itertools.pairwise(starts.tolist())]
+    vectors = list(map(DeletionRange, *columns))
+    return [tuple(vectors[start:end]) for start, end in itertools.pairwise(starts.tolist())]
 
 
 Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]

@@ -66,6 +66,6 @@ def is_orc(data: Buffer) -> bool:
 
 def check_version(records: RecordColumns, version: int, what: str) -> None:
     """Refuses records of a version that is not known."""
-    found = records.integers("_VERSION", np.int32)
-    for row in np.flatnonzero(found != version)[:1]:
-        raise UnsupportedFormatError(f"{what} of version {found[row]} cannot be read")
+    versions = records.integers("_VERSION", np.int32)
+    for row in np.flatnonzero(versions != version)[:1]:
+        raise UnsupportedFormatError(f"{what} of version {versions[row]} cannot be read")

@@ -129,8 +129,8 @@ class RecordColumns:
         return RecordColumns(pieces), BytesColumn.concat(columns)
 
     def _has(self, name: str) -> bool:
-        found: int = self.pieces[0].type.get_field_index(name)
-        return found >= 0
+        place: int = self.pieces[0].type.get_field_index(name)
+        return place >= 0
 
     def _nullable(self, name: str, absent: pa.DataType) -> pa.Array:
         if not self._has(name):

@@ -125,13 +125,13 @@ class StatisticsRows:
             rows: which of them, the same for one ``which``.
             which: tells them from other rows of the manifest; last comes how many fields they have.
         """
-        found = self._found.get(which)
-        if found is None:
+        columns = self._found.get(which)
+        if columns is None:
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
-            found = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
-            self._found[which] = found
-        return found
+            columns = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
+            self._found[which] = columns
+        return columns
 
 
 def value_bounds(
@@ -267,9 +267,9 @@ def _null_counts(
     known = counted != 0
     if known.all():
         return stored.null_counts[starts + slot]
-    found = np.full(len(rows), UNKNOWN_COUNT)
-    found[known] = stored.null_counts[starts[known] + slot]
-    return found
+    counts = np.full(len(rows), UNKNOWN_COUNT)
+    counts[known] = stored.null_counts[starts[known] + slot]
+    return counts
 
 
 def _unknown(
