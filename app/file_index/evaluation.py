@@ -242,14 +242,14 @@ class _Evaluation:
 
     def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> AnswerArray:
         form = self.form
-        kept = np.zeros(len(at), bool)
+        stays = np.zeros(len(at), bool)
         for column in bounded_on_both_sides(parts):
             for kind in self.index.heads.kinds(column):
-                kept |= self.index.extents(column, kind).empty[self.files[at]]
+                stays |= self.index.extents(column, kind).empty[self.files[at]]
         answers = form.everywhere(form.skip, len(at))
-        answers[kept] = form.keep
+        answers[stays] = form.keep
         for part in parts:
-            left = np.flatnonzero(~kept & ~self.failed[at])
+            left = np.flatnonzero(~stays & ~self.failed[at])
             answers[left] = form.either(answers[left], self.answer(part, at[left]))
         return answers
 

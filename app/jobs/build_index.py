@@ -143,25 +143,25 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
-    kept = []
+    committed = []
     for number, result in built.items():
         if identity(chosen[number]) not in gone:
-            kept.append(result)
+            committed.append(result)
         elif result.embedded is None:
             table.writing.delete(paths[number])
     if not is_complete:
-        named = {paths[result.number].rpartition("/")[2] for result in kept if result.embedded is None}
+        named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
         remove(table.writing, replace(files, named=named))
-    looked_into = [*kept, *(result for result in results if not result.is_new)]
+    looked_into = [*committed, *(result for result in results if not result.is_new)]
     return IndexReport(
         snapshot_id,
-        built=len(kept),
+        built=len(committed),
         unchanged=len(tasks) - len(built) + len(entries) - len(chosen),
         skipped=len(chosen) - len(tasks),
         overtaken=len(overtaken),
-        embedded=sum(result.embedded is not None for result in kept),
-        index_bytes=sum(result.size_bytes for result in kept),
-        row_count=sum(result.row_count for result in kept),
+        embedded=sum(result.embedded is not None for result in committed),
+        index_bytes=sum(result.size_bytes for result in committed),
+        row_count=sum(result.row_count for result in committed),
         options={name: text for name, text in values.items() if _defines_index(name)},
         indexes=_count_indexes(
             version, ((chosen[result.number], tasks[result.number], result) for result in looked_into)

@@ -115,10 +115,10 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """What came of it; nothing is found where the container cannot be read."""
+    """What came of it; ``verification`` is None where the container cannot be read."""
 
     number: int
-    found: Verification | None
+    verification: Verification | None
     problem: str | None = None
 
 

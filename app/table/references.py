@@ -308,9 +308,11 @@ class References:
             return self._range()
         days, clock = divmod(oldest.time_millis * NANOS_PER_MILLI, NANOS_PER_DAY)
         committed = f"{date_text(days)}T{clock_text(clock)}Z"
-        told = f"the oldest, snapshot {oldest.id}, is of {oldest.time_millis} ms, {committed}"
+        oldest_is = f"the oldest, snapshot {oldest.id}, is of {oldest.time_millis} ms, {committed}"
         is_short = 0 < millis < _FEW_MILLIS
-        return f"{told}; milliseconds are expected, and {millis} may be seconds" if is_short else told
+        return (
+            f"{oldest_is}; milliseconds are expected, and {millis} may be seconds" if is_short else oldest_is
+        )
 
     def _range(self) -> str:
         ids = self.snapshot_ids()

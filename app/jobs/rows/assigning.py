@@ -68,9 +68,9 @@ class BucketAssignment:
                 places = np.flatnonzero(channels == channel)
                 keys = _keys(batch.take(pa.array(places)))
                 buckets[places] = assigners[channel].assign_batch(keys).buckets
-            kept = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
-            columns = [batch.column(name) for name in kept]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*kept, BUCKET])
+            names = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
+            columns = [batch.column(name) for name in names]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*names, BUCKET])
 
     def _assigner(self, channel: int) -> HashBucketAssigner:
         seed = [uuid.UUID(self.target.run).int, channel]

@@ -110,7 +110,7 @@ class StatisticsRows:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, int], RowColumns] = {}
+        self._by_rows: dict[tuple[str, int, int], RowColumns] = {}
 
     def of(
         self,
@@ -125,12 +125,12 @@ class StatisticsRows:
             rows: which of them, the same for one ``which``.
             which: tells them from other rows of the manifest; last comes how many fields they have.
         """
-        columns = self._found.get(which)
+        columns = self._by_rows.get(which)
         if columns is None:
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
             columns = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
-            self._found[which] = columns
+            self._by_rows[which] = columns
         return columns
 
 
