@@ -1,7 +1,7 @@
 """The one object behind the HTTP layer and the command line: warehouses, caches, and what is asked of them.
 
 Every method may be called from many threads and blocks while it reads; the time limit of
-:func:`app.storage.time_limit` holds for all of them.
+:func:`app.work.time_limit` holds for all of them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from app.types.session_zone import SessionZone, session_zone
 from app.work.ledger import CacheRoom
 from app.work.memory import give_memory_back
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, BucketsRequest)
 
 
@@ -315,8 +315,8 @@ class IndexService:
         self,
         of: TableRef | Version,
         request: Asked,
-        answer: Callable[[Version, Asked, SessionZone | None], Found],
-    ) -> Found:
+        answer: Callable[[Version, Asked, SessionZone | None], Answer],
+    ) -> Answer:
         zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
         with missing_file_means_expired(version), during(Phase.EVALUATE):

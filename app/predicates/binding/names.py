@@ -27,7 +27,7 @@ from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.file_indexes import map_key_name
-from app.predicates.sql.token_reader import read_names
+from app.predicates.sql.tokens import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import DataField, TypeRoot, parse_type

@@ -224,11 +224,6 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(octal, 8) if octal else int(short or long, 16))
 
 
-def read_name(text: str) -> str:
-    """The name in a backquoted token."""
-    return text[1:-1].replace("``", "`")
-
-
 def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
     """The literal ``DATE '2025-08-01'`` and its kin, type in upper case; None where it is not understood.
 

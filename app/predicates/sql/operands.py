@@ -37,8 +37,7 @@ from app.predicates.sql.literals import (
     read_string,
     typed_literal,
 )
-from app.predicates.sql.token_reader import OPERATORS, TokenReader
-from app.predicates.sql.tokens import Token, TokenKind
+from app.predicates.sql.tokens import OPERATORS, Token, TokenKind, TokenReader
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
 from app.types.session_zone import SessionZone
 

@@ -27,8 +27,7 @@ from app.errors import FilterError
 from app.predicates.sql.operands import OperandReader, begins_case
 from app.predicates.sql.reasons import why_unread
 from app.predicates.sql.tests import read_test
-from app.predicates.sql.token_reader import OPERATORS
-from app.predicates.sql.tokens import LIST_ITEM, Token, TokenKind, tokenize
+from app.predicates.sql.tokens import LIST_ITEM, OPERATORS, Token, TokenKind, tokenize
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
