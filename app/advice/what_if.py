@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Final
 
 import numpy as np
@@ -144,7 +145,7 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
         version.snapshot_id,
         trial.files_read,
         trial.bytes_read,
-        [trial.proposed(number, each) for number, each in enumerate(request.indexes)],
+        [trial.proposed(number, index) for number, index in enumerate(request.indexes)],
         filters,
         list(dict.fromkeys(trial.warnings)),
     )
@@ -207,8 +208,8 @@ class _Trial:
         """Whether the indexes of a file are there, built now if there is time and room."""
         if file in self.payloads:
             return True
-        for columns in self._read(file, {each.column for each in self.definitions}):
-            self.payloads[file] = [self._build(file, columns, each) for each in self.definitions]
+        for columns in self._read(file, {definition.column for definition in self.definitions}):
+            self.payloads[file] = [self._build(file, columns, definition) for definition in self.definitions]
         return file in self.payloads
 
     def _read(self, file: int, names: set[str]) -> Iterator[Mapping[str, pa.ChunkedArray]]:
@@ -256,7 +257,7 @@ class _Trial:
     def _names_in_file(self, file: int, names: set[str]) -> list[str]:
         written, by_name = self._file_schema(file), self.version.schema.by_name
         ids = {by_name[split_map_key(name)[0]].id for name in names}
-        return [each.name for each in written.fields if each.id in ids]
+        return [field.name for field in written.fields if field.id in ids]
 
     def _build(
         self, file: int, columns: Mapping[str, pa.ChunkedArray], definition: IndexDefinition
@@ -325,7 +326,7 @@ class _Trial:
         for _, index in indexes.open(at, wanted):
             if isinstance(index, CorruptIndexError):
                 continue
-            for entry in (each for listed in index.entries.values() for each in listed):
+            for entry in chain.from_iterable(index.entries.values()):
                 if (entry.column, entry.kind) in wanted and entry.kind in KINDS:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
                     yield (entry.column, entry.kind), payload
@@ -333,12 +334,13 @@ class _Trial:
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
     options: dict[str, str] = {}
-    for each in declared:
-        names = f"file-index.{each.kind}.columns"
-        options[names] = f"{options[names]},{each.column}" if names in options else each.column
+    for index in declared:
+        names = f"file-index.{index.kind}.columns"
+        options[names] = f"{options[names]},{index.column}" if names in options else index.column
         options |= {
-            f"file-index.{each.kind}.{each.column}.{name}": value for name, value in each.parameters.items()
+            f"file-index.{index.kind}.{index.column}.{name}": value
+            for name, value in index.parameters.items()
         }
-    types = {name: each.type for name, each in version.schema.by_name.items()}
-    found = {(each.column, each.kind): each for each in FileIndexOptions.parse(options, types).indexes}
-    return [found[each.column, KINDS[each.kind]] for each in declared]
+    types = {name: field.type for name, field in version.schema.by_name.items()}
+    by_name = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
+    return [by_name[index.column, KINDS[index.kind]] for index in declared]

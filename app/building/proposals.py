@@ -79,7 +79,7 @@ def advise(
 
 def table_options(advice: tuple[ColumnAdvice, ...]) -> dict[str, str]:
     """The table options that ask for the proposed indexes."""
-    indexes = [each.index for each in advice if each.index]
+    indexes = [column.index for column in advice if column.index]
     options = {
         f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind == kind)
         for kind in KINDS
@@ -138,12 +138,12 @@ def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
 def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
     taken = [kind for kind in KINDS.values() if kind.takes(profile.data_type)]
     proposals = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
-    return sorted(proposals, key=lambda each: each[1].rank, reverse=True)
+    return sorted(proposals, key=lambda item: item[1].rank, reverse=True)
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
     """What to know of the proposed indexes together; None if they are small beside their data file."""
-    size_bytes = sum(each.size_bytes for each in advice)
+    size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None
     return (

@@ -72,9 +72,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it: a parameter that is a dataclass stands for the options in its fields."""
     parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
-        name: each.annotation for name, each in parameters.items() if is_dataclass(each.annotation)
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if is_dataclass(parameter.annotation)
     }
-    options = [each for name, each in parameters.items() if name not in groups]
+    options = [parameter for name, parameter in parameters.items() if name not in groups]
     for name, group in groups.items():
         hints = get_type_hints(group, include_extras=True)
         options += [

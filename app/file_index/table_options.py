@@ -64,7 +64,7 @@ class FileIndexOptions:
         """
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
-            tuple(IndexDefinition.of(each, types) for each in declared), in_manifest_threshold(options)
+            tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
         )
 
 

@@ -115,10 +115,10 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """What came of it; nothing is found where the container cannot be read."""
+    """What came of it; ``verification`` is None where the container cannot be read."""
 
     number: int
-    found: Verification | None
+    verification: Verification | None
     problem: str | None = None
 
 
@@ -151,7 +151,7 @@ def options_in_file(
     Columns are the same if their ids are. What the file does not have, or what had a type then that the index
     does not take, gets none.
     """
-    found = []
+    indexes = []
     for index in options.indexes:
         name, key = split_map_key(index.column)
         column = file_schema.by_id.get(schema.by_name[name].id)
@@ -163,5 +163,5 @@ def options_in_file(
         except PaimonIndexError:
             continue
         if index.kind.takes(data_type):
-            found.append(replace(index, column=there, data_type=data_type))
-    return replace(options, indexes=tuple(found))
+            indexes.append(replace(index, column=there, data_type=data_type))
+    return replace(options, indexes=tuple(indexes))

@@ -47,8 +47,8 @@ class DeclaredIndex:
 def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
     """Every index that the stored options of a table declare, by column, then kind."""
     listed = [(kind, name) for kind, _, names in _lists(options) for name in names if name]
-    found = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
-    return tuple(sorted(found, key=lambda index: (index.column, index.kind)))
+    indexes = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
+    return tuple(sorted(indexes, key=lambda index: (index.column, index.kind)))
 
 
 def given_indexes(

@@ -152,7 +152,7 @@ def _plan_page(
     units = _units(plan)
     here = replace(window, offset=int(np.searchsorted(units, window.offset)))
     rows = chain.from_iterable(
-        each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, here.offset)
+        batch.cast(pa.large_binary()).to_pylist() for batch in plan_rows(plan, form, here.offset)
     )
     page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
     kept_here = max(0, kept_files - here.offset)
@@ -218,7 +218,7 @@ def encode_lookup(answer: BucketLookup) -> JsonMembers:
     """Buckets of keys, in request order."""
     # A few at a time, since a hundred thousand dictionaries would keep the garbage collector busy.
     parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
-    written = (write_json([_key_bucket(each) for each in part])[1:-1] for part in parts)
+    written = (write_json([_key_bucket(bucket) for bucket in part])[1:-1] for part in parts)
     entry: JsonMembers = {
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,

@@ -51,6 +51,7 @@ _HEAD = struct.Struct(">Bqqq16s")
 _NO_SNAPSHOT = -1
 _LISTING_LAYOUT = b"\x02"
 _LISTING_HEAD_BYTES = len(_LISTING_LAYOUT) + DIGEST_BYTES
+_OF_ANOTHER_REQUEST = "the page token belongs to another request: send the same request with it"
 
 PAGE_BYTES = 1 << 20
 """Of JSON, after which a page ends early."""
@@ -84,19 +85,14 @@ class PageToken:
 
         Raises PageTokenError: no server wrote this, or it was given with something else.
         """
-        try:
-            content = base64.b64decode(text, b"-_", validate=True)
-        except ValueError as error:
-            raise PageTokenError(
-                "this is no page token: send next_page_token back as it was given"
-            ) from error
+        content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
         _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
         token = cls(VersionKey(identity, snapshot, schema_id), offset)
         if offset < 0 or token.write(request) != text:
-            raise PageTokenError("the page token belongs to another request: send the same request with it")
+            raise PageTokenError(_OF_ANOTHER_REQUEST)
         return token
 
     def write(self, request: bytes) -> str:
@@ -183,11 +179,15 @@ class Listing:
 
 
 def _read_token(text: str, request: bytes) -> str:
-    try:
-        content = base64.b64decode(text, b"-_", validate=True)
-    except ValueError as error:
-        raise PageTokenError("this is no page token: send next_page_token back as it was given") from error
+    content = _decoded(text)
     key = content[_LISTING_HEAD_BYTES:]
     if content[:_LISTING_HEAD_BYTES] != _LISTING_LAYOUT + digest(key, request):
-        raise PageTokenError("the page token belongs to another request: send the same request with it")
+        raise PageTokenError(_OF_ANOTHER_REQUEST)
     return key.decode()
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, b"-_", validate=True)
+    except ValueError as error:
+        raise PageTokenError("this is no page token: send next_page_token back as it was given") from error

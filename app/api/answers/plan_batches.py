@@ -133,10 +133,10 @@ def _batch(
     for name, value in _VALUES.items():
         column = columns[name]
         if isinstance(column, list):
-            columns[name] = [value(each) for each in column]
+            columns[name] = [value(entry) for entry in column]
     partition = columns["partition"]
     if isinstance(partition, Coded):
-        values = [_partition(each, partition_fields) for each in partition.values]
+        values = [_partition(row, partition_fields) for row in partition.values]
         columns["partition"] = Coded(values, partition.codes)
     if form is None:
         columns["selected_rows"] = pa.nulls(stop - start)

@@ -138,9 +138,9 @@ def encoded_selections(
         deleted = form.encode(files.deleted.get(at), rows, form.deletions)
         members.append((*selected, *deleted))
         size += sum(
-            len(each) if isinstance(each, bytes) else each.nbytes
-            for each, _ in (selected, deleted)
-            if each is not None
+            len(positions) if isinstance(positions, bytes) else positions.nbytes
+            for positions, _ in (selected, deleted)
+            if positions is not None
         )
         if size >= most_bytes:
             break

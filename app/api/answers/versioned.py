@@ -26,7 +26,7 @@ from app.predicates.binding.moments import day_of_request
 from app.release import __version__
 from app.types.digest import digest, request_digest
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 # Which page, how new, and how long to wait; none of them changes what the answer about a version is.
@@ -36,10 +36,10 @@ _RELEASE = __version__.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Provisional(Generic[Found]):
+class Provisional(Generic[Answer]):
     """An answer that may change for the same version: it is sent without ETag."""
 
-    answer: Found
+    answer: Answer
 
 
 class PieceStream(StreamingResponse):
@@ -190,14 +190,14 @@ def _plain(value: object) -> object:
         case BaseModel():
             return value.model_dump()
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(member) for name, member in value.items()}
         case _:
             return value
 
 
 def _untagged(
-    headers: Mapping[str, str], answer: Found | Provisional[Found]
-) -> tuple[Mapping[str, str], Found]:
+    headers: Mapping[str, str], answer: Answer | Provisional[Answer]
+) -> tuple[Mapping[str, str], Answer]:
     if not isinstance(answer, Provisional):
         return headers, answer
     return {name: value for name, value in headers.items() if name != "ETag"}, answer.answer

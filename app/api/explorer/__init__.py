@@ -24,7 +24,7 @@ _MEDIA_TYPES: Final = {
 _PAGE: Final = "index.html"
 FILES: Final = tuple(
     sorted(
-        each.name for each in files("app.api.explorer").iterdir() if each.name.endswith(tuple(_MEDIA_TYPES))
+        file.name for file in files("app.api.explorer").iterdir() if file.name.endswith(tuple(_MEDIA_TYPES))
     )
 )
 """The names of the page's files."""

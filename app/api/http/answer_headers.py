@@ -96,7 +96,7 @@ def places_of(error: BaseException) -> str:
     of exceptions may hold literals of a filter, or what a storage library says of its endpoint.
     """
     return "\n".join(
-        f"{type(each).__name__}\n{''.join(traceback.format_tb(each.__traceback__))}" for each in _chain(error)
+        f"{type(link).__name__}\n{''.join(traceback.format_tb(link.__traceback__))}" for link in _chain(error)
     )
 
 

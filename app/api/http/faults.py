@@ -66,8 +66,10 @@ def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, Fie
     for fault in faults:
         place = ".".join(_places(fault["loc"]))
         by_place.setdefault(place, []).append(fault)
-    told = [_explain(place, found, fields or {}) for place, found in by_place.items()]
-    return "; ".join(told[:_MOST_FAULTS])
+    sentences = [
+        _explain(place, faults_of_place, fields or {}) for place, faults_of_place in by_place.items()
+    ]
+    return "; ".join(sentences[:_MOST_FAULTS])
 
 
 def _places(loc: Sequence[object]) -> Iterator[str]:
@@ -81,9 +83,9 @@ def _explain(place: str, faults: Sequence[Mapping[str, Any]], fields: Mapping[st
     if not all(forms):
         text = _other(faults[0])
     else:
-        text = f"expected {' or '.join(expected)}, found {_found(faults[0])}"
+        text = f"expected {' or '.join(expected)}, found {_actual(faults[0])}"
         name = place.partition(".")[0]
-        examples = (each.examples for key, each in fields.items() if (each.alias or key) == name)
+        examples = (field.examples for key, field in fields.items() if (field.alias or key) == name)
         example = next(examples, None)
         if example:
             text += f'; an example: "{name}": {json.dumps(example[0])}'
@@ -99,13 +101,13 @@ def _other(fault: Mapping[str, Any]) -> str:
             names = _NAMED.findall(context["expected"])
             meant = alike(str(fault["input"]), names)
             suggestion = f": did you mean {meant[0]!r}?" if meant else ""
-            return f"expected one of {', '.join(names)}, found {_found(fault)}{suggestion}"
+            return f"expected one of {', '.join(names)}, found {_actual(fault)}{suggestion}"
         case "greater_than_equal":
-            return f"must be at least {context['ge']}, found {_found(fault)}"
+            return f"must be at least {context['ge']}, found {_actual(fault)}"
         case "less_than_equal":
-            return f"must be at most {context['le']}, found {_found(fault)}"
+            return f"must be at most {context['le']}, found {_actual(fault)}"
         case "less_than":
-            return f"must be less than {context['lt']}, found {_found(fault)}"
+            return f"must be less than {context['lt']}, found {_actual(fault)}"
         case "string_too_short":
             return "must not be empty"
         case "too_short":
@@ -114,7 +116,7 @@ def _other(fault: Mapping[str, Any]) -> str:
             return str(fault["msg"]).removeprefix("Value error, ")
 
 
-def _found(fault: Mapping[str, Any]) -> str:
+def _actual(fault: Mapping[str, Any]) -> str:
     match fault["input"]:
         case dict():
             return "an object"

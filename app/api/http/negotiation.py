@@ -17,15 +17,15 @@ class PlanFormat(StrEnum):
 
 def qualities(header: str) -> dict[str, float]:
     """How much a caller likes each name, from 0 for not at all to 1; parameters but ``q`` are cut off."""
-    found = {}
+    by_name = {}
     for part in header.lower().split(","):
-        name, *parameters = (each.strip() for each in part.split(";"))
-        written = (each[2:] for each in (text.replace(" ", "") for text in parameters) if each[:2] == "q=")
+        name, *parameters = map(str.strip, part.split(";"))
+        written = (text[2:] for text in (text.replace(" ", "") for text in parameters) if text[:2] == "q=")
         try:
-            found[name] = float(next(written, "1"))
+            by_name[name] = float(next(written, "1"))
         except ValueError:
-            found[name] = 0.0
-    return found
+            by_name[name] = 0.0
+    return by_name
 
 
 def preferred_format(accept: str) -> PlanFormat:
@@ -41,4 +41,4 @@ def prefers_page(accept: str) -> bool:
 
 def _quality(liked: Mapping[str, float], media_type: str) -> float:
     ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-    return next((liked[each] for each in ranges if each in liked), 0.0)
+    return next((liked[media] for media in ranges if media in liked), 0.0)

@@ -83,7 +83,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _in_our_words(error: json.JSONDecodeError) -> str:
     if error.doc[error.pos : error.pos + 1] == "'":
         return "names and texts stand in double quotes"
-    beginning = next((each for each in _EXPECTATIONS if error.msg.startswith(each)), None)
+    beginning = next((text for text in _EXPECTATIONS if error.msg.startswith(text)), None)
     return error.msg.lower() if beginning is None else _EXPECTATIONS[beginning]
 
 

@@ -235,7 +235,9 @@ class AggregateBody(VersionedBody):
         aggregates = (
             (Aggregate(Function.COUNT),)
             if self.aggregates is None
-            else tuple(Aggregate(_function(each.function), each.column) for each in self.aggregates)
+            else tuple(
+                Aggregate(_function(aggregate.function), aggregate.column) for aggregate in self.aggregates
+            )
         )
         return AggregateRequest(
             selector=self.selector(),
@@ -291,5 +293,5 @@ class WhatIfBody(VersionedBody):
 
     def to_request(self) -> WhatIfRequest:
         """What is tried."""
-        declared = [DeclaredIndex(each.column, each.index, each.options) for each in self.indexes]
+        declared = [DeclaredIndex(index.column, index.index, index.options) for index in self.indexes]
         return WhatIfRequest(declared, self.filters, self.files, self.bytes, self.seed)

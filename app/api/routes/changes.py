@@ -152,5 +152,5 @@ def _written(changes: Changes, next_token: str | None) -> bytes:
 
 def _files(plan: Plan) -> list[Any]:
     rows = plan_rows(plan, SelectionEncoding(SelectionForm.COUNT))
-    written = chain.from_iterable(each.cast(pa.large_binary()).to_pylist() for each in rows)
-    return [orjson.Fragment(each) for each in written]
+    written = chain.from_iterable(batch.cast(pa.large_binary()).to_pylist() for batch in rows)
+    return [orjson.Fragment(row) for row in written]

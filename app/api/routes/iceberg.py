@@ -183,11 +183,11 @@ async def iceberg_namespaces(
     """List the databases that the caller may use."""
 
     def compute() -> object:
-        found = [name for name in runtime.service.databases(warehouse) if caller.may_use(warehouse, name)]
+        databases = [name for name in runtime.service.databases(warehouse) if caller.may_use(warehouse, name)]
         if query.parent:
-            _check_exists(query.parent, found)
-            found = []
-        names, token = _page(found, query, runtime)
+            _check_exists(query.parent, databases)
+            databases = []
+        names, token = _page(databases, query, runtime)
         return {"namespaces": [[name] for name in names], "next-page-token": token}
 
     return await runtime.answer(compute)

@@ -68,7 +68,7 @@ class Caches:
                 f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
-        return _added([orjson.loads(each) for each in (own, *filter(None, answers))])
+        return _added([orjson.loads(answer) for answer in (own, *filter(None, answers))])
 
 
 def _added(statistics: list[Statistics]) -> Statistics:
@@ -76,7 +76,7 @@ def _added(statistics: list[Statistics]) -> Statistics:
         cache: {
             member: max(numbers) if cache == "disk" and member in _SHARED else sum(numbers)
             for member in members
-            if (numbers := [each[cache][member] for each in statistics])
+            if (numbers := [process[cache][member] for process in statistics])
         }
         for cache, members in statistics[0].items()
     }

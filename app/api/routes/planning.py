@@ -39,7 +39,7 @@ from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm
 from app.planning.version.version import Version
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 router = APIRouter(tags=["planning"])
 deletions_router = APIRouter(tags=["deletions"])
@@ -107,7 +107,7 @@ async def pruned_snapshot(
     return Response(await runtime.run(archive), media_type="application/zip")
 
 
-def tagged(plan: Plan, answer: Found) -> Found | Provisional[Found]:
+def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
     """The answer, which may be given again for as long as the version lasts if the plan is complete."""
     return answer if plan.summary.complete else Provisional(answer)
 

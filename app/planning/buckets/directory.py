@@ -76,7 +76,7 @@ def _name(source: IndexSource, entries: Entries) -> str:
         for entry in entries
     )
     warehouse = source.warehouse.name
-    return content_digest(*(each.encode(errors="surrogatepass") for each in (warehouse, *named)))
+    return content_digest(*(name.encode(errors="surrogatepass") for name in (warehouse, *named)))
 
 
 def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
@@ -97,11 +97,11 @@ def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex,
     tried = source.readers.map(
         partial(_try_to_read, source), entries, size_of=lambda entry: entry.file.file_size
     )
-    for entry, found in zip(entries, tried, strict=True):
-        if isinstance(found, CorruptFileError | StorageError):
-            failures.append((entry, found))
+    for entry, outcome in zip(entries, tried, strict=True):
+        if isinstance(outcome, CorruptFileError | StorageError):
+            failures.append((entry, outcome))
         else:
-            files.append((entry.bucket, found))
+            files.append((entry.bucket, outcome))
     try:
         return PartitionIndex.merge(files), failures
     except CorruptFileError as error:

@@ -90,14 +90,14 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
     too much memory.
     """
     types = [field.type for field in fields]
-    if all(each.root is not TypeRoot.CHAR for each in types):
+    if all(data_type.root is not TypeRoot.CHAR for data_type in types):
         return None
     rows: list[tuple[Value | None, ...]] = []
     owners: list[int] = []
     left = MAX_BYTES
     for owner, key in enumerate(zip(*(field.tolist() for field in fields), strict=True)):
-        lengths = [_form_lengths(value, each) for value, each in zip(key, types, strict=True)]
-        longest = sum(_VALUE_BYTES + each[0] for each in lengths)
+        lengths = [_form_lengths(value, data_type) for value, data_type in zip(key, types, strict=True)]
+        longest = sum(_VALUE_BYTES + form_lengths[0] for form_lengths in lengths)
         left -= longest * math.prod(map(len, lengths))
         if left < 0:
             raise LimitExceededError(
@@ -108,7 +108,7 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
         rows += forms
         owners += [owner] * len(forms)
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
-    made = tuple(FieldValues.of(values, each) for values, each in zip(columns, types, strict=True))
+    made = tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
     return KeyForms(made, owners)
 
 
@@ -158,8 +158,8 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
     buckets: Sequence[int | None]
     match mode:
         case BucketMode.HASH_DYNAMIC:
-            found = partition_index(version, partition).lookup(hashes)
-            buckets = [None if bucket == UNKNOWN else bucket for bucket in found.tolist()]
+            looked_up = partition_index(version, partition).lookup(hashes)
+            buckets = [None if bucket == UNKNOWN else bucket for bucket in looked_up.tolist()]
         case BucketMode.HASH_FIXED:
             buckets = _fixed(version, hashes, keys, partition).tolist()
         case _:
@@ -235,8 +235,8 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     assigned = assigner.assign(row, hashes).tolist()
     check_deadline()
     buckets = tuple(
-        AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
-        for hashed, found in zip(hashes.tolist(), assigned, strict=True)
+        AssignedBucket(hashed, place.bucket, place.strategy.value, place.permitted)
+        for hashed, place in zip(hashes.tolist(), assigned, strict=True)
     )
     return AssignmentAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 
