@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from app.storage.locations import Neighbours, Root
 from app.storage.readers import Readers
 from app.storage.retry import Attempt, RetryPolicy
 from app.work.deadline import check_deadline, wait_for
+from app.work.ledger import LEDGER, Claim
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
@@ -119,17 +120,16 @@ class RangeReader:
                 except PaimonIndexError as error:
                     answers.update(dict.fromkeys(merged.parts, error))
 
+        def read_alone(batch: Sequence[MergedRange]) -> None:
+            with self._room(batch):
+                read_batch({}, batch)
+
         merged = merge_ranges(ranges)
         if self.is_local:
-            self.readers.map(
-                partial(read_batch, {}),
-                batches(merged, is_local=True),
-                size_of=_bytes_of,
-                alone_seconds=_CACHED_SECONDS,
-            )
+            self.readers.map(read_alone, batches(merged, is_local=True), alone_seconds=_CACHED_SECONDS)
         else:
-            for portion in portions(merged, self.readers.bytes_in_flight):
-                with self.readers.room(_bytes_of(portion)):
+            for portion in portions(merged, LEDGER.portion):
+                with self._room(portion):
                     attempts = self._ask_together(neighbours, portion)
                     self.readers.map(
                         partial(read_batch, attempts),
@@ -168,6 +168,9 @@ class RangeReader:
                 self._under_way[portion] = reading
                 reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
             return reading
+
+    def _room(self, batch: Sequence[MergedRange]) -> AbstractContextManager[Claim]:
+        return self.readers.room(sum(merged.whole.length for merged in batch), batch[0].whole.path)
 
     def _ask_together(
         self, neighbours: Neighbours, portion: Sequence[MergedRange]
@@ -232,10 +235,6 @@ class RangeReader:
         if offset < 0 or length < 0:
             return StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
         return too_large(path, length, self.max_bytes)
-
-
-def _bytes_of(batch: Sequence[MergedRange]) -> int:
-    return sum(merged.whole.length for merged in batch)
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:

@@ -77,7 +77,7 @@ class Warehouse:
         )
         self._max_file_bytes = max_file_bytes
         self.retry = retry or RetryPolicy()
-        self.readers = readers or Readers()
+        self.readers = readers or Readers(warehouse=name)
         self._disk = disk
         self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
@@ -168,7 +168,7 @@ class Warehouse:
             return
         content = self.read_start(path, _LARGE_BYTES)
         is_whole = len(content) < _LARGE_BYTES
-        with self.readers.room(len(content) if is_whole else self.size(path)):
+        with self.readers.room(len(content) if is_whole else self.size(path), path):
             if not is_whole:
                 content = self.read(path)
             if disk is not None:
