@@ -110,7 +110,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         listings.start()
         stopping.listen()
         # For the protocol, see app.server.connections.
-        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.bodies.limit}
+        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.budget.bodies}
         app.state.runtime = None
         listings.stop()
         runtime.close()

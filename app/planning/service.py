@@ -60,12 +60,12 @@ from app.planning.version.descriptions import (
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.cache import CacheRoom
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
-from app.work.ledger import CacheRoom
 from app.work.memory import give_memory_back
 
 Answer = TypeVar("Answer")

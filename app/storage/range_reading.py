@@ -6,6 +6,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -25,6 +26,7 @@ from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
 from app.work.deadline import check_deadline, wait_for
+from app.work.ledger import LEDGER, Claim
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
@@ -121,18 +123,20 @@ class RangeReader:
                 except PaimonIndexError as error:
                     answers.update(dict.fromkeys(merged.parts, error))
 
+        def read_alone(batch: Sequence[MergedRange]) -> None:
+            with self._room(batch):
+                read_batch({}, batch)
+
         merged = merge_ranges(ranges)
         if self.roots.are_local:
             self.readers.map(
-                partial(read_batch, {}),
+                read_alone,
                 portions(merged, _LOCAL_FILES_AT_ONCE, _LOCAL_BYTES_AT_ONCE),
-                size_of=_bytes_of,
                 alone_seconds=_CACHED_SECONDS,
             )
             return answers
-        most_bytes = min(self.readers.bytes_in_flight, _BYTES_TOGETHER)
-        for portion in portions(merged, _MOST_TOGETHER, most_bytes):
-            with self.readers.room(_bytes_of(portion)):
+        for portion in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
+            with self._room(portion):
                 attempts = self._ask_together(places, portion)
                 self.readers.map(
                     partial(read_batch, attempts),
@@ -171,6 +175,9 @@ class RangeReader:
                 self._under_way[portion] = reading
                 reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
             return reading
+
+    def _room(self, batch: Sequence[MergedRange]) -> AbstractContextManager[Claim]:
+        return self.readers.room(sum(merged.whole.length for merged in batch), batch[0].whole.path)
 
     def _ask_together(
         self, places: _Places, portion: Iterable[MergedRange]
@@ -214,10 +221,6 @@ class RangeReader:
             except PathNotAllowedError as error:
                 return error
         return too_large(path, length, self.max_bytes)
-
-
-def _bytes_of(batch: Sequence[MergedRange]) -> int:
-    return sum(merged.whole.length for merged in batch)
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:

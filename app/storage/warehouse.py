@@ -77,7 +77,7 @@ class Warehouse:
         self.public_url = own_url if public_url is None else public_url.rstrip("/") + "/"
         self._max_file_bytes = max_file_bytes
         self._retry = retry or RetryPolicy()
-        self.readers = readers or Readers()
+        self.readers = readers or Readers(warehouse=name)
         # A name may be given to another directory while the disk tier keeps pieces of this one.
         self._copies = None if disk is None else Copies(disk, f"{name} {self.url}")
         self._scratch = Scratch()
@@ -152,7 +152,7 @@ class Warehouse:
             return
         content = self.read_start(path, _LARGE_BYTES)
         is_whole = len(content) < _LARGE_BYTES
-        with self.readers.room(len(content) if is_whole else self.size(path)):
+        with self.readers.room(len(content) if is_whole else self.size(path), path):
             if not is_whole:
                 content = self.read(path)
             if self._copies is not None and is_kept:
