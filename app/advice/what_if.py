@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Final, TypeAlias
 
 import numpy as np
@@ -37,8 +38,7 @@ from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import DeclaredIndex
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import DeclaredIndex, split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm
@@ -151,14 +151,14 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     definitions = _definitions(version, request.indexes)
     trial = _Trial(version, request, definitions, limits, zone)
     asked = [trial.plan(written) for written in request.filters]
-    for file in dict.fromkeys(file for each in asked for file in each.chosen):
-        trial.try_file(file, [each for each in asked if file in each.chosen])
+    for file in dict.fromkeys(chain.from_iterable(question.chosen for question in asked)):
+        trial.try_file(file, [question for question in asked if file in question.chosen])
     return WhatIf(
         version.snapshot_id,
         trial.files_read,
         trial.bytes_read,
-        [trial.proposed(number, each) for number, each in enumerate(request.indexes)],
-        [trial.effect(each) for each in asked],
+        [trial.proposed(number, index) for number, index in enumerate(request.indexes)],
+        [trial.effect(question) for question in asked],
         list(dict.fromkeys(trial.warnings)),
     )
 
@@ -232,8 +232,9 @@ class _Trial:
     def try_file(self, file: int, asked: Sequence[_Asked]) -> None:
         """Builds the indexes of a file, if there is time and room for it, and asks them filters."""
         written = self._file_schema(file)
-        questions = [(each, *self._existing(file, written, each.state)) for each in asked]
-        for claim, columns in self._read(file, written, {each.column for each in self.definitions}):
+        questions = [(question, *self._existing(file, written, question.state)) for question in asked]
+        names = {definition.column for definition in self.definitions}
+        for claim, columns in self._read(file, written, names):
             built: dict[int, tuple[str, bytes]] = {}
             built_bytes = 0
             for number, definition in enumerate(self.definitions):
@@ -243,17 +244,17 @@ class _Trial:
                     built[number] = column.name, payload
                     self.built_bytes[number][file] = len(payload)
                     built_bytes += len(payload)
-            for each, predicate, existing in questions:
+            for question, predicate, existing in questions:
                 # Asked, they stand in a file of their own.
                 claim.grow_to(_bytes_of(columns) + 2 * built_bytes)
-                each.tried.append(file)
+                question.tried.append(file)
                 for number in (*range(len(self.definitions)), None):
                     indexes = dict(existing)
                     for at in built if number is None else built.keys() & {number}:
                         name, payload = built[at]
                         indexes[name, self.definitions[at].kind] = payload
                     if self._skips(file, predicate, indexes):
-                        each.skipped[number].append(file)
+                        question.skipped[number].append(file)
 
     def _read(
         self, file: int, written: TableSchema, names: set[str]
@@ -308,7 +309,7 @@ class _Trial:
     def _names_in_file(self, written: TableSchema, names: set[str]) -> list[str]:
         by_name = self.version.schema.by_name
         ids = {by_name[split_map_key(name)[0]].id for name in names}
-        return [each.name for each in written.fields if each.id in ids]
+        return [field.name for field in written.fields if field.id in ids]
 
     def _build(
         self,
@@ -379,7 +380,7 @@ class _Trial:
         for _, index in indexes.open(at, wanted):
             if isinstance(index, CorruptIndexError):
                 continue
-            for entry in (each for listed in index.entries.values() for each in listed):
+            for entry in chain.from_iterable(index.entries.values()):
                 if (entry.column, entry.kind) in wanted and entry.kind in KINDS:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
                     existing[entry.column, entry.kind] = payload
@@ -392,12 +393,13 @@ def _bytes_of(columns: Mapping[str, pa.ChunkedArray]) -> int:
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
     options: dict[str, str] = {}
-    for each in declared:
-        names = f"file-index.{each.kind}.columns"
-        options[names] = f"{options[names]},{each.column}" if names in options else each.column
+    for index in declared:
+        names = f"file-index.{index.kind}.columns"
+        options[names] = f"{options[names]},{index.column}" if names in options else index.column
         options |= {
-            f"file-index.{each.kind}.{each.column}.{name}": value for name, value in each.parameters.items()
+            f"file-index.{index.kind}.{index.column}.{name}": value
+            for name, value in index.parameters.items()
         }
-    types = {name: each.type for name, each in version.schema.by_name.items()}
-    found = {(each.column, each.kind): each for each in FileIndexOptions.parse(options, types).indexes}
-    return [found[each.column, KINDS[each.kind]] for each in declared]
+    types = {name: field.type for name, field in version.schema.by_name.items()}
+    by_name = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
+    return [by_name[index.column, KINDS[index.kind]] for index in declared]

@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from app.api.admission import Bulkhead
-from app.api.strict_json import write_json
+from app.api.gate.admission import Bulkhead
+from app.api.http.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by

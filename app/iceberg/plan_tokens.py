@@ -116,7 +116,7 @@ class PlanToken:
 
     def write(self, table: TableRef) -> str:
         """The token as text."""
-        members = {each.name: getattr(self, each.name) for each in fields(self)}
+        members = {member.name: getattr(self, member.name) for member in fields(self)}
         packed = zlib.compress(orjson.dumps({**members, "question": asdict(self.question)}), _LEVEL)
         return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 

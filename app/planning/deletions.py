@@ -73,9 +73,9 @@ def answer_deletions(
     else:
         selected = list(_named(version, request.files, partition))
     deletions = tuple(
-        each for vectors, some in selected for each in vectors.deletions(version, some, request)
+        deletion for vectors, some in selected for deletion in vectors.deletions(version, some, request)
     )
-    there = {each.file_name for each in deletions}
+    there = {deletion.file_name for deletion in deletions}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
     warnings = () if partition is None else partition.warnings
     return DeletionsAnswer(version.snapshot_id, deletions, unknown, warnings)

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from starlette.middleware.gzip import GZipMiddleware
 
-from app.api.answer_headers import RequestIds
+from app.api.answers.versioned import PieceStream
+from app.api.http.answer_headers import RequestIds
 from app.api.runtime import Runtime
-from app.api.versioned import PieceStream
 from app.main import create_app
 from app.opening import create_service
 from app.settings import Settings

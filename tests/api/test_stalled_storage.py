@@ -122,6 +122,26 @@ def test_a_watched_table_waits_for_no_other_storage(golden: GoldenWarehouse) -> 
     assert followed == {"local": 3, "remote": None}
 
 
+def test_requests_are_sent_once_watched_tables_were_read(golden: GoldenWarehouse) -> None:
+    store = Store.of(
+        golden.root, lambda key: Fault.HANG if "/manifest/" in key and not store.ends.is_set() else None
+    )
+    with both(golden, store, watch=(f"remote.{DATABASE}.append_sidecar",)) as client:
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        refused, meanwhile = client.get("/health/ready"), plan(client, "local")
+        store.ends.set()
+        give_up = time.monotonic() + PATIENT_SECONDS / 2
+        while client.get("/health/ready").status_code != 200 and time.monotonic() < give_up:
+            pass
+        read = sum(count for key, count in store.asked.items() if "/manifest/" in key)
+        answer = plan(client, "remote")
+
+    assert (refused.status_code, refused.json()["type"]) == (503, "urn:paimon-index:error:not-ready")
+    assert (meanwhile.status_code, answer.status_code) == (200, 200)
+    assert sum(count for key, count in store.asked.items() if "/manifest/" in key) == read
+
+
 def test_connections_that_break_now_and_then_are_no_errors_to_callers(golden: GoldenWarehouse) -> None:
     draw = Random(6)  # noqa: S311 - no secret
     in_a_row: Counter[str] = Counter()

@@ -20,9 +20,10 @@ from app.errors import (
 )
 from app.observation import Observer, StorageCall, observed_by
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
-from app.storage.failures import is_missing, is_transient
-from app.storage.libraries import ask, open_filesystem
 from app.storage.retry import RetryBudget
+from app.storage.stores import Store as AnyStore
+from app.storage.stores import open_store
+from app.storage.stores.failures import is_missing, is_transient
 from app.work import Cancellation, cancellable, time_limit
 from app.work.ledger import LEDGER
 from tests.faulty_store import BUCKET, Fault, Store
@@ -202,18 +203,18 @@ STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
 }
 
 
-METHODS: dict[str, dict[str, object]] = {
-    "cat_file": {"start": 0, "end": 9},
-    "ls": {"detail": False},
-    "info": {},
+QUESTIONS: dict[str, Callable[[AnyStore], object]] = {
+    "read": lambda store: store.read("key", 0, 9),
+    "list": lambda store: store.entries("key"),
+    "size": lambda store: store.size("key"),
 }
 
 
 @pytest.mark.parametrize("protocol", STORES)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.HANG])
 def test_a_store_is_asked_once_for_each_key(
-    protocol: str, method: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
+    protocol: str, question: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Asks a service of its own for the kind of each bucket, which is none of the endpoint's.
     monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
@@ -222,17 +223,17 @@ def test_a_store_is_asked_once_for_each_key(
     store = Store({}, lambda _: fault)
     with store.serving() as served:
         endpoint = served["endpoint"]
-        filesystem = open_filesystem(protocol, options_of(endpoint), STALL_SECONDS)
-        path = f"{endpoint}/key" if protocol == "http" else f"{BUCKET}/directory/key"
+        location = endpoint if protocol == "http" else f"{protocol}://{BUCKET}/directory"
+        opened_store = open_store(location, options_of(endpoint), STALL_SECONDS)
         began = time.monotonic()
         with pytest.raises(Exception) as caught:  # noqa: PT011 - libraries have nothing in common
-            ask(filesystem, method, path, **METHODS[method])
+            QUESTIONS[question](opened_store)
         seconds = time.monotonic() - began
 
     assert is_transient(caught.value)
     assert not is_missing(caught.value)
     # Over HTTP, fsspec asks in two ways how large a file is.
-    calls = 2 if (protocol, method) == ("http", "info") else 1
+    calls = 2 if (protocol, question) == ("http", "size") else 1
     assert max(store.asked.values()) == calls
     if fault is Fault.HANG:
         # The libraries' own patience is a minute and more.

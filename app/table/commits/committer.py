@@ -224,15 +224,15 @@ class _Attempt:
     ) -> ListedManifests:
         if not self.merges:
             return before
-        sizes = [each["_FILE_SIZE"] for each in before.records]
+        sizes = [record["_FILE_SIZE"] for record in before.records]
         merged = merge_manifests(
             sizes, manifests, options, lambda numbers: self._read_manifests(before, numbers, bytes)
         )
         records = tuple(
-            before.records[each]
-            if isinstance(each, int)
-            else self._write_manifest(each.content, each.manifest, schema)
-            for each in merged
+            before.records[part]
+            if isinstance(part, int)
+            else self._write_manifest(part.content, part.manifest, schema)
+            for part in merged
         )
         # What is said of a manifest that was merged is not said of the one that it became.
         return ListedManifests(records, before.followed_by(ListedManifests()).fields)
