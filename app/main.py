@@ -44,7 +44,7 @@ from app.api.routes import (
 )
 from app.api.routes.advice import SharedUsage
 from app.api.routes.misdirected import unknown_path, wrong_method
-from app.api.routes.operations import Caches
+from app.api.routes.operations import Caches, Warmth
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
@@ -110,7 +110,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         listings.start()
         stopping.listen()
         # For the protocol, see app.server.connections.
-        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.bodies.limit}
+        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.budget.bodies}
         app.state.runtime = None
         listings.stop()
         runtime.close()
@@ -141,6 +141,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.telemetry = telemetry
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
+    app.state.warmth = Warmth(lambda: telemetry.watch is not None and telemetry.watch.is_warm, processes)
     app.state.usage = SharedUsage(service, processes)
     for router in (
         planning.router,

@@ -50,6 +50,7 @@ from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
 from app.work import check_deadline, remaining_seconds
+from app.work.ledger import LEDGER
 
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000
@@ -58,6 +59,8 @@ DEFAULT_BYTES: Final = 64 << 20
 _FORMATS: Final = {"parquet": "Parquet", "orc": "ORC"}
 _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
+_SHARE_OF_ROOM: Final = 1 / 4
+_MOST_BYTES: Final = 1 << 30
 _LEAST_SHARE: Final = 4
 """A file is not worth trying with less memory for its columns than this part of its bytes."""
 _TIME_LEFT: Final = 5.0
@@ -229,19 +232,22 @@ class _Trial:
             return
         readers = version.source.readers
         # The file, and at most half as many bytes as its decoding takes, are both here and in the decoder.
-        most = min(
-            max(_DECODING_BYTES, _DECODING_EXPANSION * size), (readers.most_decoding - 2 * size) * 2 // 3
-        )
+        room = int(min(LEDGER.room * _SHARE_OF_ROOM, _MOST_BYTES))
+        most = min(max(_DECODING_BYTES, _DECODING_EXPANSION * size), (room - 2 * size) * 2 // 3)
         if most < size // _LEAST_SHARE:
             self.warnings.append(
                 f"{path} is not tried: {size} bytes are too many for the memory that files are decoded in, "
-                f"{readers.most_decoding} bytes, unless the operator raises PAIMON_INDEX_MEMORY_BYTES"
+                f"{room} bytes, unless the operator raises PAIMON_INDEX_MEMORY_BYTES"
             )
             return
         self.files_read += 1
         self.bytes_read += size
-        with readers.decoding() as claim:
-            claim.grow_to(2 * size + most + most // 2)
+        # Plans of the warehouse do not wait for it.
+        line = f"{readers.warehouse} what-if"
+        with (
+            LEDGER.claim("decoding", 2 * size + most + most // 2, path=path, line=line),
+            readers.core(),
+        ):
             data = version.source.warehouse.read(path, size)
             answer = DECODER.decode(data_format, data, self._names_in_file(file, names), most)
             del data

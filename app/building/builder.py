@@ -23,7 +23,7 @@ import secrets
 from pathlib import Path
 
 from app.errors import StorageError
-from app.storage.writing import sync_directory
+from app.storage.stores.local_files import sync_directory
 
 
 @dataclass(frozen=True, slots=True)

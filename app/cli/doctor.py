@@ -180,8 +180,7 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
     databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
     if not databases:
         advice = "expected directories such as sales.db right below the URL: check the URL"
-        root, place = warehouse.locate("database.db")
-        if not root.filesystem.exists(place.rpartition("/")[0]):
+        if not warehouse.has_root():
             return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
         return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
     for database in databases[:_MOST_LISTED]:

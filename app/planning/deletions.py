@@ -175,7 +175,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
             yield _decode(content, paths[id(entry)], entry, lies)
 
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length, account=source.readers.loads
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.readers.warehouse
     )
     found = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(found, places, strict=True):

@@ -60,12 +60,12 @@ from app.planning.version.descriptions import (
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.cache import CacheRoom
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
-from app.work.ledger import CacheRoom
 from app.work.memory import give_memory_back
 
 Answer = TypeVar("Answer")
@@ -257,10 +257,13 @@ class IndexService:
             of, request.lookup, lambda version, _, zone: answer_assignment(version, request, zone)
         )
 
-    def warm(self, version: Version) -> None:
-        """Reads what plans of a version need; no request waits for more than the one file being read."""
+    def warm(self, version: Version, *, at_once: bool = False) -> None:
+        """Reads what plans of a version need.
+
+        ``at_once``: side by side; otherwise no request waits for more than the one file being read.
+        """
         with missing_file_means_expired(version):
-            _warm(version)
+            _warm(version, at_once=at_once)
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -371,9 +374,9 @@ class IndexService:
             )
 
 
-def _warm(version: Version) -> None:
+def _warm(version: Version, *, at_once: bool) -> None:
     whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
-    for file in version.manifest_files():
+    for file in () if at_once else version.manifest_files():
         version.table.metadata.manifest(file, whole=whole)
     # Short by now: a request for the same version, which would wait for it, has nothing left to read.
     version.load()

@@ -214,8 +214,9 @@ class TableMetadata:
             # Its writer named it after a random UUID, so that it is no other file's name even where the
             # table was dropped and made anew.
             with (
+                self._reader.readers.room(size or 0, path),
                 self._storage.reading(path, size, is_kept=is_kept) as data,
-                self._reader.readers.decoding() as claim,
+                self._reader.readers.decoding(path) as claim,
                 claiming(claim.grow_to),
             ):
                 decoded, length = decode(path, data, parse), len(data)
@@ -249,7 +250,6 @@ class TableMetadata:
             readers.map(
                 lambda file: self._get(cache, file, decoding),
                 missing,
-                size_of=lambda file: file[1] or 0,
                 alone_seconds=_QUICK_SECONDS if is_quick else 0,
             )
         )

@@ -274,7 +274,7 @@ class JsonBody(Generic[BodyType]):
         runtime: Runtime = request.app.state.runtime
         settings = runtime.settings
         seconds = max(settings.deadline_seconds, _LEAST_SECONDS)
-        with runtime.bodies.claim() as claim:
+        with LEDGER.claim("bodies", most=runtime.budget.bodies) as claim:
             try:
                 async with asyncio.timeout(seconds):
                     content = await _receive(request, settings.body_bytes, claim)
@@ -286,9 +286,13 @@ class JsonBody(Generic[BodyType]):
                 raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
             if len(content) <= _SMALL_BYTES:
                 return self._read(content)
-            # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
-            LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
-            return await runtime.run(lambda: self._read(content))
+            # Long enough for others to wait for it.
+            return await runtime.run(lambda: self._read_large(content, claim))
+
+    def _read_large(self, content: bytes, claim: Claim) -> BodyType:
+        # JSON takes several times as much memory as its text.
+        with claim.owning(), LEDGER.claim("decoding", _MEMORY_PER_BYTE * len(content), path="a body"):
+            return self._read(content)
 
     def _read(self, content: bytes) -> BodyType:
         expected = f"send a JSON object such as {self._model.example_text()}"

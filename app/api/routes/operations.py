@@ -1,7 +1,7 @@
 """Running the service: health, caches and metrics."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
@@ -28,6 +28,8 @@ Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
 
 _STATISTICS: Final = b"caches"
 _CLEAR: Final = b"clear"
+_WARM: Final = b"warm"
+_NOT_YET: Final = b"not yet"
 _SHARED: Final = frozenset({"entries", "bytes", "capacity"})
 """What all processes see of the one directory of the disk cache."""
 
@@ -78,6 +80,23 @@ def _added(statistics: list[Statistics]) -> Statistics:
         }
         for cache, members in statistics[0].items()
     }
+
+
+class Warmth:
+    """Whether all processes that serve together have read the watched tables; once they have, for good."""
+
+    def __init__(self, is_own: Callable[[], bool], processes: Processes) -> None:
+        self._is_own = is_own
+        self._processes = processes
+        self._is_reached = False
+        processes.answer(_WARM, lambda: b"" if is_own() else _NOT_YET)
+
+    async def is_reached(self) -> bool:
+        """Whether requests find warm tables."""
+        if not self._is_reached and self._is_own():
+            answers = await asyncio.to_thread(lambda: list(self._processes.ask(_WARM)))
+            self._is_reached = all(answer != _NOT_YET for _, answer in answers)
+        return self._is_reached
 
 
 router = APIRouter(tags=["operations"])
@@ -146,12 +165,15 @@ async def live() -> Response:
 
 @router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
-    """Tell whether requests are answered: 503 while starting and shutting down.
+    """Tell whether requests should come: 503 while starting, watched tables included, and shutting down.
 
     A warehouse that cannot be listed takes nothing from the others, so it is told and does not count.
     """
     if request.app.state.runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
+    warmth: Warmth = request.app.state.warmth
+    if not await warmth.is_reached():
+        raise ProblemError(problem_of_status(503, "the service reads the tables that it watches"))
     answer: dict[str, object] = {"status": "ready"}
     if failing := request.app.state.listings.failing:
         answer["warehouses_failing"] = failing

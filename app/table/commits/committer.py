@@ -241,11 +241,13 @@ class _Attempt:
         self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], Content]
     ) -> list[Content]:
         records = before.records
-        return self._warehouse.readers.map(
-            lambda number: read(self._read(records[number]["_FILE_NAME"])),
-            numbers,
-            size_of=lambda number: records[number]["_FILE_SIZE"],
-        )
+
+        def read_one(number: int) -> Content:
+            name = records[number]["_FILE_NAME"]
+            with self._warehouse.readers.room(records[number]["_FILE_SIZE"], name):
+                return read(self._read(name))
+
+        return self._warehouse.readers.map(read_one, numbers)
 
     def _read(self, name: str) -> bytes:
         path = f"{self.committer.table.directory}/manifest/{name}"
