@@ -9,9 +9,8 @@ from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.retry import RetryBudget
-from app.work.ledger import LEDGER
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
@@ -28,7 +27,6 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
-    decoding = LEDGER.account("decoding", budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     warehouses = {
@@ -38,10 +36,6 @@ def create_service(settings: Settings) -> IndexService:
             public_url=settings.public_urls.get(name),
             allow_external=settings.allow_external,
             engine_writes_only=name in settings.engine_writes_only,
-            # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(
-                bytes_in_flight=budget.reads // count, loads=budget.loads // count, decoding=decoding
-            ),
             retry=RetryPolicy(budget=retries),
             disk=disk,
         )

@@ -110,15 +110,15 @@ def _check_memory(settings: Settings) -> Iterator[Finding]:
     except SettingsError as error:
         yield Finding("memory", Outcome.FAILED, str(error), "raise the limit or lower what was set")
         return
-    found = (
+    state = (
         f"{budget.limit >> 20} MiB for each of {settings.workers} worker(s) ({budget.source}), "
         f"{budget.caches.total >> 20} MiB of them for caches"
     )
     if budget.limit - PROCESS_BYTES < _COMFORTABLE_BYTES:
         advice = "give each worker 512 MiB or more: little is kept, so that most is read again and again"
-        yield Finding("memory", Outcome.WARNING, found, advice)
+        yield Finding("memory", Outcome.WARNING, state, advice)
     else:
-        yield Finding("memory", Outcome.OK, found)
+        yield Finding("memory", Outcome.OK, state)
 
 
 def _check_clock(_: Settings) -> Iterator[Finding]:
@@ -135,12 +135,12 @@ def _check_system(_: Settings) -> Iterator[Finding]:
     # The service raises its own limit to the hard one.
     files = getrlimit(RLIMIT_NOFILE)[1]
     is_bounded = files != RLIM_INFINITY
-    found = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
+    state = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
     if is_bounded and files < _LEAST_OPEN_FILES:
         advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -Hn)"
-        yield Finding("system", Outcome.WARNING, found, advice)
+        yield Finding("system", Outcome.WARNING, state, advice)
     else:
-        yield Finding("system", Outcome.OK, found)
+        yield Finding("system", Outcome.OK, state)
 
 
 def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
@@ -157,12 +157,12 @@ def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding("disk cache", Outcome.FAILED, f"cannot be written to: {error}", advice)
         return
     free = status.f_bavail * status.f_frsize
-    found = f"{directory} can be written to, {free >> 20} MiB are free"
+    state = f"{directory} can be written to, {free >> 20} MiB are free"
     if free < settings.disk_cache_bytes:
         advice = f"lower PAIMON_INDEX_DISK_CACHE_BYTES ({settings.disk_cache_bytes}) or give it a larger disk"
-        yield Finding("disk cache", Outcome.WARNING, found, advice)
+        yield Finding("disk cache", Outcome.WARNING, state, advice)
     else:
-        yield Finding("disk cache", Outcome.OK, found)
+        yield Finding("disk cache", Outcome.OK, state)
 
 
 def _check_warehouses(settings: Settings) -> Iterator[Finding]:
@@ -180,8 +180,7 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
     databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
     if not databases:
         advice = "expected directories such as sales.db right below the URL: check the URL"
-        root, place = warehouse.locate("database.db")
-        if not root.filesystem.exists(place.rpartition("/")[0]):
+        if not warehouse.has_root():
             return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
         return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
     for database in databases[:_MOST_LISTED]:
@@ -196,9 +195,9 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
 def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> Finding:
     (content,) = warehouse.read_ranges([(path, 0, 1)])
     if isinstance(content, PaimonIndexError):
-        found = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
+        state = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
         return Finding(
-            check, Outcome.FAILED, found, _advice_on(content, warehouse.url, "read objects (s3:GetObject)")
+            check, Outcome.FAILED, state, _advice_on(content, warehouse.url, "read objects (s3:GetObject)")
         )
     return Finding(check, Outcome.OK, f"{databases} database(s); {path} can be read")
 
@@ -206,8 +205,8 @@ def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> F
 def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
     """What to do about an error of storage; ``may`` is the permission that the call needed."""
     causes = _causes(error)
-    text = " ".join(str(each) for each in causes)
-    kinds = {type(each) for each in causes}
+    text = " ".join(str(cause) for cause in causes)
+    kinds = {type(cause) for cause in causes}
     if any(issubclass(kind, ImportError) for kind in kinds):
         return (
             "install the driver of this storage: the extra [s3], [gcs], [azure], [oss] or [hdfs] of this "
@@ -227,11 +226,11 @@ def _advice_on(error: BaseException, url: str, may: str = "list the directory (s
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes
 
 
 def _first_line(error: BaseException) -> str:
@@ -268,9 +267,9 @@ def doctor(
             allow_external=tuple(allow_external) if allow_external else None,
         )
     )
-    failed = [each for each in findings if each.outcome is Outcome.FAILED]
+    failed = [finding for finding in findings if finding.outcome is Outcome.FAILED]
     if as_json:
-        print_json({"healthy": not failed, "checks": [asdict(each) for each in findings]})
+        print_json({"healthy": not failed, "checks": [asdict(finding) for finding in findings]})
     else:
         _print(findings)
     if failed:
@@ -278,8 +277,8 @@ def doctor(
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    width = max(len(each.check) for each in findings)
-    for each in findings:
-        print_line(f"{_SIGNS[each.outcome]:8} {each.check:{width}}  {each.found}")
-        if each.advice:
-            print_line(f"{'':8} {'':{width}}  -> {each.advice}")
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        print_line(f"{_SIGNS[finding.outcome]:8} {finding.check:{width}}  {finding.found}")
+        if finding.advice:
+            print_line(f"{'':8} {'':{width}}  -> {finding.advice}")

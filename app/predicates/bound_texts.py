@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.predicates.like import literal_prefix
-from app.predicates.model import SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
+from app.predicates.model import NULL_TESTS, SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
 from app.types import DataField, TypeRoot, Value
 from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
@@ -29,7 +29,6 @@ from app.types.value_arrays import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 
-_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 _BY_BOTH: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN, Operator.ENDS_WITH, Operator.CONTAINS})
 """Only bounds that meet prove anything of these."""
 _BELOW_ONLY: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL})
@@ -49,7 +48,7 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
-    by_nulls = all_null | ((leaf.operator in _NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
+    by_nulls = all_null | ((leaf.operator in NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
     has_ends = ~by_nulls & (bounds.has_low | bounds.has_high)
     if has_ends.all():
         return _ends(leaf, bounds, verdicts)
@@ -61,8 +60,8 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     ]
     if has_ends.any():
         texts[has_ends] = _ends(leaf, bounds.take(np.flatnonzero(has_ends)), verdicts[has_ends])
-    found: list[str] = texts.tolist()
-    return found
+    lines: list[str] = texts.tolist()
+    return lines
 
 
 def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
@@ -70,8 +69,8 @@ def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
     known = np.flatnonzero(bounds.has_low)
     texts = np.full(len(bounds), f"{field.name} is NULL", object)
     texts[known] = [f"{field.name} is {value}" for value in _shown(bounds.low.take(known), field)]
-    found: list[str] = texts.tolist()
-    return found
+    lines: list[str] = texts.tolist()
+    return lines
 
 
 def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
@@ -134,8 +133,8 @@ def _known(values: Values, known: NDArray[np.bool_], field: DataField) -> Sequen
         return _shown(values, field)
     texts = np.full(len(known), None, object)
     texts[known] = _shown(values.take(np.flatnonzero(known)), field)
-    found: list[str | None] = texts.tolist()
-    return found
+    lines: list[str | None] = texts.tolist()
+    return lines
 
 
 def _shown(values: Values, field: DataField) -> Sequence[str]:
@@ -154,8 +153,8 @@ def _shown(values: Values, field: DataField) -> Sequence[str]:
         return [f"'{text}{zone}'" for text in texts]
     distinct, places = _distinct(values)
     shown = np.array([shown_value(value, field) for value in distinct], object)
-    found: list[str] = shown[places].tolist()
-    return found
+    lines: list[str] = shown[places].tolist()
+    return lines
 
 
 def _distinct(values: Values) -> tuple[Sequence[Value], NDArray[np.int64]]:

@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.predicates.like import like, literal_prefix
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.model import (
+    TEXT_TESTS,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+)
 from app.types import DataField, Value
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
@@ -60,18 +69,18 @@ class ColumnBounds:
     @property
     def nbytes(self) -> int:
         """About how much memory the arrays take; none of it that is mapped counts."""
-        return sum(value_arrays.memory_bytes(getattr(self, each.name)) for each in fields(self))
+        return sum(value_arrays.memory_bytes(getattr(self, member.name)) for member in fields(self))
 
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""
-        return type(self)(*(getattr(self, each.name).take(files) for each in fields(self)))
+        return type(self)(*(getattr(self, member.name).take(files) for member in fields(self)))
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
         """The bounds of one column over the files of all parts, of which there is at least one."""
         if len(parts) == 1:
             return parts[0]
-        names = [each.name for each in fields(cls)]
+        names = [member.name for member in fields(cls)]
         return cls(*(value_arrays.concat([getattr(part, name) for part in parts]) for name in names))
 
 
@@ -112,7 +121,6 @@ _FEW: Final = 4
 """Up to so many literals, comparing with each is quicker than searching."""
 _SELECTING_COSTS: Final = 8
 """Selecting the bounds of a file takes about as long as judging so many files."""
-_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
 
 def evaluate_bounds(
@@ -167,8 +175,8 @@ def _evaluate(
                 if len(undecided) == len(at):
                     verdicts = combine(verdicts, _evaluate(child, judge, at))
                     continue
-                found = _evaluate(child, judge, at.take(undecided))
-                verdicts[undecided] = combine(verdicts.take(undecided), found)
+                of_child = _evaluate(child, judge, at.take(undecided))
+                verdicts[undecided] = combine(verdicts.take(undecided), of_child)
             return verdicts
         case Constant(value):
             return _everywhere(at, _ALL if value else _NONE)
@@ -243,9 +251,9 @@ class _Ends:
 
     def _are_clear_of(self, literals: Sequence[Value], high: Values) -> Mask:
         if len(literals) <= _FEW:
-            clear = [(self.has_high & less(high, each)) | self.all_above(each) for each in literals]
-            found: Mask = np.logical_and.reduce(clear)
-            return found
+            clear = [(self.has_high & less(high, literal)) | self.all_above(literal) for literal in literals]
+            is_clear: Mask = np.logical_and.reduce(clear)
+            return is_clear
         first = np.where(self.has_low, count_below(self.low, literals), 0)
         end = np.where(self.has_high, count_up_to(high, literals), len(literals))
         return first >= end
@@ -262,7 +270,7 @@ def _is_nan(literal: Value) -> bool:
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
-    if leaf.operator in _TEXT_TESTS:
+    if leaf.operator in TEXT_TESTS:
         none, every = _proofs_of_text(leaf, ends)
     else:
         none, every = _proofs_of_order(leaf, ends)

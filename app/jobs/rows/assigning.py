@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +22,12 @@ from app.jobs.rows.target import Target
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.table import TablePaths
+from app.types.binary_row.row import ARITY_BYTES
 from app.types.index_files import HASH as HASH_INDEX
 from app.types.index_files import IndexFileMeta
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-_ARITY_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +67,16 @@ class BucketAssignment:
                 places = np.flatnonzero(channels == channel)
                 keys = _keys(batch.take(pa.array(places)))
                 buckets[places] = assigners[channel].assign_batch(keys).buckets
-            kept = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
-            columns = [batch.column(name) for name in kept]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*kept, BUCKET])
+            names = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
+            columns = [batch.column(name) for name in names]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*names, BUCKET])
 
     def _assigner(self, channel: int) -> HashBucketAssigner:
         seed = [uuid.UUID(self.target.run).int, channel]
         return HashBucketAssigner(self.assigners[channel], self._load, np.random.default_rng(seed))
 
     def _load(self, partition: bytes) -> PartitionIndex:
-        arity = len(self.target.schema.partition_keys).to_bytes(_ARITY_BYTES, "big")
+        arity = len(self.target.schema.partition_keys).to_bytes(ARITY_BYTES, "big")
         listed = self.files.get(arity + partition, ())
         return PartitionIndex.merge(
             [(file.bucket, hash_index.read_whole(file.read(self.target.place), file.meta)) for file in listed]
@@ -113,14 +112,14 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
 
 def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
     """The hash indexes among index files, by serialized row of the partition."""
-    found: dict[bytes, list[HashFile]] = defaultdict(list)
+    by_partition: dict[bytes, list[HashFile]] = defaultdict(list)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:
-            found[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
-    return dict(found)
+            by_partition[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
+    return dict(by_partition)
 
 
 def _keys(batch: pa.RecordBatch) -> KeyBatch:
     coded = batch.column(PARTITION).dictionary_encode()
-    partitions = [row.as_py()[_ARITY_BYTES:] for row in coded.dictionary]
+    partitions = [row.as_py()[ARITY_BYTES:] for row in coded.dictionary]
     return KeyBatch.of(partitions, np.asarray(coded.indices), np.asarray(batch.column(HASH)))

@@ -34,7 +34,7 @@ from app.jobs.rows.target import Target
 from app.table.schema.schema import BucketMode
 from app.types import DataField
 from app.types.arrow_fields import field_values, serialized_rows
-from app.types.binary_row.row import row_hash
+from app.types.binary_row.row import ARITY_BYTES, row_hash
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ HASH: Final = "hash"
 CHANNEL: Final = "channel"
 SLOT: Final = "slot"
 
-_ARITY_BYTES: Final = 4
 _INT: Final = struct.Struct("<i")
 _SPARK_SEED: Final = 42
 _MICROS_PER_MILLI: Final = 1000
@@ -71,30 +70,30 @@ class Preparation:
     def _prepared(self, batch: pa.RecordBatch, slots: NDArray[np.int32]) -> pa.RecordBatch:
         fields, count = self.target.schema.fields, batch.num_rows
         values = [self._checked(batch.column(at), column) for at, column in enumerate(fields)]
-        found = {f"c{at}": array for at, array in enumerate(values)}
-        found[ORDER] = batch.column(len(fields))
+        arrays = {f"c{at}": array for at, array in enumerate(values)}
+        arrays[ORDER] = batch.column(len(fields))
         if self.target.has_kinds:
-            found[KIND] = _kinds(batch.column(len(fields) + 1))
+            arrays[KIND] = _kinds(batch.column(len(fields) + 1))
         by_name = {column.name: array for column, array in zip(fields, values, strict=True)}
         schema = self.target.schema
-        partition = [field_values(by_name[each.name], each.type) for each in schema.partition_fields]
-        found[PARTITION] = serialized_rows(partition, count)
-        hashed = [field_values(by_name[each.name], each.type) for each in self.target.hash_fields]
+        partition = [field_values(by_name[field.name], field.type) for field in schema.partition_fields]
+        arrays[PARTITION] = serialized_rows(partition, count)
+        hashed = [field_values(by_name[field.name], field.type) for field in self.target.hash_fields]
         match schema.bucket_mode:
             case BucketMode.HASH_DYNAMIC:
                 hashes = key_hashes(hashed, count)
-                of_partition = _row_hashes(found[PARTITION])
+                of_partition = _row_hashes(arrays[PARTITION])
                 channels = assigners_of(of_partition, hashes, self.channels, self.assigners)
-                found[HASH] = pa.array(hashes)
-                found[CHANNEL] = pa.array(channels.astype(np.int32))
-                found[SLOT] = pa.array(slots[channels])
+                arrays[HASH] = pa.array(hashes)
+                arrays[CHANNEL] = pa.array(channels.astype(np.int32))
+                arrays[SLOT] = pa.array(slots[channels])
             case BucketMode.HASH_FIXED:
                 function = BucketFunction(schema.options.bucket_function)
                 buckets = buckets_of(function, hashed, count, schema.options.bucket)
-                found[BUCKET] = pa.array(buckets.astype(np.int32))
+                arrays[BUCKET] = pa.array(buckets.astype(np.int32))
             case _:
-                found[BUCKET] = pa.array(np.full(count, _ONLY_BUCKET, np.int32))
-        return pa.RecordBatch.from_arrays(list(found.values()), list(found))
+                arrays[BUCKET] = pa.array(np.full(count, _ONLY_BUCKET, np.int32))
+        return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
     def _checked(self, array: pa.Array, column: DataField) -> pa.Array:
         is_key = column.name in self.target.schema.primary_keys
@@ -161,14 +160,14 @@ def slots_of(channels: int) -> list[int]:
 
 def _row_hashes(partitions: pa.BinaryArray) -> Hashes:
     coded = partitions.dictionary_encode()
-    distinct = [row_hash(row.as_py()[_ARITY_BYTES:]) for row in coded.dictionary]
+    distinct = [row_hash(row.as_py()[ARITY_BYTES:]) for row in coded.dictionary]
     hashes: Hashes = np.array(distinct, np.int32)[np.asarray(coded.indices)]
     return hashes
 
 
 def _kinds(texts: pa.Array) -> pa.Array:
-    found = pc.index_in(texts, pa.array(list(KINDS), texts.type))
-    if found.null_count:
-        wrong = texts.filter(found.is_null())[0].as_py()
+    kinds = pc.index_in(texts, pa.array(list(KINDS), texts.type))
+    if kinds.null_count:
+        wrong = texts.filter(kinds.is_null())[0].as_py()
         raise RequestError(f"what becomes of a row is +I, -U, +U or -D, found {wrong!r:.50}")
-    return found.cast(pa.int8())
+    return kinds.cast(pa.int8())

@@ -40,6 +40,7 @@ from app.predicates.binding.names import ROW_ID
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    NULL_TESTS,
     BoundLeaf,
     BoundPredicate,
     Constant,
@@ -113,7 +114,7 @@ class IndexFilter:
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
         narrowing, self._narrowing = self._narrowing, []
-        for predicate, together in groupby(narrowing, key=lambda each: each[0]):
+        for predicate, together in groupby(narrowing, key=lambda pair: pair[0]):
             files = np.sort(np.concatenate([some for _, some in together]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
             for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
@@ -240,7 +241,6 @@ def _unasked(why: str) -> ExplainStep:
 
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
-_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 
 
 def in_file_schema(
@@ -276,7 +276,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
         return BoundLeaf(leaf.operator, written, leaf.literals)
     if bounds_cast(written.type, field.type) is None:
         return unknown
-    if leaf.operator in _NULL_TESTS or (
+    if leaf.operator in NULL_TESTS or (
         written.type.root not in _NUMERIC and _same_form(written.type, field.type)
     ):
         return BoundLeaf(leaf.operator, written, leaf.literals)
