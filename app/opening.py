@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from app.errors import PaimonIndexError, SettingsError
@@ -10,8 +11,12 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
+from app.storage.shared_tier import SharedTier
 from app.work.ledger import LEDGER
+
+_LEAST_KEY_BYTES: Final = 16
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
@@ -31,6 +36,8 @@ def create_service(settings: Settings) -> IndexService:
     decoding = LEDGER.account("decoding", budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
+    read_bytes = budget.reads // (count + (settings.shared_cache is not None))
+    shared = open_shared_tier(settings, read_bytes)
     warehouses = {
         name: _open(
             name,
@@ -39,11 +46,10 @@ def create_service(settings: Settings) -> IndexService:
             allow_external=settings.allow_external,
             engine_writes_only=name in settings.engine_writes_only,
             # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(
-                bytes_in_flight=budget.reads // count, loads=budget.loads // count, decoding=decoding
-            ),
+            readers=Readers(bytes_in_flight=read_bytes, loads=budget.loads // count, decoding=decoding),
             retry=RetryPolicy(budget=retries),
             disk=disk,
+            shared=shared,
         )
         for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
     }
@@ -53,8 +59,65 @@ def create_service(settings: Settings) -> IndexService:
         limits=settings.limits,
         time_zone=settings.time_zone,
         disk=disk,
+        shared=shared,
         with_shapes=settings.filter_shapes,
     )
+
+
+def open_shared_tier(settings: Settings, read_bytes: int) -> SharedTier | None:
+    """The shared cache of ``settings``, if there is one.
+
+    Args:
+        read_bytes: what reads of it may claim together.
+
+    Raises:
+        SettingsError: its URL or key cannot be used, or it and a warehouse lie inside of one another.
+    """
+    if settings.shared_cache is None:
+        return None
+    try:
+        store = Warehouse(
+            "shared cache",
+            settings.shared_cache,
+            readers=Readers(bytes_in_flight=read_bytes),
+            retry=RetryPolicy(attempts=1),
+        )
+        others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
+        inside = [each for each in others if _overlap(store.url, f"{each.rstrip('/')}/")]
+    except (PaimonIndexError, ValueError, ImportError, OSError) as error:
+        raise SettingsError(
+            f"the shared cache cannot be opened: {_USER_INFO.sub('://...@', str(error))}"
+        ) from error
+    if inside:
+        raise SettingsError(
+            f"{ENVIRONMENT_PREFIX}SHARED_CACHE: {store.public_url} and a warehouse lie inside of one "
+            f"another: give it a prefix of its own"
+        )
+    return SharedTier(store, _signing_key(settings))
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _signing_key(settings: Settings) -> bytes:
+    """Empty where nobody else can write; SettingsError: it cannot be read, or is too short."""
+    if settings.shared_cache_private:
+        return b""
+    variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"
+    if settings.shared_cache_key is not None:
+        key = settings.shared_cache_key.get_secret_value().encode()
+    else:
+        variable += "_FILE"
+        try:
+            key = Path(settings.shared_cache_key_file or "").read_bytes().strip()
+        except OSError as error:
+            raise SettingsError(f"{variable}: cannot be read: {error.strerror}") from error
+    if len(key) < _LEAST_KEY_BYTES:
+        raise SettingsError(
+            f"{variable}: a key has at least {_LEAST_KEY_BYTES} characters, as `openssl rand -hex 32` makes"
+        )
+    return key
 
 
 def _open(name: str, url: str, **how: Any) -> Warehouse:

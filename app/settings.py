@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
@@ -105,6 +105,10 @@ class Settings(BaseSettings):
 
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
+    shared_cache: str | None = None
+    shared_cache_key: SecretStr | None = None
+    shared_cache_key_file: str | None = None
+    shared_cache_private: bool = False
 
     memory_bytes: Positive | None = None
 
@@ -221,6 +225,20 @@ class Settings(BaseSettings):
             raise ValueError(f"needs {ENVIRONMENT_PREFIX}TLS_CERTIFICATE")
         return value
 
+    @model_validator(mode="after")
+    def _check_shared_cache(self) -> Self:
+        prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
+        keys = [self.shared_cache_key, self.shared_cache_key_file]
+        if self.shared_cache is None:
+            if keys != [None, None] or self.shared_cache_private:
+                raise ValueError(f"{prefix}_KEY, {prefix}_KEY_FILE and {prefix}_PRIVATE need {prefix}")
+        elif keys.count(None) + self.shared_cache_private != 1:
+            raise ValueError(
+                f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
+                f"{prefix}_PRIVATE=true where nobody but this service may write to {self.shared_cache}"
+            )
+        return self
+
     @field_validator("page_size_max")
     @classmethod
     def _check_page_sizes(cls, value: int, info: ValidationInfo) -> int:
@@ -270,6 +288,9 @@ def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
 
 
 def _explain(fault: ErrorDetails) -> str:
+    if not fault["loc"]:
+        # Of several settings together, which the message names.
+        return fault["msg"].removeprefix("Value error, ")
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")

@@ -60,6 +60,7 @@ from app.planning.version.descriptions import (
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.shared_tier import SharedTier
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
@@ -87,6 +88,7 @@ class IndexService:
         limits: Limits,
         time_zone: str | None = None,
         disk: DiskTier | None = None,
+        shared: SharedTier | None = None,
         with_shapes: bool = True,
     ) -> None:
         self.warehouses = dict(warehouses)
@@ -94,6 +96,7 @@ class IndexService:
         self._time_zone = time_zone
         self.usage = Usage(with_shapes=with_shapes)
         self._disk = disk
+        self._shared = shared
         capacities = cache_bytes.by_name
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
@@ -301,10 +304,12 @@ class IndexService:
         return None if name is None else session_zone(name)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
+        """The numbers of each cache by its name; of ``disk`` and ``shared`` if there are."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
             statistics["disk"] = asdict(self._disk.statistics())
+        if self._shared is not None:
+            statistics["shared"] = asdict(self._shared.statistics())
         return statistics
 
     def clear_caches(self) -> None:
@@ -333,6 +338,8 @@ class IndexService:
         self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
+        if self._shared is not None:
+            self._shared.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.errors import (
     FileMissingError,
@@ -15,13 +15,17 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
-from app.storage.disk_tier import DiskTier, KeptArrays
+from app.storage.disk_tier import DiskTier, KeptArrays, arrays_key
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.work.memory import Scratch
+
+if TYPE_CHECKING:
+    # Which is a warehouse as well.
+    from app.storage.shared_tier import SharedArrays, SharedTier
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -62,6 +66,7 @@ class Warehouse:
         retry: RetryPolicy | None = None,
         readers: Readers | None = None,
         disk: DiskTier | None = None,
+        shared: SharedTier | None = None,
         stall_seconds: float = STALL_SECONDS,
         engine_writes_only: bool = False,
     ) -> None:
@@ -79,6 +84,9 @@ class Warehouse:
         self.retry = retry or RetryPolicy()
         self.readers = readers or Readers()
         self._disk = disk
+        self._shared = shared
+        # Whatever a process calls it: all that is made of its files is the same.
+        self._place = own_url
         self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
         self._identity = f"{name} {self.url}"
@@ -185,8 +193,15 @@ class Warehouse:
         if self._disk is None:
             return None
         self.locate(path)
-        piece = Piece(self._identity, path, size, 0, None)
-        return KeptArrays(self._disk, piece, form)
+        return KeptArrays(self._disk, Piece(self._place, path, size, 0, None), form)
+
+    def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
+        """Where processes share what is made of such files, each with its form; None if they do not."""
+        if self._shared is None:
+            return None
+        places = [self.arrays_of(*each) for each in made]
+        keys = [arrays_key(Piece(self._place, path, size, 0, None), form) for path, size, form in made]
+        return self._shared.together(keys, places)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False

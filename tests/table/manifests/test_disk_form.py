@@ -16,7 +16,7 @@ from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import KeptArrays
-from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
+from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
 from tests import golden_tables
@@ -60,9 +60,9 @@ def test_every_column_comes_back(tmp_path: Path, golden: GoldenWarehouse) -> Non
         where = place(tmp_path, f"manifest {number}")
         whole = Manifest.read(path.read_bytes())
         for manifest in (whole, whole.without_embedded()):
-            store_manifest(where, manifest)
+            where.put(manifest_columns(manifest))
 
-            found = open_manifest(where, no_original)
+            found = open_manifest(where, no_original, None)
 
             assert found is not None
             assert columns(found) == columns(manifest)
@@ -77,9 +77,9 @@ def manifest(golden: GoldenWarehouse) -> Manifest:
 
 
 def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest) -> None:
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
 
-    found = open_manifest(place(tmp_path), no_original)
+    found = open_manifest(place(tmp_path), no_original, None)
 
     assert found is not None
     before = found.nbytes
@@ -91,14 +91,14 @@ def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest
 
 
 def test_nothing_is_found_where_nothing_was_kept(tmp_path: Path, manifest: Manifest) -> None:
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
 
-    assert open_manifest(place(tmp_path, "another form"), no_original) is None
+    assert open_manifest(place(tmp_path, "another form"), no_original, None) is None
 
 
 def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: Manifest) -> None:
     """Wherever the file is damaged; what was damaged is gone then."""
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
     [file] = (path for path in tmp_path.rglob("*") if path.is_file())
     written = file.read_bytes()
     asked: list[Manifest] = []
@@ -114,7 +114,7 @@ def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: M
         file.write_bytes(damaged)
         where = place(tmp_path)
 
-        found = open_manifest(where, original)
+        found = open_manifest(where, original, None)
 
         if found is not None:
             assert columns(found) == columns(manifest)
