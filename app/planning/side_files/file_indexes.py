@@ -140,6 +140,16 @@ class FileIndexes:
                     self._unloaded.update(files[positions[lacking]].tolist())
         shared.offer()
 
+    def load_shared(self, column: str) -> None:
+        """Has the caches hold what others have read of the index files, as far as filters on a column ask it.
+
+        Raises CorruptMetadataError: a file has more than one.
+        """
+        if self.version.table.metadata.is_shared:
+            files = self.version.files().all()
+            wanted = frozenset((column, kind) for kind in KINDS.values())
+            self._shared(files[self.has_index(files)], wanted).load_bodies()
+
     def _shared(self, files: NDArray[np.int64], wanted: WantedIndexes) -> SharedSegments:
         """What processes share of the index files that are asked for ascending ``files``."""
         version, all_files = self.version, self.version.files()
@@ -319,11 +329,12 @@ def _opened(
 
 
 def open_declared(version: Version) -> None:
-    """Opens what filters on indexed columns ask first: their statistics, and indexes embedded in manifests.
+    """Opens what filters on indexed columns ask first: their statistics, and indexes that are there.
 
-    Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
+    These are embedded in manifests, or others have read them. Raises CorruptMetadataError: the statistics of
+    one of the manifests are damaged, or a file has two index files.
     """
-    files, bounds = version.files(), FileBounds(version)
+    files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version)
     if not files.manifests.in_memory:
         # Nothing of them would stay.
         return
@@ -335,6 +346,8 @@ def open_declared(version: Version) -> None:
         for manifest in files.manifests:
             if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
                 _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
+    for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
+        indexes.load_shared(name)
 
 
 def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:
