@@ -14,7 +14,7 @@ from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
 from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
 from app.storage.shared_tier import SharedTier
-from app.work.ledger import LEDGER
+from app.work.ledger import DEFAULT_BYTES, LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 
@@ -37,7 +37,8 @@ def create_service(settings: Settings) -> IndexService:
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     read_bytes = budget.reads // (count + (settings.shared_cache is not None))
-    shared = open_shared_tier(settings, read_bytes)
+    store = open_shared_store(settings, RetryPolicy(attempts=1), read_bytes)
+    shared = None if store is None else SharedTier(store, _signing_key(settings))
     warehouses = {
         name: _open(
             name,
@@ -64,14 +65,13 @@ def create_service(settings: Settings) -> IndexService:
     )
 
 
-def open_shared_tier(settings: Settings, read_bytes: int) -> SharedTier | None:
-    """The shared cache of ``settings``, if there is one.
+def open_shared_store(
+    settings: Settings, retry: RetryPolicy, read_bytes: int = DEFAULT_BYTES
+) -> Warehouse | None:
+    """The prefix of the shared cache of ``settings``, if there is one.
 
-    Args:
-        read_bytes: what reads of it may claim together.
-
-    Raises:
-        SettingsError: its URL or key cannot be used, or it and a warehouse lie inside of one another.
+    ``read_bytes``: what reads of it may claim together. Raises SettingsError: its URL cannot be used, or it
+    and a warehouse lie inside of one another.
     """
     if settings.shared_cache is None:
         return None
@@ -80,20 +80,19 @@ def open_shared_tier(settings: Settings, read_bytes: int) -> SharedTier | None:
             "shared cache",
             settings.shared_cache,
             readers=Readers(bytes_in_flight=read_bytes),
-            retry=RetryPolicy(attempts=1),
+            retry=retry,
         )
         others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
         inside = [each for each in others if _overlap(store.url, f"{each.rstrip('/')}/")]
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
-        raise SettingsError(
-            f"the shared cache cannot be opened: {_USER_INFO.sub('://...@', str(error))}"
-        ) from error
+        reason = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"the shared cache cannot be opened: {reason}") from error
     if inside:
         raise SettingsError(
             f"{ENVIRONMENT_PREFIX}SHARED_CACHE: {store.public_url} and a warehouse lie inside of one "
             f"another: give it a prefix of its own"
         )
-    return SharedTier(store, _signing_key(settings))
+    return store
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -228,14 +228,15 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _check_shared_cache(self) -> Self:
         prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
-        keys = [self.shared_cache_key, self.shared_cache_key_file]
+        keys = (self.shared_cache_key, self.shared_cache_key_file, self.shared_cache_private or None)
+        given = sum(key is not None for key in keys)
         if self.shared_cache is None:
-            if keys != [None, None] or self.shared_cache_private:
+            if given:
                 raise ValueError(f"{prefix}_KEY, {prefix}_KEY_FILE and {prefix}_PRIVATE need {prefix}")
-        elif keys.count(None) + self.shared_cache_private != 1:
+        elif given != 1:
             raise ValueError(
                 f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
-                f"{prefix}_PRIVATE=true where nobody but this service may write to {self.shared_cache}"
+                f"{prefix}_PRIVATE=true where nobody but this service may write to it"
             )
         return self
 

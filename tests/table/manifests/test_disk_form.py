@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 
 from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk_tier import FORMAT, KeptArrays
 from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
@@ -157,3 +158,18 @@ def test_integers_beyond_64_bits_are_made_each_time(tmp_path: Path) -> None:
     assert [cached_on_disk(place(tmp_path), make).tolist() for _ in range(2)] == [[1 << 70]] * 2
     assert len(made) == 2
     assert cached_on_disk(None, make).tolist() == [1 << 70]
+
+
+FORMATS = {1: "34e8e3e76955a684"}
+
+
+def test_what_is_decoded_is_of_its_format(golden: GoldenWarehouse) -> None:
+    """Releases of one format read each other's entries: who changes what a manifest becomes changes it."""
+    digest = xxhash.xxh3_64()
+    for path in manifests(golden):
+        made = manifest_columns(Manifest.read(path.read_bytes()))
+        digest.update(
+            repr([(name, str(each.type), each.to_pylist()) for name, each in made.items()]).encode()
+        )
+
+    assert {FORMAT: digest.hexdigest()} == FORMATS
