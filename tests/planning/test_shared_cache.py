@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.planning.request.requests import PlanRequest, TableRef
+from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse, disk_tier
 from app.storage.shared_tier import SharedCacheState, SharedTier
@@ -94,6 +94,17 @@ def test_a_new_service_reads_no_manifest_and_no_index_file(fleet: Fleet) -> None
         assert fleet.plans(second) == before
         assert told(second).misses == told(second).written == 0
         assert 0 < told(second).hits < MANIFESTS
+
+
+def test_warming_loads_what_is_shared_of_index_files_and_reads_none(beside: Fleet) -> None:
+    with beside.service() as first:
+        before = beside.plans(first, "id = 5")
+    beside.lose_files()
+    with beside.service() as second:
+        second.warm(second.resolve(EVENTS, SnapshotSelector()), at_once=True)
+        hits = told(second).hits
+        assert beside.plans(second, "id = 7", "id = 5")[1:] == before
+        assert told(second).hits == hits > 0
 
 
 def test_what_is_shared_is_kept_on_the_disk(fleet: Fleet, tmp_path: Path) -> None:
