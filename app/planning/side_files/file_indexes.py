@@ -8,7 +8,7 @@ loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -335,6 +335,19 @@ def open_declared(version: Version) -> None:
         for manifest in files.manifests:
             if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
                 _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
+
+
+def read_indexes(version: Version, columns: Iterable[str]) -> None:
+    """Reads what filters on some columns ask of index files, as far as caches and the shared tier lack it.
+
+    Errors as of :meth:`FileIndexes.has_index`; files whose indexes cannot be read are left out.
+    """
+    files, indexes = version.files().all(), FileIndexes(version)
+    having = files[indexes.has_index(files)]
+    for column in columns:
+        wanted = frozenset((column, kind) for kind in KINDS.values())
+        for _ in indexes.stacks(having, wanted):
+            check_deadline()
 
 
 def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:
