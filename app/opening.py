@@ -17,6 +17,8 @@ from app.storage.shared_tier import SharedTier
 from app.work.ledger import DEFAULT_BYTES, LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
+_SILENCE_SECONDS: Final = 1.0
+"""After which nobody waits for the shared cache, which the warehouses can stand in for."""
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
@@ -81,6 +83,7 @@ def open_shared_store(
             settings.shared_cache,
             readers=Readers(bytes_in_flight=read_bytes),
             retry=retry,
+            stall_seconds=_SILENCE_SECONDS,
         )
         others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
         inside = [each for each in others if _overlap(store.url, f"{each.rstrip('/')}/")]

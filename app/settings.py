@@ -129,6 +129,14 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
+    def with_shared_cache(self, url: str) -> Self:
+        """The same with the shared cache in another place.
+
+        Raises:
+            SettingsError: nothing says how entries are signed there.
+        """
+        return self.load(**{**self.model_dump(exclude_unset=True), "shared_cache": url})
+
     @classmethod
     def _unknown(cls, variable: str) -> str | None:
         setting = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
@@ -229,11 +237,8 @@ class Settings(BaseSettings):
     def _check_shared_cache(self) -> Self:
         prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
         keys = (self.shared_cache_key, self.shared_cache_key_file, self.shared_cache_private or None)
-        given = sum(key is not None for key in keys)
-        if self.shared_cache is None:
-            if given:
-                raise ValueError(f"{prefix}_KEY, {prefix}_KEY_FILE and {prefix}_PRIVATE need {prefix}")
-        elif given != 1:
+        # A job is given the key by its environment, and the place by a flag.
+        if self.shared_cache is not None and sum(key is not None for key in keys) != 1:
             raise ValueError(
                 f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
                 f"{prefix}_PRIVATE=true where nobody but this service may write to it"

@@ -177,8 +177,6 @@ def test_credentials_of_a_url_are_not_told() -> None:
             {"shared_cache": "/shared", "shared_cache_key": "k" * 16, "shared_cache_key_file": "f"},
             "needs one of",
         ),
-        ({"shared_cache_key": "k" * 16}, "need PAIMON_INDEX_SHARED_CACHE"),
-        ({"shared_cache_private": True}, "need PAIMON_INDEX_SHARED_CACHE"),
         ({"shared_cache": "/shared", "shared_cache_key": "short"}, "SHARED_CACHE_KEY: a key has at least 16"),
         (
             {"shared_cache": "/shared", "shared_cache_key_file": "/none"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ from app.planning.request.requests import (
     SnapshotSelector,
     TableRef,
 )
-from app.planning.side_files.file_indexes import open_declared
+from app.planning.side_files.file_indexes import open_declared, read_indexes
 from app.planning.standalone import inspect_file
 from app.planning.usage import Usage
 from app.planning.version.contents import ContentsCache
@@ -267,6 +267,17 @@ class IndexService:
         """
         with missing_file_means_expired(version):
             _warm(version, at_once=at_once)
+
+    def share(self, version: Version, columns: Iterable[str]) -> None:
+        """Reads what plans of a version need, index files of some columns too, and leaves it to others.
+
+        Returns once all of it lies in the shared cache, or could not be written.
+        """
+        with missing_file_means_expired(version):
+            version.load()
+            read_indexes(version, columns)
+        if self._shared is not None:
+            self._shared.flush()
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False

@@ -40,8 +40,9 @@ _log = logging.getLogger("paimon_index.storage")
 _FIRST_BYTES: Final = 1 << 20
 """What the first call for an object asks for, which is all of most."""
 _WAIT_SECONDS: Final = 0.5
-"""For the first bytes of an object, and beside them for as many bytes as a slow store gives in a second."""
-_BYTES_PER_SECOND: Final = 20 << 20
+"""For the first bytes of an object."""
+_BYTES_PER_SECOND: Final = 4 << 20
+"""How fast the others come at least, of many objects at once; silence is given up before."""
 _WRITE_SECONDS: Final = 30.0
 _REST_SECONDS: Final = 30.0
 _ABSENT_SECONDS: Final = 60.0

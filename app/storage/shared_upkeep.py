@@ -49,19 +49,20 @@ def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pr
 def _objects(store: Warehouse) -> Iterator[tuple[str, int, dt.datetime | None]]:
     """Each with its bytes, and when it was written."""
     for directory in filter(_FORMAT.fullmatch, store.list_names("")):
-        root, place = store.locate(directory)
-        try:
-            listed: list[dict[str, Any]] = store.retry.call(
-                directory,
-                lambda root=root, place=place: list(root.ask("ls", place, detail=True)),
-                kind=StorageOperation.LIST,
-            )
-        except FileMissingError:
-            continue
-        for entry in listed:
+        for entry in _listed(store, directory):
             name = str(entry["name"]).rstrip("/").rpartition("/")[2]
             if _OBJECT.fullmatch(name):
                 yield f"{directory}/{name}", int(entry.get("size") or 0), _time(entry)
+
+
+def _listed(store: Warehouse, directory: str) -> list[dict[str, Any]]:
+    root, place = store.locate(directory)
+    try:
+        return store.retry.call(
+            directory, lambda: list(root.ask("ls", place, detail=True)), kind=StorageOperation.LIST
+        )
+    except FileMissingError:
+        return []
 
 
 def _time(entry: dict[str, Any]) -> dt.datetime | None:

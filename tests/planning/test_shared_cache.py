@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -218,15 +219,17 @@ def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPa
         assert told(older).misses == 0
 
 
+def fails_after(sound: int, fault: Fault) -> Callable[[str], Fault | None]:
+    asked = count()
+    return lambda _: fault if next(asked) >= sound else None
+
+
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
 def test_a_store_that_fails_in_the_middle_changes_no_answer(beside: Fleet, fault: Fault) -> None:
     before = beside.without()
     beside.fill()
     for sound in range(3):
-        asked = iter(range(1000))
-        store = Store.of(
-            beside.shared, lambda _, sound=sound, asked=asked: fault if next(asked) >= sound else None
-        )
+        store = Store.of(beside.shared, fails_after(sound, fault))
         with store.serving() as options, beside.service(tier(f"s3://{BUCKET}", options=options)) as service:
             assert beside.plans(service) == before
             assert told(service).failures > 0
@@ -240,6 +243,17 @@ def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: 
         shutil.rmtree(beside.shared)
         second.clear_caches()
         assert beside.plans(second) == before
+
+
+def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
+    before = fleet.without()
+    with fleet.service() as job:
+        job.share(job.resolve(EVENTS, SnapshotSelector()), ["id"])
+        assert told(job).written > 0
+    fleet.lose_files()
+
+    with fleet.service() as first:
+        assert fleet.plans(first) == before
 
 
 def test_a_budget_of_time_is_kept(beside: Fleet) -> None:

@@ -8,7 +8,7 @@ loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -348,6 +348,19 @@ def open_declared(version: Version) -> None:
                 _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
     for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
         indexes.load_shared(name)
+
+
+def read_indexes(version: Version, columns: Iterable[str]) -> None:
+    """Reads what filters on some columns ask of index files, as far as caches and the shared tier lack it.
+
+    Errors as of :meth:`FileIndexes.has_index`; files whose indexes cannot be read are left out.
+    """
+    files, indexes = version.files().all(), FileIndexes(version)
+    having = files[indexes.has_index(files)]
+    for column in columns:
+        wanted = frozenset((column, kind) for kind in KINDS.values())
+        for _ in indexes.stacks(having, wanted):
+            check_deadline()
 
 
 def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.table.manifests.shared_groups import LARGE_BYTES, shared_groups
 
 FILES = [(f"manifest-{number}", 20_000) for number in range(400)]
 
 
-def names(files: list[tuple[str, int | None]]) -> list[tuple[str, ...]]:
+def names(files: Sequence[tuple[str, int | None]]) -> list[tuple[str, ...]]:
     return [tuple(files[number][0] for number in group) for group in shared_groups(files)]
 
 
