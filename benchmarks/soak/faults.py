@@ -69,7 +69,7 @@ def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False
     Args:
         share: of all answers, that the proxy spoils.
         delay_seconds: of every answer.
-        remembers: the server, which is slow, is asked once for each object; none may change then.
+        remembers: the server, which is slow, is asked once for each object; none changes past the proxy then.
     """
     context = multiprocessing.get_context("spawn")
     processes = []
@@ -190,8 +190,13 @@ class _Proxy:
                 for name, value in answer.headers.items()
                 if name.lower() not in _OF_THE_CONNECTION
             }
-        if self._known is not None and request.method == "GET" and answer.ok:
-            self._known[key] = answer.status, dict(headers), content
+        if self._known is not None:
+            if request.method == "PUT":
+                changed = [each for each in self._known if each[1] == request.raw_path]
+                for each in changed:
+                    del self._known[each]
+            else:
+                self._known[key] = answer.status, dict(headers), content
         return answer.status, headers, content
 
 
