@@ -1,6 +1,6 @@
 """First plans of new processes on an object store, alone and with what others have decoded in a shared cache.
 
-They run only where ``--only`` names them. The store is that of :mod:`benchmarks.stores`, with the same delay.
+They run only where ``--only`` names them. A call takes as long as in :mod:`benchmarks.stores`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from benchmarks.events import Layout
 from benchmarks.plans import FIRST
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
+from benchmarks.served_directory import ALL, BUCKET, COUNTS, serve
 from benchmarks.services import (
     EVENTS,
     KEYS,
@@ -39,14 +40,12 @@ from benchmarks.services import (
     prepare,
     warehouse_of,
 )
-from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
 from benchmarks.stores import DELAY_SECONDS
 from benchmarks.synthetic import write_table
 from benchmarks.workload import Figure, Suite, Target, Unit
 
 _RUNS: Final = 3
 _PODS: Final = 10
-_PUT_TOGETHER: Final = 100
 _TABLE: Final = "table"
 _SHARED: Final = "shared"
 _KEY: Final = "no secret, since nothing is"
@@ -93,20 +92,18 @@ def suites() -> Iterator[Suite]:
 
 def _write(question: _Question, directory: Path) -> None:
     prepare(question.layout, FIRST, directory)
-    warehouse = _warehouse(question, directory)
+    warehouse = _bucket(question, directory) / _TABLE
     if not warehouse.exists():
         write_table(warehouse, question.layout, question.files, question.manifests)
 
 
 def _alone(question: _Question, directory: Path) -> Iterator[Figure]:
     taken: dict[str, list[_Taken]] = {"nothing shared": [], "shared cache": []}
-    with serve(delay_seconds=DELAY_SECONDS, remembers=True) as storage:
-        _put(question, directory, storage)
-        # The proxy asks the server for everything, and the shared cache is filled.
-        first = _in_new_process(question, directory, storage, _SHARED)
+    with serve(_bucket(question, directory), DELAY_SECONDS) as endpoint:
+        first = _in_new_process(question, directory, endpoint, _SHARED)
         for _ in range(_RUNS):
             for (_, runs), shared in zip(taken.items(), ("", _SHARED), strict=True):
-                runs.append(_in_new_process(question, directory, storage, shared))
+                runs.append(_in_new_process(question, directory, endpoint, shared))
     for name, runs in taken.items():
         seconds, calls = sorted(each.seconds for each in runs), runs[-1].calls
         yield Figure(
@@ -136,19 +133,18 @@ def _alone(question: _Question, directory: Path) -> Iterator[Figure]:
 
 def _together(directory: Path) -> Iterator[Figure]:
     with ExitStack() as opened:
-        storage = opened.enter_context(serve(delay_seconds=DELAY_SECONDS, remembers=True))
-        _put(_BESIDE, directory, storage)
-        alone = _in_new_process(_BESIDE, directory, storage, "")
+        endpoint = opened.enter_context(serve(_bucket(_BESIDE, directory), DELAY_SECONDS))
+        alone = _in_new_process(_BESIDE, directory, endpoint, "")
         pods = [
             opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
             for _ in range(_PODS)
         ]
         for pod in pods:
-            pod.submit(_begin, _BESIDE, directory, storage.endpoint, _SHARED).result()
-        before = _calls(storage.endpoint, _TABLE)
-        asked: list[Future[_Taken]] = [pod.submit(_first_plan, _BESIDE, storage.endpoint) for pod in pods]
+            pod.submit(_begin, _BESIDE, directory, endpoint, _SHARED).result()
+        before = _calls(endpoint, _TABLE)
+        asked: list[Future[_Taken]] = [pod.submit(_first_plan, _BESIDE, endpoint) for pod in pods]
         seconds = sorted(each.result().seconds for each in asked)
-        calls = _calls(storage.endpoint, _TABLE) - before
+        calls = _calls(endpoint, _TABLE) - before
     yield Figure(
         f"{_PODS} new pods at once, S3: calls of the table's files / of one alone",
         _BESIDE.files,
@@ -166,10 +162,10 @@ def _together(directory: Path) -> Iterator[Figure]:
     )
 
 
-def _in_new_process(question: _Question, directory: Path, storage: Storage, shared: str) -> _Taken:
+def _in_new_process(question: _Question, directory: Path, endpoint: str, shared: str) -> _Taken:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        pool.submit(_begin, question, directory, storage.endpoint, shared).result()
-        return pool.submit(_first_plan, question, storage.endpoint).result()
+        pool.submit(_begin, question, directory, endpoint, shared).result()
+        return pool.submit(_first_plan, question, endpoint).result()
 
 
 _services: Final[list[IndexService]] = []
@@ -210,18 +206,10 @@ def _first_plan(question: _Question, endpoint: str) -> _Taken:
     return taken
 
 
-def _put(question: _Question, directory: Path, storage: Storage) -> None:
-    warehouse = _warehouse(question, directory)
-    paths = [path for path in warehouse.rglob("*") if path.is_file()]
-    for start in range(0, len(paths), _PUT_TOGETHER):
-        some = paths[start : start + _PUT_TOGETHER]
-        storage.put({f"{_TABLE}/{path.relative_to(warehouse)}": path.read_bytes() for path in some})
-
-
-def _warehouse(question: _Question, directory: Path) -> Path:
+def _bucket(question: _Question, directory: Path) -> Path:
     return directory / f"new-pod-{question.title.replace(' ', '-')}"
 
 
-def _calls(endpoint: str, below: str = "requests") -> int:
+def _calls(endpoint: str, below: str = ALL) -> int:
     """The calls that the store has had, of all or of what lies below a directory."""
     return int(httpx.get(endpoint + COUNTS).json().get(below, 0))

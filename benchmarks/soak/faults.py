@@ -69,7 +69,7 @@ def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False
     Args:
         share: of all answers, that the proxy spoils.
         delay_seconds: of every answer.
-        remembers: the server, which is slow, is asked once for each object; none changes past the proxy then.
+        remembers: the server, which is slow, is asked once for each object; nothing may change then.
     """
     context = multiprocessing.get_context("spawn")
     processes = []
@@ -144,7 +144,6 @@ class _Proxy:
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         self._counts["requests"] += 1
-        self._counts[request.path.split("/")[2] if request.path.count("/") > 1 else ""] += 1
         await asyncio.sleep(self._delay_seconds)
         fault = self._chance.choice([*Fault]) if self._chance.random() < self._share else None
         if fault is not None:
@@ -191,12 +190,7 @@ class _Proxy:
                 if name.lower() not in _OF_THE_CONNECTION
             }
         if self._known is not None:
-            if request.method == "PUT":
-                changed = [each for each in self._known if each[1] == request.raw_path]
-                for each in changed:
-                    del self._known[each]
-            else:
-                self._known[key] = answer.status, dict(headers), content
+            self._known[key] = answer.status, dict(headers), content
         return answer.status, headers, content
 
 
