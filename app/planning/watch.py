@@ -2,7 +2,8 @@
 
 One thread for each warehouse does it, and loads one manifest at a time: a request that needs more of them
 meanwhile loads them itself, side by side, and waits for one at most. What is decoded is decoded once for each
-version; should the caches need the room for what requests ask for, it is not loaded again.
+version; should the caches need the room for what requests ask for, it is not loaded again. Until all tables
+were looked at once (:attr:`Watch.is_warm`), balancers send no requests, and manifests are read side by side.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _log = logging.getLogger("paimon_index")
 
 _LONGEST_PAUSE: Final = 32
 """In intervals, between attempts at a table that keeps failing."""
+
+_WARM_SECONDS: Final = 30.0
+"""How long a process that starts may take for its tables before it is sent requests all the same."""
 
 _STOP_SECONDS: Final = 5.0
 
@@ -73,6 +77,8 @@ class Watch:
             for warehouse in dict.fromkeys(table.warehouse for table in tables)
         ]
         self._watched = {table: WatchedTable(table, due=clock()) for table in tables}
+        self._unseen = set(tables)
+        self._warm_by = clock() + _WARM_SECONDS
 
     def start(self) -> None:
         """Begins to watch, if there is a table to watch."""
@@ -91,6 +97,11 @@ class Watch:
         """How far each table has been followed, in the order in which they were named."""
         return list(self._watched.values())
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether every table was read once, or cannot be; or too much time has passed to wait for it."""
+        return not self._unseen or self._clock() >= self._warm_by
+
     def look(self, warehouse: str) -> float:
         """Looks at every table of a warehouse that is due; returns the seconds until the next one is."""
         tables = [table for table in self._watched if table.warehouse == warehouse]
@@ -98,6 +109,7 @@ class Watch:
             watched = self._watched[table]
             if watched.due <= self._clock() and not self._cancellation.event.is_set():
                 self._watched[table] = self._follow(watched)
+                self._unseen.discard(table)
         return max(0.0, min(self._watched[table].due for table in tables) - self._clock())
 
     def _run(self, warehouse: str) -> None:
@@ -111,7 +123,7 @@ class Watch:
         try:
             version = self._service.resolve(table, SnapshotSelector(max_staleness_ms=0))
             if version.identity != watched.identity:
-                self._service.warm(version)
+                self._service.warm(version, at_once=not self.is_warm)
         except NotFoundError:
             # It does not exist yet, or went away while it was read: the next look will tell.
             return WatchedTable(table, due=self._next(0))

@@ -18,7 +18,6 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
-from app.work.ledger import DEFAULT_BYTES, LEDGER
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
@@ -36,7 +35,7 @@ def both(
     store: Store,
     *,
     stall_seconds: float = 3.0,
-    bodies_bytes: int = DEFAULT_BYTES,
+    bodies_bytes: int = 256 << 20,
     **given: object,
 ) -> Iterator[httpx.Client]:
     """A server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
@@ -57,8 +56,9 @@ def both(
         )
         application = create_app(settings, service)
         with listening(application, lifespan="on") as client:
-            bodies = LEDGER.account("bodies", bodies_bytes, waits=False)
-            application.state.runtime = replace(application.state.runtime, bodies=bodies)
+            runtime = application.state.runtime
+            budget = replace(runtime.budget, bodies=bodies_bytes)
+            application.state.runtime = replace(runtime, budget=budget)
             yield client
             store.ends.set()
 
@@ -120,6 +120,26 @@ def test_a_watched_table_waits_for_no_other_storage(golden: GoldenWarehouse) -> 
         store.ends.set()
 
     assert followed == {"local": 3, "remote": None}
+
+
+def test_requests_are_sent_once_watched_tables_were_read(golden: GoldenWarehouse) -> None:
+    store = Store.of(
+        golden.root, lambda key: Fault.HANG if "/manifest/" in key and not store.ends.is_set() else None
+    )
+    with both(golden, store, watch=(f"remote.{DATABASE}.append_sidecar",)) as client:
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        refused, meanwhile = client.get("/health/ready"), plan(client, "local")
+        store.ends.set()
+        give_up = time.monotonic() + PATIENT_SECONDS / 2
+        while client.get("/health/ready").status_code != 200 and time.monotonic() < give_up:
+            pass
+        read = sum(count for key, count in store.asked.items() if "/manifest/" in key)
+        answer = plan(client, "remote")
+
+    assert (refused.status_code, refused.json()["type"]) == (503, "urn:paimon-index:error:not-ready")
+    assert (meanwhile.status_code, answer.status_code) == (200, 200)
+    assert sum(count for key, count in store.asked.items() if "/manifest/" in key) == read
 
 
 def test_connections_that_break_now_and_then_are_no_errors_to_callers(golden: GoldenWarehouse) -> None:

@@ -151,6 +151,28 @@ def test_a_failing_table_does_not_hold_up_the_others(
     assert [(each.snapshot_id, each.failures) for each in watch.tables()] == [(None, 1), (FIRST, 0)]
 
 
+@pytest.mark.parametrize("name", [TABLE, "broken", "later"])
+def test_it_is_warm_once_every_table_was_read_or_cannot_be(
+    service: IndexService, clock: Clock, growing: GrowingTable, name: str
+) -> None:
+    broken = growing.directory.parent / "broken"
+    (broken / "schema").mkdir(parents=True)
+    (broken / "schema" / "schema-0").write_text("{")
+    watch = Watch(service, [golden_ref(name)], SECONDS, clock)
+    before = watch.is_warm
+    watch.look("golden")
+
+    assert (before, watch.is_warm) == (False, True)
+
+
+def test_a_table_that_takes_long_is_not_waited_for(watch: Watch, clock: Clock) -> None:
+    clock.wait(29)
+    before = watch.is_warm
+    clock.wait(1)
+
+    assert (before, watch.is_warm) == (False, True)
+
+
 def test_a_watch_that_was_stopped_looks_no_more(watch: Watch) -> None:
     watch.start()
     watch.stop()
@@ -167,3 +189,4 @@ def test_a_watch_of_nothing_starts_and_stops(service: IndexService) -> None:
     watch.stop()
 
     assert watch.tables() == []
+    assert watch.is_warm

@@ -1,5 +1,6 @@
 """How a server process ends, and that it can begin again."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.operations import Caches
-from app.api.problems import ProblemError
+from app.api.http.problems import ProblemError
+from app.api.routes.operations import Caches, Warmth
 from app.opening import create_service
 from app.server.processes import Processes, shared_directory
 from app.settings import Settings
@@ -162,6 +163,23 @@ def test_caches_that_are_not_known_to_be_cleared_are_an_error(
 
     assert caught.value.problem.status == 503
     assert "1 of 2 processes" in caught.value.problem.detail
+
+
+def test_balancers_wait_for_the_tables_of_every_process(tmp_path: Path) -> None:
+    is_warm = {"own": False, "other": False}
+    own, other = Processes(tmp_path), Processes(tmp_path)
+    warmth = Warmth(lambda: is_warm["own"], own)
+    Warmth(lambda: is_warm["other"], other)
+    reached = []
+    own.start()
+    other.start()
+    for name in ("", *is_warm):
+        is_warm |= {name: True}
+        reached.append(asyncio.run(warmth.is_reached()))
+    own.stop()
+    other.stop()
+
+    assert reached == [False, False, True]
 
 
 def test_the_directory_of_a_run_is_private_and_removed() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads
 from app.storage import Warehouse
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+
+PathsOf: TypeAlias = "Callable[[NDArray[np.int64]], Sequence[str]]"
+"""Gives the paths of some rows' index files; few are needed a second time."""
 
 FRONT_BYTES: Final = 64 << 10
 """What the first read of an index file asks for: of a store, a second call takes longer than more bytes."""
@@ -54,7 +57,7 @@ class Fronts:
     def take(
         cls,
         warehouse: Warehouse,
-        paths: Sequence[str],
+        paths_of: PathsOf,
         rows: NDArray[np.int64],
         read: Iterable[bytes | PaimonIndexError],
     ) -> Self:
@@ -63,8 +66,8 @@ class Fronts:
         ``read``: :data:`FRONT_BYTES` of each, or why there are none. Raises DeadlineExceededError: the
         request's time ran out.
         """
-        contents: list[bytes | None] = [None] * len(paths)
-        sizes = np.zeros(len(paths), np.int64)
+        contents: list[bytes | None] = [None] * len(rows)
+        sizes = np.zeros(len(rows), np.int64)
         fronts: dict[int, bytes] = {}
         failures: dict[int, PaimonIndexError] = {}
         longer: dict[int, int] = {}
@@ -87,7 +90,10 @@ class Fronts:
             if len(front) <= room:
                 fronts[row] = front
                 room -= len(front)
-        heads = warehouse.read_ranges([(paths[at], 0, length) for at, length in longer.items()])
+        paths = paths_of(rows[list(longer)]) if longer else ()
+        heads = warehouse.read_ranges(
+            [(path, 0, length) for path, length in zip(paths, longer.values(), strict=True)]
+        )
         for at, head in zip(longer, heads, strict=True):
             if isinstance(head, PaimonIndexError):
                 failures[int(rows[at])] = head
@@ -111,7 +117,8 @@ class Payloads:
     def fetch(
         cls,
         warehouse: Warehouse,
-        paths: Sequence[str],
+        paths_of: PathsOf,
+        rows: NDArray[np.int64],
         fronts: Sequence[bytes | None],
         heads: Heads,
         places: NDArray[np.int64],
@@ -120,7 +127,7 @@ class Payloads:
         """The payloads of the asked indexes of files.
 
         Args:
-            paths: of the files, n.
+            rows: int64, shape (n,): of the files in their manifest.
             fronts: the first bytes of each, which need not be read again; None where they are not at hand.
             places: int64, shape (n,): which of the heads are theirs.
 
@@ -135,13 +142,14 @@ class Payloads:
             extent = zip(files.tolist(), starts.tolist(), lengths.tolist(), strict=True)
             asked += [((column, kind), *each) for each in extent]
         at_hand = [_part(fronts[at], start, length) for _, at, start, length in asked]
-        missing = [
-            (paths[at], start, length)
-            for (_, at, start, length), part in zip(asked, at_hand, strict=True)
-            if part is None
-        ]
-        rest = iter(warehouse.read_ranges(missing))
-        payloads: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(paths) for key in wanted}
+        missing = [each for each, part in zip(asked, at_hand, strict=True) if part is None]
+        paths = paths_of(rows[[at for _, at, _, _ in missing]]) if missing else ()
+        rest = iter(
+            warehouse.read_ranges(
+                [(path, start, size) for path, (_, _, start, size) in zip(paths, missing, strict=True)]
+            )
+        )
+        payloads: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(rows) for key in wanted}
         failures: dict[int, PaimonIndexError] = {}
         for (index, at, start, length), part in zip(asked, at_hand, strict=True):
             content = next(rest) if part is None else part
@@ -149,7 +157,8 @@ class Payloads:
                 failures[at] = content
             elif len(content) != length:
                 told = f"expected {length} bytes of a payload, found {len(content)}"
-                failures[at] = CorruptIndexError(told, path=paths[at], offset=start)
+                (path,) = paths_of(rows[[at]])
+                failures[at] = CorruptIndexError(told, path=path, offset=start)
             else:
                 payloads[index][at] = content
         return cls({index: _column(strings) for index, strings in payloads.items()}, failures)

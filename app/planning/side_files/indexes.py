@@ -213,7 +213,7 @@ class SideIndexes:
             return segment, {}
         new = np.concatenate([unread, others])
         read = chain(islice(fronts, len(unread)), warehouse.read_ahead(fronts_of(self.paths(others))))
-        found = Fronts.take(warehouse, self.paths(new), new, read)
+        found = Fronts.take(warehouse, self.paths, new, read)
         self.failures.update(found.failures)
         segment = segment.with_fronts(new - first, found.contents, found.sizes)
         segment = self.kept.keep_heads(first, segment)
@@ -256,10 +256,10 @@ class SideIndexes:
             uncached: Uncached[Payloads] = cache.get_or_load(
                 (*key, missing.tobytes()),
                 lambda: Uncached(
-                    Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
+                    Payloads.fetch(self.source.warehouse, self.paths, missing, fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),
-                account=self.source.readers.loads,
+                line=self.source.readers.warehouse,
             )
             payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
