@@ -21,7 +21,7 @@ HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm jvm-package image-check image image-base chart-check clean
+.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak limits fuzz contract decoders mutants jvm jvm-package image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -194,6 +194,12 @@ $(MUTMUT):
 # lets 2,000 tables pass through a server under a memory limit.
 soak: env ## callers of every kind over failing storage, 5 minutes
 	$(BIN)/python -m benchmarks.soak $(or $(SOAK),callers)
+
+# Dear requests in control groups of 384 to 1,536 MB, beside another warehouse's, and five times as many as can be answered;
+# an hour on two cores, with QUICK=1 three minutes of it. Memory needs root and a control group. PARTS="neighbours overload"
+# leaves it out.
+limits: env ## whether memory, cores and places stay within their bounds (root)
+	$(BIN)/python -m benchmarks.bounds $(if $(PARTS),--parts $(PARTS)) $(if $(QUICK),--quick)
 
 clean: ## removes what was made
 	rm -rf $(VENV) $(TOOLS) build dist jvm/target

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
-from app.planning.deletions import DeletionsAnswer, FileDeletions
-from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
-from app.planning.keys.answers import (
+from app.planning.buckets.answers import (
     AssignedBucket,
     AssignmentAnswer,
     BucketInfo,
@@ -21,6 +19,8 @@ from app.planning.keys.answers import (
     BucketLookup,
     KeyBucket,
 )
+from app.planning.deletions import DeletionsAnswer, FileDeletions
+from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan, KeepReason, SkipStep
 from app.planning.request.requests import (

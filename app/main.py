@@ -18,26 +18,33 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.access import Caller, TokenFile
-from app.api import (
+from app.api import explorer, openapi
+from app.api.gate.access import (
+    Authentication,
+    Gate,
+    authorise,
+    everybody,
+    open_paths,
+    this_machine,
+    tokens_of,
+)
+from app.api.gate.admission import MOST_REQUESTS, Admission
+from app.api.http.answer_headers import RequestIds, SecurityHeaders
+from app.api.http.faults import explain_faults
+from app.api.http.problems import ProblemError, problem_of, problem_of_status
+from app.api.openapi import document
+from app.api.routes import (
     advice,
     aggregates,
     changes,
     discovery,
-    explorer,
     index_files,
-    openapi,
     operations,
     planning,
 )
-from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
-from app.api.admission import MOST_REQUESTS, Admission
-from app.api.advice import SharedUsage
-from app.api.answer_headers import RequestIds, SecurityHeaders
-from app.api.faults import explain_faults
-from app.api.misdirected import unknown_path, wrong_method
-from app.api.openapi import document
-from app.api.operations import Caches, Warmth
-from app.api.problems import ProblemError, problem_of, problem_of_status
+from app.api.routes.advice import SharedUsage
+from app.api.routes.misdirected import unknown_path, wrong_method
+from app.api.routes.operations import Caches, Warmth
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
@@ -103,7 +110,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         listings.start()
         stopping.listen()
         # For the protocol, see app.server.connections.
-        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.bodies.limit}
+        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.budget.bodies}
         app.state.runtime = None
         listings.stop()
         runtime.close()
@@ -168,7 +175,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
 def _iceberg(settings: Settings) -> list[APIRouter]:
     if not settings.iceberg:
         return []
-    from app.api import iceberg  # noqa: PLC0415 - loaded where it is served
+    from app.api.routes import iceberg  # noqa: PLC0415 - loaded where it is served
 
     return [iceberg.router]
 

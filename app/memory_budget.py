@@ -5,15 +5,13 @@ part              bytes
 ================= ==========================================================================================
 the process       ``PROCESS_BYTES``: interpreter, libraries, and what allocators cannot return
 caches            half of the rest, split by :data:`CACHE_SHARES`
-loads             a sixteenth of the rest, for objects that are being loaded for caches
 bodies            an eighth of the rest, for all that are being received together; room for two of the largest
                   where that is no more than a quarter
-reads             an eighth of the rest, 256 MiB at most, for all ranges and files that are being read
-decoding          an eighth of the rest or what is left, 1 GiB at most, for files that are being decoded
+claims            nine tenths of all but the process, bodies included; caches give way to them
 answers           what is left
 ================= ==========================================================================================
 
-:mod:`app.work.ledger` keeps them apart while the service runs.
+:mod:`app.work.ledger` sees to it while the service runs.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import Final
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
-from app.work.ledger import LEDGER
+from app.work.ledger import LEDGER, REFUSE
 from app.work.memory import MemoryLimit
 
 _MIB: Final = 1 << 20
@@ -45,8 +43,6 @@ CACHE_SHARES: Final[Mapping[str, float]] = {
 """Parts of the room for caches."""
 
 _LEAST_ROOM: Final = 96 * _MIB
-_MOST_READ_BYTES: Final = 256 * _MIB
-_MOST_DECODING_BYTES: Final = 1024 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +62,9 @@ class MemoryUse:
     bodies_bytes: int
     """For bodies that are being received, all together."""
     read_bytes: int
-    """For reads under way, all together."""
+    """For bodies, reads and what is decoded, all together; caches give way to them."""
     decoding_bytes: int
-    """For files that are being decoded, all together."""
+    """The same."""
     resident_bytes: int
     """What the process takes now."""
 
@@ -80,10 +76,8 @@ class MemoryBudget:
     limit: int
     source: str
     caches: CacheBytes
-    loads: int
     bodies: int
-    reads: int
-    decoding: int
+    claims: int
 
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
@@ -106,12 +100,8 @@ class MemoryBudget:
             )
         shares = {name: int(room // 2 * share) for name, share in CACHE_SHARES.items()}
         caches = CacheBytes(**shares, is_shared=True)
-        loads = room // 16
         bodies = min(max(room // 8, 2 * settings.body_bytes), room // 4)
-        reads = min(room // 8, _MOST_READ_BYTES)
-        left = room - caches.total - loads - bodies - reads
-        decoding = min(room // 8, left, _MOST_DECODING_BYTES)
-        return cls(limit, detected.source, caches, loads, bodies, reads, decoding)
+        return cls(limit, detected.source, caches, bodies, int(limit * REFUSE) - PROCESS_BYTES)
 
     def use(self) -> MemoryUse:
         """The budget, and what the process takes of it."""
@@ -122,7 +112,7 @@ class MemoryBudget:
             self.caches.by_name,
             sorted(self.caches.by_name),
             self.bodies,
-            self.reads,
-            self.decoding,
+            self.claims,
+            self.claims,
             LEDGER.resident,
         )

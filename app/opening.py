@@ -10,11 +10,10 @@ from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
 from app.storage.shared_tier import SharedTier
-from app.work.ledger import DEFAULT_BYTES, LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 _SILENCE_SECONDS: Final = 1.0
@@ -35,11 +34,9 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
-    decoding = LEDGER.account("decoding", budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
-    read_bytes = budget.reads // (count + (settings.shared_cache is not None))
-    store = open_shared_store(settings, RetryPolicy(attempts=1), read_bytes)
+    store = open_shared_store(settings, RetryPolicy(attempts=1))
     shared = None if store is None else SharedTier(store, _signing_key(settings))
     warehouses = {
         name: _open(
@@ -48,8 +45,6 @@ def create_service(settings: Settings) -> IndexService:
             public_url=settings.public_urls.get(name),
             allow_external=settings.allow_external,
             engine_writes_only=name in settings.engine_writes_only,
-            # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(bytes_in_flight=read_bytes, loads=budget.loads // count, decoding=decoding),
             retry=RetryPolicy(budget=retries),
             disk=disk,
             shared=shared,
@@ -67,13 +62,11 @@ def create_service(settings: Settings) -> IndexService:
     )
 
 
-def open_shared_store(
-    settings: Settings, retry: RetryPolicy, read_bytes: int = DEFAULT_BYTES
-) -> Warehouse | None:
+def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
     """The prefix of the shared cache of ``settings``, if there is one.
 
-    ``read_bytes``: what reads of it may claim together. Raises SettingsError: its URL cannot be used, or it
-    and a warehouse lie inside of one another.
+    Raises:
+        SettingsError: its URL cannot be used, or it and a warehouse lie inside of one another.
     """
     if settings.shared_cache is None:
         return None
@@ -81,7 +74,6 @@ def open_shared_store(
         store = Warehouse(
             "shared cache",
             settings.shared_cache,
-            readers=Readers(bytes_in_flight=read_bytes),
             retry=retry,
             stall_seconds=_SILENCE_SECONDS,
         )

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from app.api.encoding import encode_plan
-from app.api.paging import Window
-from app.api.plan_batches import plan_batches
-from app.api.plan_rows import plan_lines
-from app.api.selections import SelectionEncoding
-from app.api.strict_json import write_json
+from app.api.answers.encoding import encode_plan
+from app.api.answers.paging import Window
+from app.api.answers.plan_batches import plan_batches
+from app.api.answers.plan_rows import plan_lines
+from app.api.answers.selections import SelectionEncoding
+from app.api.http.strict_json import write_json
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from benchmarks.services import EVENTS, NO_INDEX, open_service, prepare, warehouse_of
 from benchmarks.workload import Suite, Target, Workload

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from pyroaring import BitMap
 
-from app.api.selections import encode_positions
+from app.api.answers.selections import encode_positions
 from app.deletion_vectors import read_vector, vector32
 from app.deletion_vectors.file import write_record
 from app.planning.request.requests import SelectionForm

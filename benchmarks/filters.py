@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from app.api.strict_json import read_json
+from app.api.http.strict_json import read_json
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_lists
 from app.predicates.sql.reader import read_sql

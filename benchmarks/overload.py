@@ -10,7 +10,8 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,23 +39,29 @@ _RECOVERY: Final = Target(5_000)
 
 @dataclass(slots=True)
 class _Tally:
-    """How many callers were answered, and what the next ones ask for."""
+    """How callers were answered by status, and what the next ones ask for."""
 
-    answered: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
     numbers: Iterator[int] = field(default_factory=partial(count, 10**9))
+
+    @property
+    def answered(self) -> int:
+        return self.statuses[200]
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class Load:
     """What a load came to.
 
     Attributes:
-        goodput: plans answered in time, for each second.
+        goodput: plans answered in time, for each second of it.
         recovery: seconds from its end to the next answer.
+        statuses: all answers; 0 of callers who went.
     """
 
     goodput: float
     recovery: float
+    statuses: Mapping[int, int]
 
 
 def suites() -> Iterator[Suite]:
@@ -64,10 +71,10 @@ def suites() -> Iterator[Suite]:
 
 def _figures(directory: Path) -> Iterator[Figure]:
     with server(warehouse_of(directory, NO_INDEX, _FILES), has_own_core=False) as port:
-        capacity = in_process(_capacity, port)
+        capacity = in_process(rate, port, _PLAN, _AT_ONCE)
         yield Figure("plans answered, 4 callers", _FILES, Unit.PER_SECOND, capacity)
         for times in _TIMES:
-            load = in_process(_overload, port, times * capacity)
+            load = in_process(overload, port, _PLAN, times * capacity)
             what = f"{times} times the load"
             target = Target(_GOODPUT * capacity, is_ceiling=False)
             yield Figure(
@@ -77,59 +84,60 @@ def _figures(directory: Path) -> Iterator[Figure]:
             yield Figure(f"first answer after {what}", _FILES, Unit.MILLISECONDS, recovery, target=_RECOVERY)
 
 
-def _capacity(port: int) -> float:
-    """Plans each second where callers wait for one another."""
+def rate(port: int, path: str, at_once: int) -> float:
+    """Plans each second where so many callers wait for one another."""
 
     async def call(tally: _Tally, until: float) -> None:
         while time.perf_counter() < until:
-            await _ask(port, tally, math.inf)
+            await _ask(port, path, tally, math.inf)
 
     async def main() -> float:
-        await _ask(port, _Tally(), math.inf)
+        await _ask(port, path, _Tally(), math.inf)
         tally = _Tally()
         until = time.perf_counter() + _SECONDS
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
+            for _ in range(at_once):
                 group.create_task(call(tally, until))
         return tally.answered / _SECONDS
 
     return asyncio.run(main())
 
 
-def _overload(port: int, rate: float) -> _Load:
+def overload(port: int, path: str, per_second: float) -> Load:
     """So many callers each second, and then one after the other until one is answered."""
 
-    async def main() -> _Load:
+    async def main() -> Load:
         tally = _Tally()
         begun = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            for number in range(int(rate * _SECONDS)):
-                await asyncio.sleep(begun + number / rate - time.perf_counter())
-                group.create_task(_ask(port, tally, _PATIENCE_SECONDS))
+            for number in range(int(per_second * _SECONDS)):
+                await asyncio.sleep(begun + number / per_second - time.perf_counter())
+                group.create_task(_ask(port, path, tally, _PATIENCE_SECONDS))
             ended = time.perf_counter()
+            answered = tally.answered
             after = _Tally()
             while not after.answered:
-                await _ask(port, after, _PATIENCE_SECONDS)
+                await _ask(port, path, after, _PATIENCE_SECONDS)
                 await asyncio.sleep(0.02)
             recovery = time.perf_counter() - ended
-        return _Load(tally.answered / _SECONDS, recovery)
+        return Load(answered / _SECONDS, recovery, tally.statuses)
 
     return asyncio.run(main())
 
 
-async def _ask(port: int, tally: _Tally, patience: float) -> None:
+async def _ask(port: int, path: str, tally: _Tally, patience: float) -> None:
     """Asks for a plan that nobody asked for before, and goes when it takes too long."""
     body = json.dumps({"filter": f"id = {next(tally.numbers)}", "page_size": 1}).encode()
-    head = f"POST {_PLAN} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(None if patience == math.inf else patience):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(head.encode() + body)
             answer = await reader.read()
-        tally.answered += answer.startswith(b"HTTP/1.1 200 ")
+        tally.statuses[int(answer.split(maxsplit=2)[1]) if answer else 0] += 1
     except (TimeoutError, OSError):
-        pass
+        tally.statuses[0] += 1
     finally:
         if writer is not None:
             with suppress(OSError):

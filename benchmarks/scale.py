@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from app.api.plan_batches import plan_batches
-from app.api.selections import SelectionEncoding
+from app.api.answers.plan_batches import plan_batches
+from app.api.answers.selections import SelectionEncoding
 from app.memory_budget import MemoryBudget
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService

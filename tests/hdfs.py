@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from app.storage.libraries import open_filesystem
+from app.storage.stores.libraries import open_filesystem
 from tests.maven import maven_jar
 
 _JARS: Final = (

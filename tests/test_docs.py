@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from app.api import problems
-from app.api.plan_batches import plan_schema
-from app.api.selections import SelectionEncoding
+from app.api.answers.plan_batches import plan_schema
+from app.api.answers.selections import SelectionEncoding
+from app.api.http import problems
 from app.cli import program
 from app.planning.request.requests import SelectionForm
 from app.settings import ENVIRONMENT_PREFIX, Settings

@@ -50,7 +50,7 @@ class TokenFile:
         self._seen = self._read()
         self._book = self._open(self._seen)
         # Why the file could not be read at the last look, and what it held; and how often in a row.
-        self._found = "", self._seen
+        self._last_look = "", self._seen
         self._looks = 1
 
     def __len__(self) -> int:
@@ -77,9 +77,9 @@ class TokenFile:
             content = self._read()
         except SettingsError as error:
             fault = str(error)
-        found = fault, content
-        self._looks = self._looks + 1 if found == self._found else 1
-        self._found = found
+        look = fault, content
+        self._looks = self._looks + 1 if look == self._last_look else 1
+        self._last_look = look
         # Once for each change, not every second.
         if self._looks != _LOOKS or content == self._seen:
             return

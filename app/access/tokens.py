@@ -197,10 +197,10 @@ def _entries(content: bytes) -> list[object]:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f" at line {mark.line + 1}"
         raise SettingsError(f"the file is neither YAML nor JSON{line}") from None
-    found = document.get("tokens") if isinstance(document, dict) else None
-    if not isinstance(found, list) or len(document) != 1:
+    entries = document.get("tokens") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or len(document) != 1:
         raise SettingsError("expected an object with one member, tokens, which is a list")
-    return found
+    return entries
 
 
 def _explain(error: ValidationError) -> str:
@@ -217,10 +217,10 @@ def is_loopback(host: str) -> bool:
     if written is not None:
         return written.is_loopback
     try:
-        found = socket.getaddrinfo(host or None, None, flags=socket.AI_PASSIVE)
+        places = socket.getaddrinfo(host or None, None, flags=socket.AI_PASSIVE)
     except OSError:
         return False
-    addresses = [ip_address(str(place[0])) for *_, place in found]
+    addresses = [ip_address(str(place[0])) for *_, place in places]
     return all(address is not None and address.is_loopback for address in addresses)
 
 

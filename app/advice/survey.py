@@ -94,7 +94,7 @@ class Survey:
             advance(len(at))
         failures = [str(error) for _, error in indexes.failures(sample[indexed])]
         warnings = [f"indexes of {len(failures)} files could not be read: {failures[0]}"] if failures else []
-        declared = {(each.column, each.kind): each for each in version.schema.options.file_indexes}
+        declared = {(index.column, index.kind): index for index in version.schema.options.file_indexes}
         sampled = {key: _joined(parts) for key, parts in pieces.items()}
         without = int(np.count_nonzero(~has_index))
         return cls(version, sample, sampled, embedded, sizes, without, warnings, declared)
@@ -126,7 +126,7 @@ class Survey:
 
     def data_type(self, column: str) -> DataType:
         """The type of a column's values, or of those under a key of a map."""
-        types = {name: each.type for name, each in self.version.schema.by_name.items()}
+        types = {name: field.type for name, field in self.version.schema.by_name.items()}
         return indexed_type(column, types)
 
     def cardinalities(self, column: str) -> list[float]:
@@ -160,7 +160,7 @@ def _current_names(
 
 
 def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> SampledIndexes:
-    at, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+    at, lengths = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(at)
     return SampledIndexes(at[order], lengths[order])
 

@@ -73,10 +73,10 @@ def advise_table(
     """Looks at the indexes of a version."""
     survey = Survey.of(version, most_files, advance)
     adviser = _Adviser(survey, usage)
-    advice = sorted(adviser.advice(), key=lambda each: -(each.bytes_saved or 0))
+    advice = sorted(adviser.advice(), key=lambda entry: -(entry.bytes_saved or 0))
     columns = survey.files.columns
     data_bytes, options = int(columns.file_sizes.sum()), adviser.options()
-    is_rewritten = options or any(each.subject is AdviceSubject.INDEX_MISSING for each in advice)
+    is_rewritten = options or any(entry.subject is AdviceSubject.INDEX_MISSING for entry in advice)
     warnings = list(survey.warnings)
     if advice and data_bytes < _SMALL_TABLE_BYTES:
         warnings.append(
@@ -89,7 +89,7 @@ def advise_table(
         files=len(survey.files),
         files_examined=len(survey.sample),
         data_bytes=data_bytes,
-        index_bytes=survey.scaled(sum(int(each.lengths.sum()) for each in survey.sampled.values())),
+        index_bytes=survey.scaled(sum(int(sample.lengths.sum()) for sample in survey.sampled.values())),
         files_without_index=survey.without_index,
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
@@ -191,9 +191,11 @@ class _Adviser:
         changed: dict[str, str | None] = {}
         for kind in sorted({kind for _, kind in (self.dropped & declared.keys()) | self.added}):
             stay = [
-                column for column, each in declared if each == kind and (column, each) not in self.dropped
+                column
+                for column, index_kind in declared
+                if index_kind == kind and (column, index_kind) not in self.dropped
             ]
-            new = sorted(column for column, each in self.added if each == kind)
+            new = sorted(column for column, index_kind in self.added if index_kind == kind)
             changed[f"file-index.{kind}.columns"] = ",".join([*stay, *new]) or None
         for column, kind in sorted(self.dropped & declared.keys()):
             changed |= {name: None for name in values if name.startswith(f"file-index.{kind}.{column}.")}
@@ -336,7 +338,7 @@ class _Adviser:
     def _unindexed(self) -> Iterator[Advice]:
         survey, usage = self.survey, self.usage
         indexed = {column for column, _ in survey.keys} | set(survey.version.schema.partition_keys)
-        for column, plans in sorted(usage.columns.items(), key=lambda each: -each[1]):
+        for column, plans in sorted(usage.columns.items(), key=lambda item: -item[1]):
             often = plans >= _ENOUGH_PLANS and plans >= usage.plans * _OFTEN
             if often and column not in indexed and column in survey.version.schema.by_name:
                 yield Advice(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Final
 
 import numpy as np
@@ -35,8 +36,7 @@ from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import DeclaredIndex
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import DeclaredIndex, split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm
@@ -50,6 +50,7 @@ from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
 from app.work import check_deadline, remaining_seconds
+from app.work.ledger import LEDGER
 
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000
@@ -58,6 +59,8 @@ DEFAULT_BYTES: Final = 64 << 20
 _FORMATS: Final = {"parquet": "Parquet", "orc": "ORC"}
 _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
+_SHARE_OF_ROOM: Final = 1 / 4
+_MOST_BYTES: Final = 1 << 30
 _LEAST_SHARE: Final = 4
 """A file is not worth trying with less memory for its columns than this part of its bytes."""
 _TIME_LEFT: Final = 5.0
@@ -145,7 +148,7 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
         version.snapshot_id,
         trial.files_read,
         trial.bytes_read,
-        [trial.proposed(number, each) for number, each in enumerate(request.indexes)],
+        [trial.proposed(number, index) for number, index in enumerate(request.indexes)],
         filters,
         list(dict.fromkeys(trial.warnings)),
     )
@@ -208,8 +211,8 @@ class _Trial:
         """Whether the indexes of a file are there, built now if there is time and room."""
         if file in self.payloads:
             return True
-        for columns in self._read(file, {each.column for each in self.definitions}):
-            self.payloads[file] = [self._build(file, columns, each) for each in self.definitions]
+        for columns in self._read(file, {definition.column for definition in self.definitions}):
+            self.payloads[file] = [self._build(file, columns, definition) for definition in self.definitions]
         return file in self.payloads
 
     def _read(self, file: int, names: set[str]) -> Iterator[Mapping[str, pa.ChunkedArray]]:
@@ -229,19 +232,22 @@ class _Trial:
             return
         readers = version.source.readers
         # The file, and at most half as many bytes as its decoding takes, are both here and in the decoder.
-        most = min(
-            max(_DECODING_BYTES, _DECODING_EXPANSION * size), (readers.most_decoding - 2 * size) * 2 // 3
-        )
+        room = int(min(LEDGER.room * _SHARE_OF_ROOM, _MOST_BYTES))
+        most = min(max(_DECODING_BYTES, _DECODING_EXPANSION * size), (room - 2 * size) * 2 // 3)
         if most < size // _LEAST_SHARE:
             self.warnings.append(
                 f"{path} is not tried: {size} bytes are too many for the memory that files are decoded in, "
-                f"{readers.most_decoding} bytes, unless the operator raises PAIMON_INDEX_MEMORY_BYTES"
+                f"{room} bytes, unless the operator raises PAIMON_INDEX_MEMORY_BYTES"
             )
             return
         self.files_read += 1
         self.bytes_read += size
-        with readers.decoding() as claim:
-            claim.grow_to(2 * size + most + most // 2)
+        # Plans of the warehouse do not wait for it.
+        line = f"{readers.warehouse} what-if"
+        with (
+            LEDGER.claim("decoding", 2 * size + most + most // 2, path=path, line=line),
+            readers.core(),
+        ):
             data = version.source.warehouse.read(path, size)
             answer = DECODER.decode(data_format, data, self._names_in_file(file, names), most)
             del data
@@ -257,7 +263,7 @@ class _Trial:
     def _names_in_file(self, file: int, names: set[str]) -> list[str]:
         written, by_name = self._file_schema(file), self.version.schema.by_name
         ids = {by_name[split_map_key(name)[0]].id for name in names}
-        return [each.name for each in written.fields if each.id in ids]
+        return [field.name for field in written.fields if field.id in ids]
 
     def _build(
         self, file: int, columns: Mapping[str, pa.ChunkedArray], definition: IndexDefinition
@@ -326,7 +332,7 @@ class _Trial:
         for _, index in indexes.open(at, wanted):
             if isinstance(index, CorruptIndexError):
                 continue
-            for entry in (each for listed in index.entries.values() for each in listed):
+            for entry in chain.from_iterable(index.entries.values()):
                 if (entry.column, entry.kind) in wanted and entry.kind in KINDS:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
                     yield (entry.column, entry.kind), payload
@@ -334,12 +340,13 @@ class _Trial:
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
     options: dict[str, str] = {}
-    for each in declared:
-        names = f"file-index.{each.kind}.columns"
-        options[names] = f"{options[names]},{each.column}" if names in options else each.column
+    for index in declared:
+        names = f"file-index.{index.kind}.columns"
+        options[names] = f"{options[names]},{index.column}" if names in options else index.column
         options |= {
-            f"file-index.{each.kind}.{each.column}.{name}": value for name, value in each.parameters.items()
+            f"file-index.{index.kind}.{index.column}.{name}": value
+            for name, value in index.parameters.items()
         }
-    types = {name: each.type for name, each in version.schema.by_name.items()}
-    found = {(each.column, each.kind): each for each in FileIndexOptions.parse(options, types).indexes}
-    return [found[each.column, KINDS[each.kind]] for each in declared]
+    types = {name: field.type for name, field in version.schema.by_name.items()}
+    by_name = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
+    return [by_name[index.column, KINDS[index.kind]] for index in declared]

@@ -81,7 +81,7 @@ class Facets:
             for value, rows in partition_counts(self.version, self.state, self._place, opened):
                 may_add[self._key(value)] = may_add.get(self._key(value), 0) + rows
                 self._add([(value, 0)])
-        groups = sorted(self._sizes.items(), key=lambda each: -each[1][1])
+        groups = sorted(self._sizes.items(), key=lambda item: -item[1][1])
         return [
             AggregateGroup(
                 {self.column.name: to_json(value, self.column.type)},

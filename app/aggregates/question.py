@@ -45,27 +45,27 @@ class Question:
         """
         names = Names(version.schema.fields, version.relation(request.alias))
         aggregates = [
-            (each, None if each.column is None else names.sort_column(each.column))
-            for each in request.aggregates
+            (aggregate, None if aggregate.column is None else names.sort_column(aggregate.column))
+            for aggregate in request.aggregates
         ]
         groups = [names.sort_column(text) for text in request.group_by]
         columns = dict.fromkeys([*groups, *(column for _, column in aggregates if column is not None)])
         for known in columns:
             if not is_comparable(known.type):
                 raise RequestError(f"values of {known.name!r}, of type {known.type}, are not compared")
-        for each, column in aggregates:
-            _check(each, column)
+        for aggregate, column in aggregates:
+            _check(aggregate, column)
         if len(groups) > 1 or (groups and any(column is not None for _, column in aggregates)):
             raise FilterError(
                 "group_by counts the rows of each value of one column, and takes no other column or "
                 "function: ask for one group by a filter, or the engine for all of them"
             )
         doubts = [
-            f"every file leaves aggregates and groups of {each.name} open: {why}"
-            for each in columns
-            if (why := names.doubt_of(each)) is not None
+            f"every file leaves aggregates and groups of {field.name} open: {why}"
+            for field in columns
+            if (why := names.doubt_of(field)) is not None
         ]
-        places = {each.id: at for at, each in enumerate(version.schema.partition_fields)}
+        places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
         return cls(aggregates, groups[0] if groups else None, places, doubts)
 
     @property

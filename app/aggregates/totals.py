@@ -89,8 +89,8 @@ class Totals:
 
     def __post_init__(self) -> None:
         self._parts = [
-            _Part(each, column, int if column is None else sql_key(column.type))
-            for each, column in self.question.aggregates
+            _Part(aggregate, column, int if column is None else sql_key(column.type))
+            for aggregate, column in self.question.aggregates
         ]
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
@@ -224,7 +224,7 @@ class Totals:
                 low = high = None
             else:
                 low, high = self._ends(part.column, opened).around(asked.function, settled)
-        written = [to_json(each, data_type) for each in (value, low, high, settled)]
+        written = [to_json(number, data_type) for number in (value, low, high, settled)]
         return AggregateValue(asked.function, asked.column, not len(opened), *written)
 
     def _ends(self, column: DataField | None, files: NDArray[np.int64]) -> Ends:

@@ -133,7 +133,7 @@ def open_files(
     for members in group_rows(schema_ids[indexed]):
         of_schema = indexed[members]
         written = version.file_schema(int(schema_ids[of_schema[0]])).by_id
-        names = [written[each].name for each in columns if each in written]
+        names = [written[column_id].name for column_id in columns if column_id in written]
         needed = frozenset((name, KINDS[kind]) for name in names for kind in _COUNTED)
         for file, index in indexes.open(of_schema, needed):
             yield FileValues(version, state, file, index if isinstance(index, FileIndex) else None)
@@ -182,10 +182,10 @@ class Ends:
         has_low, has_high = bool(bounds.has_low[matter].all()), bool(bounds.has_high[matter].all())
         lows = _taken(bounds.low, matter) if has_low else []
         highs = _taken(bounds.high, matter) if has_high and not bounds.may_hold_nan[matter].any() else []
-        read_highs = [high for each in highs if (high := _high_end(each, data_type)) is not None]
+        read_highs = [high for bound in highs if (high := _high_end(bound, data_type)) is not None]
         key = sql_key(data_type)
         return cls(
-            min((_low_end(each, data_type) for each in lows), key=key, default=None),
+            min((_low_end(bound, data_type) for bound in lows), key=key, default=None),
             max(read_highs, key=key) if highs and len(read_highs) == len(highs) else None,
             key,
         )

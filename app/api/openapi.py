@@ -1,7 +1,7 @@
 """The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
 
-Bodies are read by :mod:`app.api.bodies` and answers are written without models, so FastAPI sees neither:
-:func:`operation` tells it at each route, and :func:`document` adds the schemas.
+Bodies are read by :mod:`app.api.questions.bodies` and answers are written without models, so FastAPI sees
+neither: :func:`operation` tells it at each route, and :func:`document` adds the schemas.
 
 ``/docs`` shows it. The page loads nothing from other hosts: Swagger UI comes from the package
 ``fastapi-offline``, which ships its files, and the page's own script is a file, so that the page's policy can
@@ -20,13 +20,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
-from app.api.access import ACCESS, Access
-from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
-from app.api.index_file_bodies import EvaluateBody, InspectBody
-from app.api.paths import TABLE
-from app.api.plan_bodies import AggregateBody, ChangesBody, PlanBody, PrunedSnapshotBody, WhatIfBody
-from app.api.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
-from app.api.strict_json import write_json
+from app.api.gate.access import ACCESS, Access
+from app.api.http.paths import TABLE
+from app.api.http.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
+from app.api.http.strict_json import write_json
+from app.api.questions.bodies import AssignBody, Body, DeletionsBody, LookupBody
+from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
+from app.api.questions.plan_bodies import AggregateBody, ChangesBody, PlanBody, PrunedSnapshotBody, WhatIfBody
 
 _REFERENCE = "#/components/schemas/{model}"
 

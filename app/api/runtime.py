@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from app.api.admission import Bulkhead
-from app.api.strict_json import write_json
+from app.api.gate.admission import Bulkhead
+from app.api.http.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
@@ -30,7 +30,7 @@ from app.settings import Settings
 from app.telemetry.logs import event_record
 from app.work import Cancellation, cancellable, check_deadline, time_limit
 from app.work.cores import CORES
-from app.work.ledger import LEDGER, Account
+from app.work.ledger import LEDGER
 
 _TURNS: Final = 4
 """Callers who wait for tables of one warehouse and whose answers are computed at the same time."""
@@ -105,7 +105,6 @@ class Runtime:
     budget: MemoryBudget
     bulkheads: Mapping[str | None, Bulkhead]
     bulkhead: Bulkhead
-    bodies: Account
     looks: TableLooks
     receive: Receive | None = None
     observer: Observer = NOBODY
@@ -127,8 +126,7 @@ class Runtime:
             name: Bulkhead(name, settings.threads, settings.concurrency)
             for name in (None, *service.warehouses)
         }
-        bodies = LEDGER.account("bodies", budget.bodies, waits=False)
-        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], bodies, TableLooks())
+        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], TableLooks())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.

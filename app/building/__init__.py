@@ -4,10 +4,10 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 :func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
 """
 
-from app.building.advice import ColumnAdvice, advise, size_warning, table_options
 from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
+from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
 from app.building.verification import CheckedEntry, Verification, verify
 
 __all__ = [

@@ -11,7 +11,7 @@ from app.errors import RequestError
 from app.file_index.container import write, write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ import secrets
 from pathlib import Path
 
 from app.errors import StorageError
-from app.storage.writing import sync_directory
+from app.storage.stores.local_files import sync_directory
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from app.building.data_files import DataFile, DataFormat
 from app.errors import CorruptFileError, IndexWriteError, RequestError
-from app.options.map_keys import map_key_name, split_map_key
+from app.options.file_indexes import map_key_name, split_map_key
 from app.types import DataType, TypeRoot, parse_type
 
 Advance: TypeAlias = "Callable[[int], None]"
@@ -155,33 +155,35 @@ class ColumnTypes(Mapping[str, DataType]):
         return len(self.file.schema.names)
 
 
-def _paimon_type(found: pa.DataType, column: str, data_format: DataFormat) -> DataType:
-    if data_format is DataFormat.ORC and pa.types.is_timestamp(found):
+def _paimon_type(arrow_type: pa.DataType, column: str, data_format: DataFormat) -> DataType:
+    if data_format is DataFormat.ORC and pa.types.is_timestamp(arrow_type):
         raise _untold(column, "the precision of a timestamp", "TIMESTAMP(3)")
-    if data_format is DataFormat.AVRO and pa.types.is_int32(found):
+    if data_format is DataFormat.AVRO and pa.types.is_int32(arrow_type):
         raise _untold(column, "TINYINT and SMALLINT from INT", "INT")
-    if pa.types.is_dictionary(found):
-        return _paimon_type(found.value_type, column, data_format)
-    if pa.types.is_map(found):
-        key, value = (_paimon_type(part, column, data_format) for part in (found.key_type, found.item_type))
+    if pa.types.is_dictionary(arrow_type):
+        return _paimon_type(arrow_type.value_type, column, data_format)
+    if pa.types.is_map(arrow_type):
+        key, value = (
+            _paimon_type(part, column, data_format) for part in (arrow_type.key_type, arrow_type.item_type)
+        )
         return DataType(TypeRoot.MAP, children=(key, value), text=f"MAP<{key}, {value}>")
-    text = _type_text(found)
-    return DataType(TypeRoot.OTHER, text=str(found)) if text is None else parse_type(text)
+    text = _type_text(arrow_type)
+    return DataType(TypeRoot.OTHER, text=str(arrow_type)) if text is None else parse_type(text)
 
 
-def _type_text(found: pa.DataType) -> str | None:
+def _type_text(arrow_type: pa.DataType) -> str | None:
     for matches, text in _SIMPLE:
-        if matches(found):
+        if matches(arrow_type):
             return text
-    if pa.types.is_decimal(found):
-        return f"DECIMAL({found.precision}, {found.scale})"
-    if pa.types.is_fixed_size_binary(found):
-        return f"BINARY({found.byte_width})"
-    if pa.types.is_time(found):
-        return f"TIME({_DIGITS[found.unit]})"
-    if pa.types.is_timestamp(found):
-        zone = "" if found.tz is None else " WITH LOCAL TIME ZONE"
-        return f"TIMESTAMP({_DIGITS[found.unit]}){zone}"
+    if pa.types.is_decimal(arrow_type):
+        return f"DECIMAL({arrow_type.precision}, {arrow_type.scale})"
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return f"BINARY({arrow_type.byte_width})"
+    if pa.types.is_time(arrow_type):
+        return f"TIME({_DIGITS[arrow_type.unit]})"
+    if pa.types.is_timestamp(arrow_type):
+        zone = "" if arrow_type.tz is None else " WITH LOCAL TIME ZONE"
+        return f"TIMESTAMP({_DIGITS[arrow_type.unit]}){zone}"
     return None
 
 

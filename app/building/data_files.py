@@ -107,7 +107,7 @@ def _orc(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 def _format(path: Path) -> DataFormat:
     with path.open("rb") as file:
         start = file.read(_MAGIC_BYTES)
-    data_format = next((each for magic, each in _MAGICS.items() if start.startswith(magic)), None)
+    data_format = next((name for magic, name in _MAGICS.items() if start.startswith(magic)), None)
     if data_format is None:
         raise UnsupportedFormatError(f"{path}: expected a Parquet, ORC or Avro file, found {start!r}")
     return data_format

@@ -141,9 +141,9 @@ def _mismatches(
     match index:
         case BitmapIndex():
             for rank in checked.tolist():
-                found, expected = index.rows_with((actual.key(rank),)), actual.rows_of(rank)
-                if found != expected:
-                    yield from _compare(found, expected, f"= {actual.shown(rank)}")
+                indexed, expected = index.rows_with((actual.key(rank),)), actual.rows_of(rank)
+                if indexed != expected:
+                    yield from _compare(indexed, expected, f"= {actual.shown(rank)}")
         case RangeBitmap():
             codes = [(rank, index.code(actual.key(rank))) for rank in checked.tolist()]
             numbered = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
@@ -201,8 +201,10 @@ def _wrong_numbers(
     for rows, numbers in parts:
         places = np.searchsorted(by_number[:, 1], numbers)
         candidates = np.flatnonzero(places < len(by_number))
-        ranks, found = by_number[places[candidates]].T
-        wrong = np.flatnonzero((found == numbers[candidates]) & (ranks != actual.ranks[rows[candidates]]))
+        ranks, numbered_as = by_number[places[candidates]].T
+        wrong = np.flatnonzero(
+            (numbered_as == numbers[candidates]) & (ranks != actual.ranks[rows[candidates]])
+        )
         if len(wrong):
             question = f"= {actual.shown(int(ranks[wrong[0]]))}"
             yield Mismatch(int(rows[candidates[wrong[0]]]), lost=False, question=question)
@@ -228,8 +230,8 @@ def _conditions(
         yield Span(actual.key(low), after(actual.key(high))), (ranks >= low) & (ranks <= high), question
 
 
-def _compare(found: BitMap, expected: BitMap, question: str) -> Iterator[Mismatch]:
-    for wrong, lost in ((expected - found, True), (found - expected, False)):
+def _compare(indexed: BitMap, expected: BitMap, question: str) -> Iterator[Mismatch]:
+    for wrong, lost in ((expected - indexed, True), (indexed - expected, False)):
         if wrong:
             yield Mismatch(wrong.min(), lost, question)
 

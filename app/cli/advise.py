@@ -11,8 +11,8 @@ import typer
 from app.advice.answers import TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
 from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, try_indexes
-from app.api.plan_bodies import WhatIfBody
-from app.api.queries import VersionQuery
+from app.api.questions.plan_bodies import WhatIfBody
+from app.api.questions.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
@@ -52,27 +52,28 @@ def advise(
     print_answer(answer, _print_table_advice, as_json=as_json)
 
 
-def _print_table_advice(found: TableAdvice) -> None:
+def _print_table_advice(table_advice: TableAdvice) -> None:
     print_line(
-        f"snapshot {found.snapshot_id}: {found.files:,} files, {found.data_bytes:,} bytes, and "
-        f"{found.index_bytes:,} bytes of indexes; heads of {found.files_examined:,} files read"
+        f"snapshot {table_advice.snapshot_id}: {table_advice.files:,} files, {table_advice.data_bytes:,} "
+        f"bytes, and {table_advice.index_bytes:,} bytes of indexes; "
+        f"heads of {table_advice.files_examined:,} files read"
     )
     print_table(
         ("column", "index", "declared", "files", "files without", "bytes", "largest"),
         (
             (
-                each.column,
-                each.index,
-                "yes" if each.declared else "no",
-                f"{each.files:,}",
-                f"{each.files_without:,}",
-                f"{each.bytes:,}",
-                f"{each.largest_bytes:,}",
+                index.column,
+                index.index,
+                "yes" if index.declared else "no",
+                f"{index.files:,}",
+                f"{index.files_without:,}",
+                f"{index.bytes:,}",
+                f"{index.largest_bytes:,}",
             )
-            for each in found.indexes
+            for index in table_advice.indexes
         ),
     )
-    for advice in found.advice:
+    for advice in table_advice.advice:
         saved = advice.bytes_saved
         effect = (
             ""
@@ -82,14 +83,14 @@ def _print_table_advice(found: TableAdvice) -> None:
             else f" (takes {-saved:,} bytes)"
         )
         print_line(f"{advice.subject}: {advice.detail}{effect}")
-    if found.command:
+    if table_advice.command:
         print_line("together:")
-        for statement in found.statements:
+        for statement in table_advice.statements:
             print_line(f"  {statement};")
-        print_line(f"  {found.command}")
-    if not found.advice:
+        print_line(f"  {table_advice.command}")
+    if not table_advice.advice:
         print_line("nothing to advise")
-    print_warnings(found.warnings)
+    print_warnings(table_advice.warnings)
 
 
 def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, as_json: bool) -> None:
@@ -111,18 +112,18 @@ def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping
         "bytes": file.size_bytes,
         "columns": [
             {
-                "column": each.column,
-                "data_type": None if each.data_type is None else str(each.data_type),
-                "distinct_values": each.distinct,
-                "null_count": each.null_count,
-                "index": each.index.kind if each.index else None,
-                "index_bytes": each.size_bytes,
-                "reason": each.reason,
-                "warning": each.warning,
+                "column": column.column,
+                "data_type": None if column.data_type is None else str(column.data_type),
+                "distinct_values": column.distinct,
+                "null_count": column.null_count,
+                "index": column.index.kind if column.index else None,
+                "index_bytes": column.size_bytes,
+                "reason": column.reason,
+                "warning": column.warning,
             }
-            for each in advice
+            for column in advice
         ],
-        "index_bytes": sum(each.size_bytes for each in advice),
+        "index_bytes": sum(column.size_bytes for column in advice),
         "warning": size_warning(file, advice),
         "options": dict(options),
     }
@@ -133,23 +134,23 @@ def _print_file_advice(file: DataFile, advice: tuple[ColumnAdvice, ...], options
         ("column", "type", "values", "nulls", "index", "bytes", "why"),
         (
             (
-                each.column,
-                each.data_type,
-                None if each.distinct is None else f"{each.distinct:,}",
-                None if each.null_count is None else f"{each.null_count:,}",
-                each.index.kind if each.index else None,
-                f"{each.size_bytes:,}" if each.index else None,
-                each.reason,
+                column.column,
+                column.data_type,
+                None if column.distinct is None else f"{column.distinct:,}",
+                None if column.null_count is None else f"{column.null_count:,}",
+                column.index.kind if column.index else None,
+                f"{column.size_bytes:,}" if column.index else None,
+                column.reason,
             )
-            for each in advice
+            for column in advice
         ),
     )
-    size_bytes = sum(each.size_bytes for each in advice)
+    size_bytes = sum(column.size_bytes for column in advice)
     print_line(
         f"indexes: {size_bytes:,} bytes beside the {file.size_bytes:,} bytes of the file "
         f"({size_bytes / file.size_bytes:.1%})"
     )
-    print_warnings(filter(None, (size_warning(file, advice), *(each.warning for each in advice))))
+    print_warnings(filter(None, (size_warning(file, advice), *(column.warning for column in advice))))
     if options:
         print_line("table options:")
     for name, value in options.items():
@@ -208,7 +209,7 @@ def what_if(  # noqa: PLR0913 - one parameter per option
 def _index(text: str) -> dict[str, object]:
     named, *options = text.split(",")
     column, _, kind = named.rpartition("=")
-    pairs = [each.partition("=") for each in options]
+    pairs = [option.partition("=") for option in options]
     if not column or not kind or not all(sign for _, sign, _ in pairs):
         raise RequestError(
             f"--index takes COLUMN=KIND, such as user_id=bloom-filter,items=10000, not {text!r}"
@@ -216,23 +217,23 @@ def _index(text: str) -> dict[str, object]:
     return {"column": column, "index": kind, "options": {name: value for name, _, value in pairs}}
 
 
-def _print_trial(found: WhatIf) -> None:
-    print_line(f"snapshot {found.snapshot_id}: {found.files_read} files read, {found.bytes_read:,} bytes")
-    for index in found.indexes:
+def _print_trial(answer: WhatIf) -> None:
+    print_line(f"snapshot {answer.snapshot_id}: {answer.files_read} files read, {answer.bytes_read:,} bytes")
+    for index in answer.indexes:
         print_line(f"{index.index} of {index.column!r}: {index.index_bytes:,} bytes for all files")
     print_table(
         ("filter", "kept today", "tried", "index", "left out", "bytes"),
         (
             (
-                each.filter,
-                each.files_kept,
-                each.files_tried,
+                trial.filter,
+                trial.files_kept,
+                trial.files_tried,
                 "all" if effect.column is None else f"{effect.index} of {effect.column}",
                 effect.files,
                 f"{effect.bytes:,}",
             )
-            for each in found.filters
-            for effect in each.effects
+            for trial in answer.filters
+            for effect in trial.effects
         ),
     )
-    print_warnings(found.warnings)
+    print_warnings(answer.warnings)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-from app.api.faults import SYNONYMS
+from app.api.http.faults import SYNONYMS
 from app.suggestions import hint
 
 _OPTION: Final = "--{}".format
@@ -37,16 +37,16 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             # Which library raises them depends on the release of typer.
-            kind, told = type(error).__name__, vars(error)
+            kind, members = type(error).__name__, vars(error)
             if kind == "NoSuchOption":
-                self._refuse(ctx.command_path, str(told["option_name"]))
+                self._refuse(ctx.command_path, str(members["option_name"]))
                 raise typer.Exit(2) from error
             if kind == "BadParameter":
-                told["message"] = _in_our_words(str(told["message"]))
+                members["message"] = _in_our_words(str(members["message"]))
             raise
 
     def _refuse(self, command: str, option: str) -> None:
-        known = [name for each in self.params for name in each.opts if name.startswith("--")]
+        known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
         typer.echo(f"error: there is no option {option}{hint(option, known, also=_SYNONYMS)}", err=True)
         typer.echo(f"{command} --help lists the options", err=True)
 

@@ -180,8 +180,7 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
     databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
     if not databases:
         advice = "expected directories such as sales.db right below the URL: check the URL"
-        root, place = warehouse.locate("database.db")
-        if not root.filesystem.exists(place.rpartition("/")[0]):
+        if not warehouse.has_root():
             return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
         return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
     for database in databases[:_MOST_LISTED]:
@@ -206,8 +205,8 @@ def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> F
 def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
     """What to do about an error of storage; ``may`` is the permission that the call needed."""
     causes = _causes(error)
-    text = " ".join(str(each) for each in causes)
-    kinds = {type(each) for each in causes}
+    text = " ".join(str(cause) for cause in causes)
+    kinds = {type(cause) for cause in causes}
     if any(issubclass(kind, ImportError) for kind in kinds):
         return (
             "install the driver of this storage: the extra [s3], [gcs], [azure], [oss] or [hdfs] of this "
@@ -268,9 +267,9 @@ def doctor(
             allow_external=tuple(allow_external) if allow_external else None,
         )
     )
-    failed = [each for each in findings if each.outcome is Outcome.FAILED]
+    failed = [finding for finding in findings if finding.outcome is Outcome.FAILED]
     if as_json:
-        print_json({"healthy": not failed, "checks": [asdict(each) for each in findings]})
+        print_json({"healthy": not failed, "checks": [asdict(finding) for finding in findings]})
     else:
         _print(findings)
     if failed:
@@ -278,8 +277,8 @@ def doctor(
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    width = max(len(each.check) for each in findings)
-    for each in findings:
-        print_line(f"{_SIGNS[each.outcome]:8} {each.check:{width}}  {each.found}")
-        if each.advice:
-            print_line(f"{'':8} {'':{width}}  -> {each.advice}")
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        print_line(f"{_SIGNS[finding.outcome]:8} {finding.check:{width}}  {finding.found}")
+        if finding.advice:
+            print_line(f"{'':8} {'':{width}}  -> {finding.advice}")

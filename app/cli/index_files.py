@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.encoding import encode_evaluation
-from app.api.index_file_bodies import EvaluateBody, InspectBody
-from app.api.selections import SelectionEncoding
+from app.api.answers.encoding import encode_evaluation
+from app.api.answers.selections import SelectionEncoding
+from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
 from app.cli.options import (
     AliasOption,
     ColumnsOption,

@@ -344,14 +344,14 @@ def plan_command(
     if out is not None:
         pq.write_table(report.files, out)
     if job.as_json:
-        members = {each.name: getattr(report, each.name) for each in fields(report)}
+        members = {member.name: getattr(report, member.name) for member in fields(report)}
         print_json(members | {"files": report.files.to_pylist()})
     else:
         print_plan(report)
 
 
 def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:
-    pairs = [each.partition("=") for each in written or ()]
+    pairs = [pair.partition("=") for pair in written or ()]
     if not all(name and sign for name, sign, _ in pairs):
         raise RequestError(f"{option} takes NAME=VALUE")
     return {name: value for name, _, value in pairs}

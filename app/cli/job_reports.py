@@ -32,8 +32,8 @@ def print_indexes(report: IndexReport) -> None:
         print_table(
             ("index", "column", "files built", "kept", "taken off"),
             [
-                (each.kind, each.column, f"{each.built:,}", f"{each.kept:,}", f"{each.taken_off:,}")
-                for each in report.indexes
+                (index.kind, index.column, f"{index.built:,}", f"{index.kept:,}", f"{index.taken_off:,}")
+                for index in report.indexes
             ],
         )
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 import tzlocal
 
-from app.api.strict_json import read_json
+from app.api.http.strict_json import read_json
 from app.errors import RequestError, SettingsError
 from app.opening import create_service
 from app.planning.request.requests import TableRef
@@ -72,9 +72,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it: a parameter that is a dataclass stands for the options in its fields."""
     parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
-        name: each.annotation for name, each in parameters.items() if is_dataclass(each.annotation)
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if is_dataclass(parameter.annotation)
     }
-    options = [each for name, each in parameters.items() if name not in groups]
+    options = [parameter for name, parameter in parameters.items() if name not in groups]
     for name, group in groups.items():
         hints = get_type_hints(group, include_extras=True)
         options += [

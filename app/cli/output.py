@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.api.strict_json import read_json, write_json
+from app.api.http.strict_json import read_json, write_json
 from app.storage.locations import without_credentials
 
 Answer = TypeVar("Answer")
@@ -69,7 +69,7 @@ def print_line(text: str) -> None:
 
 def printable(text: str) -> str:
     """A text that a terminal shows and does not obey, without the user and password of a URL."""
-    shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    shown = _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     # A terminal of another language has fewer characters.
     encoding = sys.stdout.encoding or "utf-8"
     shown = shown.encode(encoding, "backslashreplace").decode(encoding)

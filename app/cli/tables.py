@@ -10,12 +10,12 @@ import typer
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateValue
-from app.api.bodies import DeletionsBody, LookupBody
-from app.api.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
-from app.api.paging import Window
-from app.api.plan_bodies import AggregateBody, PlanBody
-from app.api.queries import SchemasQuery, VersionQuery
-from app.api.selections import SelectionEncoding
+from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
+from app.api.answers.paging import Window
+from app.api.answers.selections import SelectionEncoding
+from app.api.questions.bodies import DeletionsBody, LookupBody
+from app.api.questions.plan_bodies import AggregateBody, PlanBody
+from app.api.questions.queries import SchemasQuery, VersionQuery
 from app.cli.options import (
     AliasOption,
     BranchOption,
@@ -283,28 +283,30 @@ def _aggregate(text: str) -> dict[str, object]:
     return {"function": function, "column": column or None}
 
 
-def _print_aggregates(found: AggregateAnswer) -> None:
-    keys = list(found.groups[0].key) if found.groups else []
-    values = found.groups[0].values if found.groups else ()
-    names = [each.function if each.column is None else f"{each.function} of {each.column}" for each in values]
+def _print_aggregates(answer: AggregateAnswer) -> None:
+    keys = list(answer.groups[0].key) if answer.groups else []
+    values = answer.groups[0].values if answer.groups else ()
+    names = [
+        value.function if value.column is None else f"{value.function} of {value.column}" for value in values
+    ]
     print_table(
         (*keys, *names),
-        ([*group.key.values(), *map(_shown, group.values)] for group in found.groups),
+        ([*group.key.values(), *map(_shown, group.values)] for group in answer.groups),
     )
-    if found.groups_total > len(found.groups):
-        print_line(f"and {found.groups_total - len(found.groups)} more groups")
-    if not found.exact:
+    if answer.groups_total > len(answer.groups):
+        print_line(f"and {answer.groups_total - len(answer.groups)} more groups")
+    if not answer.exact:
         print_line(
-            f"{len(found.open_files)} of {found.files_total} files leave the answer open, "
-            f"{found.open_bytes:,} bytes: read these to have it exact"
+            f"{len(answer.open_files)} of {answer.files_total} files leave the answer open, "
+            f"{answer.open_bytes:,} bytes: read these to have it exact"
         )
-    print_warnings(found.warnings)
+    print_warnings(answer.warnings)
 
 
 def _shown(value: AggregateValue) -> object:
     if value.exact:
         return plain(value.value)
-    low, high = ("?" if each is None else plain(each) for each in (value.lower, value.upper))
+    low, high = ("?" if bound is None else plain(bound) for bound in (value.lower, value.upper))
     return f"{low} to {high}"
 
 

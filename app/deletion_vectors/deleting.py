@@ -197,7 +197,7 @@ def files_to_read(
     previous: Iterable[IndexFileMeta], data_files: Collection[str]
 ) -> tuple[IndexFileMeta, ...]:
     """The files that have a vector of one of some data files."""
-    return tuple(meta for meta in previous if any(each.data_file in data_files for each in meta.ranges))
+    return tuple(meta for meta in previous if any(vector.data_file in data_files for vector in meta.ranges))
 
 
 def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:

@@ -23,10 +23,10 @@ from app.file_index.answers.row_index import all_rows, select
 from app.file_index.index_kinds import IndexKind
 from app.file_index.kind import FileStack
 
-Found: TypeAlias = "NDArray[Any]"
+AnswerArray: TypeAlias = "NDArray[Any]"
 """An answer for each file, shape (k,)."""
 
-Combine: TypeAlias = Callable[[Found, Found], Found]
+Combine: TypeAlias = Callable[[AnswerArray, AnswerArray], AnswerArray]
 
 UNKNOWN_ROW_COUNT = -1
 
@@ -42,30 +42,30 @@ class AnswerForm(ABC):
     skip: ClassVar[Any]
     unasked: ClassVar[Any]
 
-    def everywhere(self, answer: Any, count: int) -> Found:
+    def everywhere(self, answer: Any, count: int) -> AnswerArray:
         """The same answer about ``count`` files."""
         return np.full(count, answer, self.dtype)
 
     @abstractmethod
-    def everything(self, row_counts: NDArray[np.int64]) -> Found:
+    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
         """All rows of files of so many, -1 where that is not known."""
 
     @abstractmethod
-    def both(self, left: Found, right: Found) -> Found:
+    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         """The answers to ``left AND right``."""
 
     @abstractmethod
-    def either(self, left: Found, right: Found) -> Found:
+    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         """The answers to ``left OR right``."""
 
     @abstractmethod
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[Found, dict[int, CorruptIndexError]]:
+    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         """What sound indexes say of files; and, by position among these, what is wrong with their bitmaps."""
 
     @abstractmethod
-    def codes(self, found: Found) -> Answers:
+    def codes(self, answers: AnswerArray) -> Answers:
         """Whether files have matching rows, as far as the answers tell."""
 
 
@@ -80,15 +80,15 @@ class Whether(AnswerForm):
     unasked = Answer.UNASKED
 
     @override
-    def both(self, left: Found, right: Found) -> Found:
+    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         return file_answers.both(left, right)
 
     @override
-    def either(self, left: Found, right: Found) -> Found:
+    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         return file_answers.either(left, right)
 
     @override
-    def everything(self, row_counts: NDArray[np.int64]) -> Found:
+    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
         answers = file_answers.where(row_counts > 0, Answer.ROWS)
         answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
         return answers
@@ -96,12 +96,12 @@ class Whether(AnswerForm):
     @override
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[Found, dict[int, CorruptIndexError]]:
+    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         return stack.answers(condition, files, self.out_of_time), {}
 
     @override
-    def codes(self, found: Found) -> Answers:
-        return found
+    def codes(self, answers: AnswerArray) -> Answers:
+        return answers
 
 
 _both: Combine = np.vectorize(result.both, [object])
@@ -121,40 +121,40 @@ class WhichRows(AnswerForm):
     unasked = None
 
     @override
-    def both(self, left: Found, right: Found) -> Found:
+    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         return _both(left, right)
 
     @override
-    def either(self, left: Found, right: Found) -> Found:
+    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
         return _either(left, right)
 
     @override
-    def everything(self, row_counts: NDArray[np.int64]) -> Found:
-        found = self.everywhere(KEEP, len(row_counts))
+    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
+        answers = self.everywhere(KEEP, len(row_counts))
         for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
-            found[at] = result.rows(all_rows(int(row_counts[at])), exact=True)
-        return found
+            answers[at] = result.rows(all_rows(int(row_counts[at])), exact=True)
+        return answers
 
     @override
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[Found, dict[int, CorruptIndexError]]:
+    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         if not kind.tells_rows:
-            decided: Found = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
+            decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
             return decided, {}
         errors: dict[int, CorruptIndexError] = {}
         is_long = isinstance(condition, Points) and len(condition.keys) > SHORT_LIST
-        found = self.everywhere(KEEP, len(files))
+        answers = self.everywhere(KEEP, len(files))
         for at, file in enumerate(files.tolist()):
             if is_long and self.out_of_time():
-                found[at:] = self.unasked
+                answers[at:] = self.unasked
                 break
             try:
-                found[at] = select(stack.of_file(file), condition)
+                answers[at] = select(stack.of_file(file), condition)
             except CorruptIndexError as error:
                 errors[at] = error
-        return found, errors
+        return answers, errors
 
     @override
-    def codes(self, found: Found) -> Answers:
-        return np.where(found == SKIP, Answer.SKIP, np.where(found == KEEP, Answer.KEEP, Answer.ROWS))
+    def codes(self, answers: AnswerArray) -> Answers:
+        return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answer_forms import UNKNOWN_ROW_COUNT, AnswerForm, Found, Whether, WhichRows
+from app.file_index.answer_forms import UNKNOWN_ROW_COUNT, AnswerArray, AnswerForm, Whether, WhichRows
 from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, never_out_of_time
 from app.file_index.answers.file_answers import Answer, Answers
 from app.file_index.answers.result import KEEP, SKIP, Outcome, Result, Rows, Step
@@ -123,9 +123,9 @@ def find_rows(
     ``steps``: a list for each file, which gets a step for every question asked.
     """
     evaluation = _Evaluation.of(index, files, row_counts, WhichRows(out_of_time), steps)
-    found = evaluation.answers(predicate)
-    rows = {at: answer for at, answer in enumerate(found.tolist()) if isinstance(answer, Rows)}
-    return evaluation.decisions(found, rows)
+    answers = evaluation.answers(predicate)
+    rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
+    return evaluation.decisions(answers, rows)
 
 
 def evaluate(
@@ -168,7 +168,7 @@ class _Evaluation:
     unasked: NDArray[np.bool_]
     steps: Sequence[list[Step]] | None
     errors: dict[int, CorruptIndexError] = field(default_factory=dict)
-    trace: list[tuple[str, NDArray[np.int64], Found]] = field(default_factory=list)
+    trace: list[tuple[str, NDArray[np.int64], AnswerArray]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -182,7 +182,7 @@ class _Evaluation:
         failed, answered, unasked = np.zeros((3, len(files)), bool)
         return cls(index, files, row_counts, form, failed, answered, unasked, steps)
 
-    def answers(self, predicate: BoundPredicate) -> Found:
+    def answers(self, predicate: BoundPredicate) -> AnswerArray:
         broken = self.index.heads.broken
         if not broken:
             decided = self.answer(predicate, np.arange(len(self.files)))
@@ -195,12 +195,12 @@ class _Evaluation:
         decided[self.failed] = self.form.keep
         return decided
 
-    def decisions(self, found: Found, rows: Mapping[int, Rows]) -> FileDecisions:
+    def decisions(self, overall: AnswerArray, rows: Mapping[int, Rows]) -> FileDecisions:
         codes = self.form.codes
         trace = [(kind, at, codes(answers)) for kind, at, answers in self.trace]
-        return FileDecisions(codes(found), self.answered, self.unasked, self.errors, trace, rows)
+        return FileDecisions(codes(overall), self.answered, self.unasked, self.errors, trace, rows)
 
-    def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Found:
+    def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> AnswerArray:
         match predicate:
             case BoundLeaf():
                 return self._leaf(predicate, at)
@@ -216,7 +216,7 @@ class _Evaluation:
             case _:
                 assert_never(predicate)
 
-    def _all_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Found:
+    def _all_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> AnswerArray:
         form = self.form
         if not parts:
             return form.everything(self.row_counts[at])
@@ -230,30 +230,30 @@ class _Evaluation:
                 # Rows that passed another test of the column have a value.
                 open_to &= ~without_null[part.field]
             left = np.flatnonzero(open_to)
-            found = self.answer(part, at[left])
-            answers[left] = together = form.both(answers[left], found) if number else found
+            of_part = self.answer(part, at[left])
+            answers[left] = together = form.both(answers[left], of_part) if number else of_part
             if is_explained:
-                emptied = at[left[(together == form.skip) & (found != form.skip)]]
+                emptied = at[left[(together == form.skip) & (of_part != form.skip)]]
                 self._note(emptied, Step(None, None, str(BoundAnd(parts)), "skip", 0, _NOTHING_IN_COMMON))
             if isinstance(part, BoundLeaf) and part.operator is not Operator.IS_NULL:
                 known = without_null.setdefault(part.field, np.zeros(len(at), bool))
-                known[left[form.codes(found) == Answer.ROWS]] = True
+                known[left[form.codes(of_part) == Answer.ROWS]] = True
         return answers
 
-    def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Found:
+    def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> AnswerArray:
         form = self.form
-        kept = np.zeros(len(at), bool)
+        stays = np.zeros(len(at), bool)
         for column in bounded_on_both_sides(parts):
             for kind in self.index.heads.kinds(column):
-                kept |= self.index.extents(column, kind).empty[self.files[at]]
+                stays |= self.index.extents(column, kind).empty[self.files[at]]
         answers = form.everywhere(form.skip, len(at))
-        answers[kept] = form.keep
+        answers[stays] = form.keep
         for part in parts:
-            left = np.flatnonzero(~kept & ~self.failed[at])
+            left = np.flatnonzero(~stays & ~self.failed[at])
             answers[left] = form.either(answers[left], self.answer(part, at[left]))
         return answers
 
-    def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Found:
+    def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> AnswerArray:
         condition, column, form = condition_of(leaf), leaf.field.name, self.form
         answers = form.everywhere(form.keep, len(at))
         if len(self.trace) >= SHORT_LIST and form.out_of_time():
@@ -262,18 +262,18 @@ class _Evaluation:
         answered, left = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for kind in kinds:
-            answering, found = self._ask(leaf, kind, condition, _some(at, left))
+            answering, of_kind = self._ask(leaf, kind, condition, _some(at, left))
             places = _some(left, answering)
             answered[places] = True
             if len(places):
-                self.trace.append((kind, _some(at, places), found))
-                self._note_answers(leaf, kind, _some(at, places), found)
+                self.trace.append((kind, _some(at, places), of_kind))
+                self._note_answers(leaf, kind, _some(at, places), of_kind)
             if len(kinds) == 1:
-                answers[places] = found
+                answers[places] = of_kind
                 break
-            settled = self._settles(kind, condition, found)
+            settled = self._settles(kind, condition, of_kind)
             # An answer that settles the leaf needs no other.
-            answers[places] = np.where(settled, found, form.both(answers.take(places), found))
+            answers[places] = np.where(settled, of_kind, form.both(answers.take(places), of_kind))
             goes_on = ~self.failed[at[left]]
             goes_on[answering[settled]] = False
             left = left[goes_on]
@@ -284,17 +284,17 @@ class _Evaluation:
             self._note_silence(leaf, at[~answered & ~self.failed[at] & ~self.unasked[at]])
         return answers
 
-    def _settles(self, kind: str, condition: Condition | None, found: Found) -> NDArray[np.bool_]:
+    def _settles(self, kind: str, condition: Condition | None, answers: AnswerArray) -> NDArray[np.bool_]:
         """After which answers no other index of the column is asked."""
         known = KINDS.get(kind)
-        settled: NDArray[np.bool_] = found == self.form.skip
+        settled: NDArray[np.bool_] = answers == self.form.skip
         if known is not None and condition is not None and known.settles(condition):
-            settled |= found != self.form.keep
+            settled |= answers != self.form.keep
         return settled
 
     def _ask(
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Found]:
+    ) -> tuple[NDArray[np.int64], AnswerArray]:
         """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
         column, form = leaf.field.name, self.form
         extents, files = self.index.extents(column, kind), _some(self.files, at)
@@ -308,12 +308,12 @@ class _Evaluation:
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and len(usable):
-            found, errors = form.ask(opened.stack, known, condition, _some(files, usable))
+            of_stack, errors = form.ask(opened.stack, known, condition, _some(files, usable))
             for place, error in errors.items():
                 file = int(usable[place])
                 self._fail(int(at[file]), blamed(self.index.entry(column, kind, int(files[file])), error))
-                found[place] = form.unasked
-            asked, answers_of_asked = self._asked(usable, found, at)
+                of_stack[place] = form.unasked
+            asked, answers_of_asked = self._asked(usable, of_stack, at)
             if len(asked) == len(at):
                 return asked, answers_of_asked
             answers[asked] = answers_of_asked
@@ -321,8 +321,8 @@ class _Evaluation:
         return np.flatnonzero(decided), answers[decided]
 
     def _asked(
-        self, places: NDArray[np.int64], answers: Found, at: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Found]:
+        self, places: NDArray[np.int64], answers: AnswerArray, at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], AnswerArray]:
         """The places in ``at`` that gave an answer, and the answers; takes note of those not asked."""
         if not (unasked := answers == self.form.unasked).any():
             return places, answers
@@ -345,11 +345,11 @@ class _Evaluation:
             self._fail(int(at[position]), blamed(self.index.entry(leaf.field.name, kind, file), error))
         if row_counts is None:
             return np.flatnonzero(sound)
-        found = row_counts[files]
-        differ = sound & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
+        indexed_counts = row_counts[files]
+        differ = sound & (counts != UNKNOWN_ROW_COUNT) & (counts != indexed_counts)
         for position in np.flatnonzero(differ).tolist():
             error = CorruptIndexError(
-                f"expected the {counts[position]} rows of the data file, found {found[position]}"
+                f"expected the {counts[position]} rows of the data file, found {indexed_counts[position]}"
             )
             entry = self.index.entry(leaf.field.name, kind, int(files[position]))
             self._fail(int(at[position]), blamed(entry, error))
@@ -360,10 +360,10 @@ class _Evaluation:
             for file in at.tolist():
                 self.steps[file].append(step)
 
-    def _note_answers(self, leaf: BoundLeaf, kind: str, at: NDArray[np.int64], found: Found) -> None:
+    def _note_answers(self, leaf: BoundLeaf, kind: str, at: NDArray[np.int64], answers: AnswerArray) -> None:
         if self.steps is None:
             return
-        for file, answer in zip(at.tolist(), found.tolist(), strict=True):
+        for file, answer in zip(at.tolist(), answers.tolist(), strict=True):
             entry = self.index.entry(leaf.field.name, kind, int(self.files[file]))
             self.steps[file].append(self._step(leaf, entry, int(self.files[file]), answer))
 

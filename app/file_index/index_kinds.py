@@ -76,8 +76,8 @@ def condition_of(leaf: BoundLeaf) -> Condition | None:
     if _CONDITION not in leaf.derived:
         space = key_space(leaf.field.type)
         leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)
-    found: Condition | None = leaf.derived[_CONDITION]
-    return found
+    on_keys: Condition | None = leaf.derived[_CONDITION]
+    return on_keys
 
 
 def is_false_without_values(leaf: BoundLeaf) -> bool:

@@ -195,8 +195,8 @@ def _alike(
     left = np.flatnonzero(lengths[files] == layout.length)
     for offset, mask, word in zip(offsets, masks, expected, strict=True):
         if mask:
-            found = words(buffers.data, buffers.starts[files[left]] + offset)
-            left = left[(found ^ word) & mask == 0]
+            heads = words(buffers.data, buffers.starts[files[left]] + offset)
+            left = left[(heads ^ word) & mask == 0]
     alike = np.zeros(len(files), bool)
     alike[left] = True
     return alike

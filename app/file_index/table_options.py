@@ -13,8 +13,8 @@ from app.options.file_indexes import (
     DeclaredIndex,
     given_indexes,
     in_manifest_threshold,
+    split_map_key,
 )
-from app.options.map_keys import split_map_key
 from app.suggestions import hint
 from app.types import DataType, TypeRoot
 from app.types.data_types import STRING_ROOTS
@@ -64,7 +64,7 @@ class FileIndexOptions:
         """
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
-            tuple(IndexDefinition.of(each, types) for each in declared), in_manifest_threshold(options)
+            tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
         )
 
 

@@ -201,7 +201,7 @@ class Catalog:
             return []
         after = version.snapshot_id - MOST_READS
         snapshots, _ = self.service.snapshots(name.table, name.branch, after)
-        return [each for each in snapshots if each.id <= version.snapshot_id]
+        return [snapshot for snapshot in snapshots if snapshot.id <= version.snapshot_id]
 
     def _tags(self, name: TableName) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}

@@ -125,20 +125,20 @@ class ReadColumns:
         return [field for field in self.planned.fields if field.id in ids and self.of_id(field.id)]
 
     def _one_of(self, look_up: Callable[[Columns], DataField | None]) -> DataField | None:
-        found: list[DataField | None] = []
+        candidates: list[DataField | None] = []
         refusals: list[FilterError] = []
         for columns in self.every:
             try:
-                found.append(look_up(columns))
+                candidates.append(look_up(columns))
             except FilterError as error:
                 # Nobody who reads by this schema can have asked.
                 refusals.append(error)
-        if not found:
+        if not candidates:
             raise refusals[0]
-        first = found[0]
+        first = candidates[0]
         present = None if first is None else self.planned.by_id.get(first.id)
         if present is None or not all(
-            field is not None and field.id == present.id and same_type(field, present) for field in found
+            field is not None and field.id == present.id and same_type(field, present) for field in candidates
         ):
             return None
         return present

@@ -259,16 +259,16 @@ class _Reader:
         fitted = [fit_literal(value, field) for value in values]
         if not fitted:
             return Constant(name == "not-in")
-        known = [each for each in fitted if each is not None]
-        if len(known) < len(fitted) or (name == "not-in" and any(each.wide for each in known)):
+        known = [literal for literal in fitted if literal is not None]
+        if len(known) < len(fitted) or (name == "not-in" and any(literal.wide for literal in known)):
             return self._unknown()
-        for each in known:
-            self._note(field, each, is_order=False)
+        for literal in known:
+            self._note(field, literal, is_order=False)
         literals: Sequence[Literal]
-        if all(each.kind is LiteralKind.JSON for each in known):
-            literals = json_literals([each.value for each in known])
+        if all(literal.kind is LiteralKind.JSON for literal in known):
+            literals = json_literals([literal.value for literal in known])
         else:
-            literals = tuple(Literal(each.kind, each.value) for each in known)
+            literals = tuple(Literal(literal.kind, literal.value) for literal in known)
         if name == "in":
             return _leaf(name, field, literals)
         self.exact = False
@@ -307,7 +307,7 @@ def _value(written: object) -> object:
 def _values(written: object) -> list[object]:
     match written:
         case {"type": "literals", "values": [*values]} | [*values]:
-            return [_value(each) for each in values]
+            return [_value(value) for value in values]
         case _:
             raise FilterError(f"expected a list of literals as values, found {written!r:.100}")
 

@@ -48,17 +48,17 @@ class NameMapping:
 
     def add(self, fields: Iterable[DataField]) -> None:
         """Adds fields of an older schema, whose names may be those of others by now."""
-        for each in fields:
-            names = self.names.setdefault(each.id, [])
-            if self.ids.setdefault(each.name, each.id) == each.id and each.name not in names:
-                names.append(each.name)
-            self.inner.setdefault(each.id, NameMapping()).add(inner_fields(each))
+        for column in fields:
+            names = self.names.setdefault(column.id, [])
+            if self.ids.setdefault(column.name, column.id) == column.id and column.name not in names:
+                names.append(column.name)
+            self.inner.setdefault(column.id, NameMapping()).add(inner_fields(column))
 
     def fits(self, fields: Iterable[DataField]) -> bool:
         """Whether the names of fields are those that they have in the mapping."""
         return all(
-            self.ids.get(each.name) == each.id and self.inner[each.id].fits(inner_fields(each))
-            for each in fields
+            self.ids.get(column.name) == column.id and self.inner[column.id].fits(inner_fields(column))
+            for column in fields
         )
 
     def json(self) -> list[Json]:
@@ -102,10 +102,10 @@ def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[b
 
 
 def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[bytes]:
-    for found in version.source.warehouse.read_ranges(ranges, immutable=True):
-        if isinstance(found, PaimonIndexError):
-            raise found
-        yield found
+    for content in version.source.warehouse.read_ranges(ranges, immutable=True):
+        if isinstance(content, PaimonIndexError):
+            raise content
+        yield content
 
 
 def has_ids(metadata: bytes) -> bool:
@@ -168,9 +168,9 @@ class _Compact:
             raise IndexError(kind)
 
     def _byte(self) -> int:
-        found = self._content[self._at]
+        byte = self._content[self._at]
         self._at += 1
-        return found
+        return byte
 
     def _varint(self) -> int:
         value, shift = 0, 0

@@ -55,14 +55,14 @@ class TableState:
         version, schema = self.version, self.version.schema
         latest = None if version.resolved.snapshot is None else Snapshot.of(version.resolved.snapshot)
         refs = {name: snapshot for name, snapshot in self.tags.items() if name != "main"}
-        known = {} if referenced_only else {each.id: each for each in self.snapshots}
-        for each in (*refs.values(), *(() if latest is None else (latest,))):
-            known[each.id] = each
+        known = {} if referenced_only else {snapshot.id: snapshot for snapshot in self.snapshots}
+        for referenced in (*refs.values(), *(() if latest is None else (latest,))):
+            known[referenced.id] = referenced
         # After a rollback a tag may have a number that is another snapshot's.
-        refs = {name: each for name, each in refs.items() if known[each.id] == each}
+        refs = {name: snapshot for name, snapshot in refs.items() if known[snapshot.id] == snapshot}
         snapshots = [known[number] for number in sorted(known)]
         location = version.source.warehouse.public_url + version.table.directory
-        times = list(accumulate((each.time_millis for each in snapshots), max))
+        times = list(accumulate((snapshot.time_millis for snapshot in snapshots), max))
         written: dict[str, Json] = {
             # Deletion vectors are of version 3.
             "format-version": 3 if schema.options.deletion_vectors else 2,
@@ -79,10 +79,10 @@ class TableState:
             "default-sort-order-id": _UNSORTED,
             "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
             "properties": {**properties, **_WRITTEN_NOWHERE},
-            "snapshots": [_snapshot(each, known) for each in snapshots],
+            "snapshots": [_snapshot(snapshot, known) for snapshot in snapshots],
             "snapshot-log": [
-                {"snapshot-id": each.id, "timestamp-ms": time}
-                for each, time in zip(snapshots, times, strict=True)
+                {"snapshot-id": snapshot.id, "timestamp-ms": time}
+                for snapshot, time in zip(snapshots, times, strict=True)
             ],
             "metadata-log": [],
         }
@@ -93,7 +93,7 @@ class TableState:
             written["current-snapshot-id"] = latest.id
             written["refs"] = {
                 "main": {"type": "branch", "snapshot-id": latest.id},
-                **{name: {"type": "tag", "snapshot-id": each.id} for name, each in refs.items()},
+                **{name: {"type": "tag", "snapshot-id": snapshot.id} for name, snapshot in refs.items()},
             }
         return written
 

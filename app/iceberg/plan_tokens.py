@@ -103,16 +103,20 @@ class PlanToken:
         if content[:DIGEST_BYTES] != _digest(packed, table):
             raise _unknown()
         try:
-            token = _TOKENS.validate_json(_unpack(packed), strict=True)
-            if token.question.filter is not None:
-                _check_filter(token.question.filter)
+            with LEDGER.claim("decoding", path="a token of a plan") as claim:
+                claim.grow_to(min(_MOST_BYTES, _MOST_TIMES * len(packed)))
+                written = _unpack(packed)
+                claim.grow_to(len(written) + _MEMORY_PER_BYTE * len(written))
+                token = _TOKENS.validate_json(written, strict=True)
+                if token.question.filter is not None:
+                    _check_filter(token.question.filter)
         except (ValidationError, ValueError, RecursionError, zlib.error) as error:
             raise NotFoundError("this token of a plan has been made by somebody else: plan again") from error
         return token
 
     def write(self, table: TableRef) -> str:
         """The token as text."""
-        members = {each.name: getattr(self, each.name) for each in fields(self)}
+        members = {member.name: getattr(self, member.name) for member in fields(self)}
         packed = zlib.compress(orjson.dumps({**members, "question": asdict(self.question)}), _LEVEL)
         return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 
@@ -151,12 +155,10 @@ def _check_filter(text: str) -> None:
 
 
 def _unpack(packed: bytes) -> bytes:
-    LEDGER.require(min(_MOST_BYTES, _MOST_TIMES * len(packed)), "a token of a plan")
     unpacking = zlib.decompressobj()
     written = unpacking.decompress(packed, _MOST_BYTES)
     if not unpacking.eof:
         raise ValueError("more than a token has")
-    LEDGER.require(_MEMORY_PER_BYTE * len(written), "a token of a plan")
     return written
 
 

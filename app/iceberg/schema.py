@@ -205,7 +205,7 @@ def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
         )
     match root, inner_fields(field):
         case TypeRoot.ROW, [_, *_] as fields:
-            return {"type": "struct", "fields": [_field(each, millis) for each in fields]}
+            return {"type": "struct", "fields": [_field(inner, millis) for inner in fields]}
         case TypeRoot.ARRAY, [element]:
             return {"type": "list", **_part("element", element, millis)}
         case TypeRoot.MAP, [key, value]:

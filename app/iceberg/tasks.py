@@ -164,12 +164,12 @@ class TaskWriter:
                 )
             )
             fields = partition_fields(schema)
-            if not fields or any(values[each.name] is None for each in fields):
+            if not fields or any(values[field.name] is None for field in fields):
                 self._partitions[code] = UNPARTITIONED, []
             else:
                 self._partitions[code] = (
                     PARTITIONED,
-                    [to_json(values[each.name], each.type) for each in fields],
+                    [to_json(values[field.name], field.type) for field in fields],
                 )
         return self._partitions[code]
 

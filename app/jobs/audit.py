@@ -118,10 +118,10 @@ def audit(
     problems = []
     for audited in run_tasks(spark, f"audit {table.name}", audit_file, tasks, advance):
         path = files[audited.number].path
-        if audited.found is None:
+        if audited.verification is None:
             problems.append(AuditProblem(path, None, None, audited.problem or "", lost=False))
             continue
-        for entry in audited.found.entries:
+        for entry in audited.verification.entries:
             key = (entry.column, entry.kind)
             columns.setdefault(key, AuditedColumn(*key)).add(entry)
             if entry.problem is not None:

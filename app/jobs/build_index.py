@@ -31,8 +31,7 @@ from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, 
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
-from app.options.file_indexes import with_added
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key, with_added
 from app.planning.request.requests import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
@@ -120,7 +119,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
     run = JobRun(spark.sparkContext, secrets.token_hex(_TOKEN_BYTES))
-    chosen = [each for each in entries if not (missing_only and has_index(each))]
+    chosen = [entry for entry in entries if not (missing_only and has_index(entry))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
         in_file = options_in_file(
@@ -135,37 +134,37 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
     with WrittenFiles(table.writing, files) as written:
         results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance, group=run.token)
-        built = {each.number: each for each in results if each.is_new}
+        built = {result.number: result for result in results if result.is_new}
         new = [
-            (chosen[number], _with_index(chosen[number], each, paths[number]))
-            for number, each in built.items()
+            (chosen[number], _with_index(chosen[number], result, paths[number]))
+            for number, result in built.items()
         ]
         is_complete = run.settle()
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
-    kept = []
-    for number, each in built.items():
+    committed = []
+    for number, result in built.items():
         if identity(chosen[number]) not in gone:
-            kept.append(each)
-        elif each.embedded is None:
+            committed.append(result)
+        elif result.embedded is None:
             table.writing.delete(paths[number])
     if not is_complete:
-        named = {paths[each.number].rpartition("/")[2] for each in kept if each.embedded is None}
+        named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
         remove(table.writing, replace(files, named=named))
-    looked_into = [*kept, *(each for each in results if not each.is_new)]
+    looked_into = [*committed, *(result for result in results if not result.is_new)]
     return IndexReport(
         snapshot_id,
-        built=len(kept),
+        built=len(committed),
         unchanged=len(tasks) - len(built) + len(entries) - len(chosen),
         skipped=len(chosen) - len(tasks),
         overtaken=len(overtaken),
-        embedded=sum(each.embedded is not None for each in kept),
-        index_bytes=sum(each.size_bytes for each in kept),
-        row_count=sum(each.row_count for each in kept),
+        embedded=sum(result.embedded is not None for result in committed),
+        index_bytes=sum(result.size_bytes for result in committed),
+        row_count=sum(result.row_count for result in committed),
         options={name: text for name, text in values.items() if _defines_index(name)},
         indexes=_count_indexes(
-            version, ((chosen[each.number], tasks[each.number], each) for each in looked_into)
+            version, ((chosen[result.number], tasks[result.number], result) for result in looked_into)
         ),
     )
 
@@ -215,7 +214,7 @@ def chosen_entries(
     table: JobTable, version: Version, partitions: Sequence[Mapping[str, Json]] | None
 ) -> Iterator[ManifestEntry]:
     """The data files that batch reads see, in some partitions or all."""
-    named = [NamedPartition.read(version.schema, each, None) for each in partitions or ()]
+    named = [NamedPartition.read(version.schema, given, None) for given in partitions or ()]
     for partition in named:
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
@@ -223,7 +222,7 @@ def chosen_entries(
         if entry.bucket == POSTPONED_BUCKET:
             continue
         values = version.partitions.values(entry.partition)
-        if partitions is None or any(each.could_be(values) for each in named):
+        if partitions is None or any(partition.could_be(values) for partition in named):
             yield entry
 
 
@@ -236,10 +235,10 @@ def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]
         data = DataFile.open(local)
         advice = advise(data, ColumnTypes(data, file.types))
     columns = set(version.schema.by_name)
-    found = table_options(tuple(each for each in advice if each.column in columns))
-    if not found:
+    options = table_options(tuple(column for column in advice if column.column in columns))
+    if not options:
         raise RequestError(f"no column of table {table.name} is worth an index, judged by {file.path}")
-    return found
+    return options
 
 
 def _defines_index(option: str) -> bool:

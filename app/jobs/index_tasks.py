@@ -11,7 +11,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.schema.schema import TableSchema
@@ -115,10 +115,10 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """What came of it; nothing is found where the container cannot be read."""
+    """What came of it; ``verification`` is None where the container cannot be read."""
 
     number: int
-    found: Verification | None
+    verification: Verification | None
     problem: str | None = None
 
 
@@ -151,7 +151,7 @@ def options_in_file(
     Columns are the same if their ids are. What the file does not have, or what had a type then that the index
     does not take, gets none.
     """
-    found = []
+    indexes = []
     for index in options.indexes:
         name, key = split_map_key(index.column)
         column = file_schema.by_id.get(schema.by_name[name].id)
@@ -163,5 +163,5 @@ def options_in_file(
         except PaimonIndexError:
             continue
         if index.kind.takes(data_type):
-            found.append(replace(index, column=there, data_type=data_type))
-    return replace(options, indexes=tuple(found))
+            indexes.append(replace(index, column=there, data_type=data_type))
+    return replace(options, indexes=tuple(indexes))

@@ -102,9 +102,8 @@ class JobTable:
 @contextmanager
 def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
     """A file of a warehouse as one of this machine: itself, or a copy for the time of a block."""
-    root, place = warehouse.locate(path)
-    if root.uri_is_local:
-        yield Path(place)
+    if (place := warehouse.local_path(path)) is not None:
+        yield place
         return
     directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-"))
     try:

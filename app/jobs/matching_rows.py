@@ -84,11 +84,11 @@ def matching_rows(
             collected = packed.collect()
     except Exception as error:
         raise spark_failed(what, error) from error
-    found: dict[int, BitMap64] = {}
+    by_file: dict[int, BitMap64] = {}
     for row in collected:
         number, positions = int(row[0]), BitMap64.deserialize(bytes(row[1]))
-        found[number] = found[number] | positions if number in found else positions
-    return found
+        by_file[number] = by_file[number] | positions if number in by_file else positions
+    return by_file
 
 
 def _frame(
@@ -165,16 +165,16 @@ def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.
                 task,
                 position,
                 file.row_count,
-                [pa.nulls(file.row_count, each.type) for each in schema],
+                [pa.nulls(file.row_count, field.type) for field in schema],
                 schema,
             )
             return
         for batch in file.batches(names):
             columns = [
-                _shaped(batch.column(each.name), each.type)
-                if each.name in names
-                else pa.nulls(batch.num_rows, each.type)
-                for each in schema
+                _shaped(batch.column(field.name), field.type)
+                if field.name in names
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
             ]
             yield _placed(task, position, batch.num_rows, columns, schema)
             position += batch.num_rows
@@ -198,12 +198,12 @@ def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found: dict[int, BitMap64] = {}
+    by_file: dict[int, BitMap64] = {}
     for batch in batches:
         files, positions = (np.asarray(batch.column(at)) for at in range(2))
         for number in np.unique(files).tolist():
-            found.setdefault(number, BitMap64()).update(positions[files == number].astype(np.uint64))
-    packed = [positions.serialize() for positions in found.values()]
+            by_file.setdefault(number, BitMap64()).update(positions[files == number].astype(np.uint64))
+    packed = [positions.serialize() for positions in by_file.values()]
     yield pa.RecordBatch.from_arrays(
-        [pa.array(list(found), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
+        [pa.array(list(by_file), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
     )

@@ -131,11 +131,11 @@ def plan(
     warnings: list[str] = []
     needed = needed_manifests(version, predicate, warnings)
     tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter, zone)
-    found = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
-    files, rows = sum(each.files_total for each in found), sum(each.rows_total for each in found)
+    parts = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
+    files, rows = sum(part.files_total for part in parts), sum(part.rows_total for part in parts)
     skipped: Counter[str] = Counter()
-    for each in found:
-        skipped.update(each.skipped_by)
+    for part in parts:
+        skipped.update(part.skipped_by)
     if needed is not None:
         skipped[SkipStep.PARTITION] += needed.files - files
         files, rows = needed.files, needed.rows
@@ -144,10 +144,10 @@ def plan(
         len(tasks),
         files,
         rows,
-        sum(each.rows_selected for each in found),
+        sum(part.rows_selected for part in parts),
         dict(skipped),
-        tuple(dict.fromkeys([*warnings, *(warning for each in found for warning in each.warnings)])),
-        pa.Table.from_batches([each.files for each in found], _COLUMNS),
+        tuple(dict.fromkeys([*warnings, *(warning for part in parts for warning in part.warnings)])),
+        pa.Table.from_batches([part.files for part in parts], _COLUMNS),
     )
 
 
@@ -199,8 +199,8 @@ def _tasks(
     zone: str,
 ) -> list[PlanTask]:
     lists = version.table.metadata.manifest_lists(version.resolved)
-    manifests = [file for each in lists for file in each.manifests]
-    removes = np.concatenate([each.deleted > 0 for each in lists])
+    manifests = [file for manifest_list in lists for file in manifest_list.manifests]
+    removes = np.concatenate([manifest_list.deleted > 0 for manifest_list in lists])
     are_needed = np.ones(len(manifests), np.bool_) if needed is None else needed.are_needed
     removing = tuple(compress(manifests, removes & are_needed))
     return [

@@ -119,13 +119,13 @@ class FilesOfRun:
             if listing:
                 time.sleep(_PAUSE_SECONDS)
             try:
-                found = [path for path in self.listed() if self._is_of_run(path)]
+                paths = [path for path in self.listed() if self._is_of_run(path)]
             except PaimonIndexError as error:
                 _log.warning("files named %s may stay, which nothing refers to: %s", self.run.token, error)
                 return
-            if listing and not found:
+            if listing and not paths:
                 return
-            yield from found
+            yield from paths
 
     def _is_of_run(self, path: str) -> bool:
         name = path.rpartition("/")[2]

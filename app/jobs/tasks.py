@@ -120,7 +120,7 @@ class Progress:
         self._advance = advance
         self._group = group
         self._group_before: str | None = None
-        self._told = 0
+        self._reported = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -146,6 +146,6 @@ class Progress:
         while not self._ended.wait(_POLL_SECONDS):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             done = int(sum(stage.numCompletedTasks for stage in stages if stage) * self._items_of_task)
-            if done > self._told:
-                self._advance(done - self._told)
-                self._told = done
+            if done > self._reported:
+                self._advance(done - self._reported)
+                self._reported = done

@@ -83,7 +83,7 @@ def upsert(
         files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
         with WrittenFiles(table.writing, files) as cleaned:
             written = made.write(spark, fitted(rows, target, row_kind_column), advance)
-            paths = [path for each in written for path in each.paths]
+            paths = [path for bucket in written for path in bucket.paths]
             is_complete = run.settle()
             if is_complete:
                 cleaned.paths = paths
@@ -125,18 +125,18 @@ def _parallelism(spark: SparkSession) -> int:
 
 def _report(made: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
     there, target = made.states(), made.target
-    files = [file for each in written for file in each.files]
-    buckets = {(each.partition, each.bucket) for each in written}
+    files = [file for bucket in written for file in bucket.files]
+    buckets = {(bucket.partition, bucket.bucket) for bucket in written}
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
     return UpsertReport(
         snapshot_id,
-        rows_read=sum(each.rows_read for each in written),
+        rows_read=sum(bucket.rows_read for bucket in written),
         rows_written=sum(file.row_count for file in files),
-        keys_added=sum(each.keys_added for each in written) if dynamic else None,
+        keys_added=sum(bucket.keys_added for bucket in written) if dynamic else None,
         buckets=len(buckets),
         buckets_added=len(buckets - there.keys()),
         files=len(files),
         data_bytes=sum(file.file_size for file in files),
-        index_bytes=sum(each.hash_index.file_size for each in written if each.hash_index is not None),
+        index_bytes=sum(bucket.hash_index.file_size for bucket in written if bucket.hash_index is not None),
         waits_for_compaction=target.waits_for_compaction,
     )

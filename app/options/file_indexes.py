@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.errors import RequestError
-from app.options.map_keys import split_map_key
 from app.options.reading import OptionReader
 from app.suggestions import hint
 
@@ -48,8 +47,8 @@ class DeclaredIndex:
 def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
     """Every index that the stored options of a table declare, by column, then kind."""
     listed = [(kind, name) for kind, _, names in _lists(options) for name in names if name]
-    found = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
-    return tuple(sorted(found, key=lambda index: (index.column, index.kind)))
+    indexes = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
+    return tuple(sorted(indexes, key=lambda index: (index.column, index.kind)))
 
 
 def given_indexes(
@@ -134,3 +133,14 @@ def _refuse_without_effect(
         if parameter not in known[kind]:
             suggestion = hint(parameter, known[kind], what="options")
             raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")
+
+
+def split_map_key(column: str) -> tuple[str, str | None]:
+    """Name of a map column and the key, of ``column[key]``; other names have no key."""
+    start = column.find("[")
+    return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
+
+
+def map_key_name(column: str, key: str) -> str:
+    """What options and containers call the values that a map column has under a key."""
+    return f"{column}[{key}]"

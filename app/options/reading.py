@@ -98,7 +98,7 @@ _UNITS = {
 
 def memory_size(name: str, text: str) -> int:
     """Bytes of a size; without a unit it counts bytes."""
-    found = _SIZE.fullmatch(text.strip().lower())
-    if found is None or found[2] not in _UNITS:
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
         raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]

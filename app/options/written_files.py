@@ -134,10 +134,10 @@ def statistics_mode(name: str, text: str) -> StatisticsMode:
     written = text.strip().lower()
     if written in ("none", "counts", "full"):
         return StatisticsMode(nulls=written != "none", characters=ALL if written == "full" else None)
-    found = _TRUNCATE.fullmatch(written)
-    if found is None:
+    match = _TRUNCATE.fullmatch(written)
+    if match is None:
         raise UnsupportedFormatError(f"{name} must be none, counts, full or truncate(16), found {text!r:.50}")
-    return StatisticsMode(nulls=True, characters=int(found[1]))
+    return StatisticsMode(nulls=True, characters=int(match[1]))
 
 
 _MANIFEST_BYTES: Final = 8 << 20

@@ -73,9 +73,9 @@ def answer_deletions(
     else:
         selected = list(_named(version, request.files, partition))
     deletions = tuple(
-        each for vectors, some in selected for each in vectors.deletions(version, some, request)
+        deletion for vectors, some in selected for deletion in vectors.deletions(version, some, request)
     )
-    there = {each.file_name for each in deletions}
+    there = {deletion.file_name for deletion in deletions}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
     warnings = () if partition is None else partition.warnings
     return DeletionsAnswer(version.snapshot_id, deletions, unknown, warnings)
@@ -175,7 +175,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
             yield _decode(content, paths[id(entry)], entry, lies)
 
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length, account=source.readers.loads
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.readers.warehouse
     )
     found = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(found, places, strict=True):

@@ -169,7 +169,7 @@ def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int
 
 
 def _answered(version: Version, plan: Plan) -> set[int]:
-    kinds = (KINDS[each.kind] for each in version.schema.options.file_indexes if each.kind in KINDS)
+    kinds = (KINDS[index.kind] for index in version.schema.options.file_indexes if index.kind in KINDS)
     selects_rows = any(kind.tells_rows for kind in kinds)
     files = zip(
         plan.files.array("number").tolist(),

@@ -1,7 +1,7 @@
 """The one object behind the HTTP layer and the command line: warehouses, caches, and what is asked of them.
 
 Every method may be called from many threads and blocks while it reads; the time limit of
-:func:`app.storage.time_limit` holds for all of them.
+:func:`app.work.time_limit` holds for all of them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.observation import Phase, during
+from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
+from app.planning.buckets.lookup import answer_assignment, answer_buckets, answer_lookup
 from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.evaluated_files import EvaluateAnswer, evaluate_files
-from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
-from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan, plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
@@ -60,16 +60,16 @@ from app.planning.version.descriptions import (
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.cache import CacheRoom
 from app.storage.shared_tier import SharedTier
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
-from app.work.ledger import CacheRoom
 from app.work.memory import give_memory_back
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, BucketsRequest)
 
 
@@ -154,7 +154,7 @@ class IndexService:
         """
         with self._telling_what_is_there(ref, branch):
             part = self._table(ref).snapshots(branch, after, count)
-        return [Snapshot.of(each) for each in part.entries.values()], part.last
+        return [Snapshot.of(snapshot) for snapshot in part.entries.values()], part.last
 
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
@@ -162,7 +162,7 @@ class IndexService:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
         with self._telling_what_is_there(ref, branch):
             part = self._table(ref).tags(branch, after, count)
-        return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
+        return [Tag(name, Snapshot.of(snapshot)) for name, snapshot in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
@@ -334,8 +334,8 @@ class IndexService:
         self,
         of: TableRef | Version,
         request: Asked,
-        answer: Callable[[Version, Asked, SessionZone | None], Found],
-    ) -> Found:
+        answer: Callable[[Version, Asked, SessionZone | None], Answer],
+    ) -> Answer:
         zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
@@ -353,7 +353,7 @@ class IndexService:
             self._shared.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
-        indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
+        indexes = [getattr(self._indexes, member.name) for member in fields(self._indexes)]
         return [self._metadata, self._manifests, *indexes, self._plans.cache]
 
     def _warehouse(self, name: str) -> Warehouse:

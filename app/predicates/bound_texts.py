@@ -61,8 +61,8 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     ]
     if has_ends.any():
         texts[has_ends] = _ends(leaf, bounds.take(np.flatnonzero(has_ends)), verdicts[has_ends])
-    found: list[str] = texts.tolist()
-    return found
+    lines: list[str] = texts.tolist()
+    return lines
 
 
 def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
@@ -70,8 +70,8 @@ def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
     known = np.flatnonzero(bounds.has_low)
     texts = np.full(len(bounds), f"{field.name} is NULL", object)
     texts[known] = [f"{field.name} is {value}" for value in _shown(bounds.low.take(known), field)]
-    found: list[str] = texts.tolist()
-    return found
+    lines: list[str] = texts.tolist()
+    return lines
 
 
 def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
@@ -134,8 +134,8 @@ def _known(values: Values, known: NDArray[np.bool_], field: DataField) -> Sequen
         return _shown(values, field)
     texts = np.full(len(known), None, object)
     texts[known] = _shown(values.take(np.flatnonzero(known)), field)
-    found: list[str | None] = texts.tolist()
-    return found
+    lines: list[str | None] = texts.tolist()
+    return lines
 
 
 def _shown(values: Values, field: DataField) -> Sequence[str]:
@@ -154,8 +154,8 @@ def _shown(values: Values, field: DataField) -> Sequence[str]:
         return [f"'{text}{zone}'" for text in texts]
     distinct, places = _distinct(values)
     shown = np.array([shown_value(value, field) for value in distinct], object)
-    found: list[str] = shown[places].tolist()
-    return found
+    lines: list[str] = shown[places].tolist()
+    return lines
 
 
 def _distinct(values: Values) -> tuple[Sequence[Value], NDArray[np.int64]]:

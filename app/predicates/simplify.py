@@ -81,7 +81,7 @@ def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
         return tuple(sorted(set(values)))
     key = sql_key(field.type)
     by_key = {key(value): value for value in values}
-    return tuple(by_key[each] for each in sorted(by_key))
+    return tuple(by_key[place] for place in sorted(by_key))
 
 
 def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operator) -> list[BoundPredicate]:

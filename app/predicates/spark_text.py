@@ -65,11 +65,11 @@ def cast_number(text: str) -> Decimal | None:
     if (special := not_finite(text)) is not None:
         return Decimal(special)
     trimmed = text.strip()
-    found = _NUMBER.fullmatch(trimmed)
-    if found is None:
+    match = _NUMBER.fullmatch(trimmed)
+    if match is None:
         raise ValueError("not a number")
-    number = Decimal(found.group(1))
-    if found.group(2) or len(trimmed) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
+    number = Decimal(match.group(1))
+    if match.group(2) or len(trimmed) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
         return None
     return number
 
@@ -81,10 +81,10 @@ def to_double(number: Decimal) -> float:
 
 def cast_date(text: str) -> int:
     """Reads a DATE, in days since 1970-01-01; month and day may be left out, a clock behind it is ignored."""
-    found = _DATE.fullmatch(text.strip(_BLANKS))
-    if found is None:
+    match = _DATE.fullmatch(text.strip(_BLANKS))
+    if match is None:
         raise ValueError("not a date")
-    days = _day(*found.group(1, 2, 3))
+    days = _day(*match.group(1, 2, 3))
     if not -(1 << 31) <= days < 1 << 31:
         raise ValueError("the days since 1970-01-01 have 32 bits")
     return days
@@ -95,10 +95,10 @@ def cast_timestamp(text: str) -> TimestampText | None:
     trimmed = text.strip(_BLANKS)
     if _TODAY.fullmatch(trimmed):
         return None
-    found = _TIMESTAMP.fullmatch(trimmed)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(trimmed)
+    if match is None:
         raise ValueError("not a timestamp")
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     nanos = int((fraction or "")[:_FRACTION_DIGITS].ljust(_FRACTION_DIGITS, "0"))
     clock = day_nanos(int(hour or 0), int(minute or 0), int(second or 0), nanos)
     clock += _day(year, month, day) * NANOS_PER_DAY

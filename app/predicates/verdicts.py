@@ -60,18 +60,18 @@ class ColumnBounds:
     @property
     def nbytes(self) -> int:
         """About how much memory the arrays take; none of it that is mapped counts."""
-        return sum(value_arrays.memory_bytes(getattr(self, each.name)) for each in fields(self))
+        return sum(value_arrays.memory_bytes(getattr(self, member.name)) for member in fields(self))
 
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""
-        return type(self)(*(getattr(self, each.name).take(files) for each in fields(self)))
+        return type(self)(*(getattr(self, member.name).take(files) for member in fields(self)))
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
         """The bounds of one column over the files of all parts, of which there is at least one."""
         if len(parts) == 1:
             return parts[0]
-        names = [each.name for each in fields(cls)]
+        names = [member.name for member in fields(cls)]
         return cls(*(value_arrays.concat([getattr(part, name) for part in parts]) for name in names))
 
 
@@ -167,8 +167,8 @@ def _evaluate(
                 if len(undecided) == len(at):
                     verdicts = combine(verdicts, _evaluate(child, judge, at))
                     continue
-                found = _evaluate(child, judge, at.take(undecided))
-                verdicts[undecided] = combine(verdicts.take(undecided), found)
+                of_child = _evaluate(child, judge, at.take(undecided))
+                verdicts[undecided] = combine(verdicts.take(undecided), of_child)
             return verdicts
         case Constant(value):
             return _everywhere(at, _ALL if value else _NONE)
@@ -243,9 +243,9 @@ class _Ends:
 
     def _are_clear_of(self, literals: Sequence[Value], high: Values) -> Mask:
         if len(literals) <= _FEW:
-            clear = [(self.has_high & less(high, each)) | self.all_above(each) for each in literals]
-            found: Mask = np.logical_and.reduce(clear)
-            return found
+            clear = [(self.has_high & less(high, literal)) | self.all_above(literal) for literal in literals]
+            is_clear: Mask = np.logical_and.reduce(clear)
+            return is_clear
         first = np.where(self.has_low, count_below(self.low, literals), 0)
         end = np.where(self.has_high, count_up_to(high, literals), len(literals))
         return first >= end

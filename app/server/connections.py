@@ -2,7 +2,7 @@
 
 uvicorn closes a connection that is silent between two requests, but waits without end for the first request,
 for the rest of a head of which some bytes have come, and for callers to take their answers. Bodies have a
-deadline of their own, see :mod:`app.api.bodies`.
+deadline of their own, see :mod:`app.api.questions.bodies`.
 
 Half of the file descriptors that a process may have are for connections, the others for files and for
 storage. Where there are too many connections, the one that has waited longest for the head of a request is

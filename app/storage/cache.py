@@ -1,11 +1,16 @@
 """Caches of decoded files, bounded by bytes; what many ask for at once is loaded once.
 
+A full cache drops what was used longest ago, unless that was in the last minute: then it keeps what it has.
+So a scan over more than fits finds most of what fits, and does not push out what others ask for all the time.
+
 A load whose size is known claims it before it begins (:mod:`app.work.ledger`).
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
@@ -15,9 +20,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from app.described import DESCRIBED
 from app.errors import DeadlineExceededError, MemoryShortError
 from app.observation import observer
-from app.storage.admission import AdmittingCache, Weighed
 from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, Account, CacheRoom
+from app.work.ledger import LEDGER, RECENT_SECONDS, Shrinkable
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")
@@ -40,17 +44,65 @@ class CacheState:
     misses: int
     evictions: int
     rejected: int
-    """Objects not kept, since others are asked for more."""
+    """Objects not kept, since all others were used in the last minute, or too large."""
     waits: int
     """Hits that waited for a load that another request had under way."""
 
 
+class CacheRoom:
+    """Room that several caches share: what one leaves empty, others may fill.
+
+    Each cache has a share. It may hold more as long as all of them together fit. Once they do not, those that
+    hold more than their share give way, the one first that is furthest beyond it; so a cache that holds no
+    more than its share never gives way to others.
+    """
+
+    def __init__(self, shares: Mapping[str, int]) -> None:
+        self.capacity = sum(shares.values())
+        self._shares = dict(shares)
+        self._caches: dict[str, Shrinkable] = {}
+        self._settling = threading.Lock()
+
+    def add(self, name: str, cache: Shrinkable) -> None:
+        """Lets a cache into the room, of which it has a share."""
+        self._caches[name] = cache
+
+    def reach(self, name: str) -> int:
+        """What a cache can hold at the moment without another giving way, or its share if that is more."""
+        others = sum(cache.weight for each, cache in self._caches.items() if each != name)
+        return max(self._shares[name], self.capacity - others)
+
+    def settle(self) -> None:
+        """Has caches give way until all fit again; of several threads one sees to it."""
+        if not self._settling.acquire(blocking=False):
+            return
+        try:
+            weights = {name: cache.weight for name, cache in self._caches.items()}
+            excess = sum(weights.values()) - self.capacity
+            beyond = {name: weight - self._shares[name] for name, weight in weights.items()}
+            for name in sorted(beyond, key=beyond.__getitem__, reverse=True):
+                if excess <= 0 or beyond[name] <= 0:
+                    return
+                given = min(excess, beyond[name])
+                self._caches[name].shrink(weights[name] - given)
+                excess -= given
+        finally:
+            self._settling.release()
+
+
+@dataclass(slots=True)
+class _Kept(Generic[Item]):
+    item: Item
+    weight: int
+    used_at: float
+
+
 class ByteCache(Generic[Item]):
-    """Keeps the objects that are used most, up to a weight in bytes.
+    """Keeps the objects that were used last, up to a weight in bytes.
 
     Objects are shared between threads, so they must be immutable. One key is loaded by one thread at a
     time; others that ask for it meanwhile wait for that result. A failed load is kept for nobody but those
-    who were waiting. Which objects a full cache keeps: :mod:`app.storage.admission`.
+    who were waiting.
 
     A load that asks for other keys passes ``expected_bytes=0``, or it can wait for itself.
 
@@ -68,19 +120,24 @@ class ByteCache(Generic[Item]):
         room: CacheRoom | None = None,
     ) -> None:
         self.name = name
+        self.capacity = capacity_bytes if room is None else room.capacity
+        """Weight of all objects together, at most."""
         self._shared = room
         if room is not None:
-            capacity_bytes = room.capacity
             room.add(name, self)
         self._weigh = weigh
         self._lock = threading.Lock()
-        self._objects: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
+        # Those used longest ago come first.
+        self._objects: OrderedDict[Hashable, _Kept[Item]] = OrderedDict()
+        self._weight = 0
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
         LEDGER.add(self)
         self._hits = 0
         self._misses = 0
         self._waits = 0
+        self._evictions = 0
+        self._rejected = 0
 
     def get(self, key: Hashable) -> Item | None:
         """The object of ``key``, if it is kept."""
@@ -90,7 +147,8 @@ class ByteCache(Generic[Item]):
         """The objects that are kept of those asked for, all of one moment."""
         distinct = dict.fromkeys(keys)
         with self._lock:
-            found = {key: weighed.item for key, weighed in self._objects.get_many(distinct).items()}
+            now = time.monotonic()
+            found = {key: kept.item for key in distinct if (kept := self._used(key, now)) is not None}
             self._hits += len(found)
             self._misses += len(distinct) - len(found)
         observer().cache_asked(self.name, len(found), len(distinct) - len(found))
@@ -101,10 +159,7 @@ class ByteCache(Generic[Item]):
 
         An object that is kept for good and grew is kept on: the objects that are used least make room.
         """
-        weighed = Weighed(item, self._weigh(item))
-        with self._lock:
-            self._objects.keep(key, weighed)
-        self._settle()
+        self._keep_all({key: (item, self._weigh(item))})
 
     def get_or_load(
         self,
@@ -112,17 +167,17 @@ class ByteCache(Generic[Item]):
         load: Callable[[], Item],
         *,
         expected_bytes: int = 0,
-        account: Account | None = None,
+        line: str = "",
     ) -> Item:
         """The object of ``key``, from the cache or from ``load``, which is called once for all who ask.
 
         Args:
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
                 for it.
-            account: where that is claimed; that of the warehouse which ``load`` reads from.
+            line: for whom that is claimed, the warehouse which ``load`` reads from.
         """
         found = self.get_or_load_many(
-            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, account=account
+            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line
         )
         return found[key]
 
@@ -132,15 +187,15 @@ class ByteCache(Generic[Item]):
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         *,
         expected_bytes: Callable[[Key], int] = lambda _: 0,
-        account: Account | None = None,
+        line: str = "",
     ) -> dict[Key, Item]:
         """The objects of all ``keys``; those that are missing are loaded together.
 
         ``load_missing`` gives the objects of its keys in their order. It is called again for further keys
-        where not all fit into the account at once.
+        where not all may be claimed at once.
         """
         found: dict[Key, Item] = {}
-        most = 0 if account is None else account.limit
+        most = LEDGER.portion
         # What is expected may come from a file, which may say anything.
         wanted = {key: min(max(0, expected_bytes(key)), most) for key in keys}
         while wanted:
@@ -148,7 +203,7 @@ class ByteCache(Generic[Item]):
                 others, batches = self._sort_out(wanted, found, most)
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(wanted) - missing, missing)
-            self._load_all(batches, load_missing, found, account)
+            self._load_all(batches, load_missing, found, line)
             # What this thread took upon itself is done: no two threads wait for each other.
             wanted = {key: wanted[key] for key in _collect(others, found)}
         return found
@@ -157,43 +212,80 @@ class ByteCache(Generic[Item]):
         """Forgets every object; loads under way end, but are not kept. The counters run on."""
         with self._lock:
             self._objects.clear()
+            self._weight = 0
             self._under_way.clear()
-
-    @property
-    def capacity(self) -> int:
-        """Weight of all objects together, at most."""
-        return self._objects.capacity
 
     @property
     def weight(self) -> int:
         """Bytes of all objects that are kept."""
-        with self._lock:
-            return self._objects.weight
+        return self._weight
 
-    def shrink(self, weight: int) -> None:
-        """Drops objects until the rest weighs no more than ``weight``, since others need the memory."""
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
+        """Drops objects until the rest weighs no more than ``weight``, since others need the memory.
+
+        Only those that nobody has asked for in the last ``unused_seconds``.
+        """
         with self._lock:
-            self._objects.shrink(weight)
+            self._make_room(weight, unused_seconds)
 
     def statistics(self) -> CacheState:
         """The counters, all of one moment."""
-        capacity = self._objects.capacity if self._shared is None else self._shared.reach(self.name)
+        capacity = self._reach
         with self._lock:
             return CacheState(
                 entries=len(self._objects),
-                bytes=self._objects.weight,
+                bytes=self._weight,
                 in_flight=self._claimed,
                 capacity=capacity,
                 hits=self._hits,
                 misses=self._misses,
-                evictions=self._objects.evictions,
-                rejected=self._objects.rejected,
+                evictions=self._evictions,
+                rejected=self._rejected,
                 waits=self._waits,
             )
 
-    def _settle(self) -> None:
+    @property
+    def _reach(self) -> int:
+        return self.capacity if self._shared is None else self._shared.reach(self.name)
+
+    def _used(self, key: Hashable, now: float) -> _Kept[Item] | None:
+        kept = self._objects.get(key)
+        if kept is not None:
+            kept.used_at = now
+            self._objects.move_to_end(key)
+        return kept
+
+    def _keep_all(self, loaded: Mapping[Any, tuple[Item, int]]) -> None:
+        most = self._reach
+        with self._lock:
+            now = time.monotonic()
+            for key, (item, weight) in loaded.items():
+                self._keep(key, _Kept(item, weight, now), most)
         if self._shared is not None:
             self._shared.settle()
+
+    def _keep(self, key: Hashable, kept: _Kept[Item], most: int) -> None:
+        before = self._objects.pop(key, None)
+        if before is not None:
+            self._weight -= before.weight
+        left = most - kept.weight
+        if left >= 0:
+            self._make_room(left, RECENT_SECONDS if before is None else 0)
+        if self._weight > left:
+            self._rejected += 1
+            return
+        self._objects[key] = kept
+        self._weight += kept.weight
+
+    def _make_room(self, weight: int, unused_seconds: float) -> None:
+        latest = time.monotonic() - unused_seconds
+        while self._weight > weight:
+            key, oldest = next(iter(self._objects.items()))
+            if oldest.used_at > latest:
+                return
+            del self._objects[key]
+            self._weight -= oldest.weight
+            self._evictions += 1
 
     def _sort_out(
         self, wanted: Mapping[Key, int], found: dict[Key, Item], most: int
@@ -201,11 +293,11 @@ class ByteCache(Generic[Item]):
         """Puts what is kept into ``found``; tells who loads what, and registers this thread for the rest."""
         others: dict[Key, _Flight[Item]] = {}
         batches: list[_Batch[Key, Item]] = []
-        already = len(found)
+        already, now = len(found), time.monotonic()
         for key, expected in wanted.items():
-            weighed = self._objects.get(key)
-            if weighed is not None:
-                found[key] = weighed.item
+            kept = self._used(key, now)
+            if kept is not None:
+                found[key] = kept.item
             elif key in self._under_way:
                 others[key] = self._under_way[key]
             else:
@@ -224,11 +316,11 @@ class ByteCache(Generic[Item]):
         batches: Sequence[_Batch[Key, Item]],
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         found: dict[Key, Item],
-        account: Account | None,
+        line: str,
     ) -> None:
         for position, batch in enumerate(batches):
             try:
-                loaded = self._load(batch, load_missing, account)
+                loaded = self._load(batch, load_missing, line)
             except BaseException as error:
                 for failed in batches[position:]:
                     with self._lock:
@@ -239,28 +331,25 @@ class ByteCache(Generic[Item]):
             found.update(loaded)
 
     def _load(
-        self,
-        batch: _Batch[Key, Item],
-        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
-        account: Account | None,
+        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]], line: str
     ) -> dict[Key, Item]:
-        LEDGER.require(batch.expected, f"a load for {self.name}")
-        with nullcontext() if account is None else account.claim(batch.expected):
+        LEDGER.require(f"loads of {self.name}")
+        # What claims nothing may ask for other objects, and holds nothing while it waits for them.
+        claim = LEDGER.claim("loads", batch.expected, line=line) if batch.expected else nullcontext()
+        with claim:
             with self._lock:
                 self._claimed += batch.expected
-            loaded: dict[Key, Weighed[Item]] = {}
+            loaded: dict[Key, tuple[Item, int]] = {}
             try:
                 for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
-                    loaded[key] = Weighed(item, self._weigh(item))
+                    loaded[key] = item, self._weigh(item)
             finally:
                 with self._lock:
                     self._claimed -= batch.expected
-                    # Where a load fails, what came before the failure is whole nevertheless.
-                    for key in self._land(batch):
-                        if key in loaded:
-                            self._objects.keep(key, loaded[key])
-                self._settle()
-        return {key: weighed.item for key, weighed in loaded.items()}
+                    landed = self._land(batch)
+                # Where a load fails, what came before the failure is whole nevertheless.
+                self._keep_all({key: loaded[key] for key in landed if key in loaded})
+        return {key: item for key, (item, _) in loaded.items()}
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
         """Takes the keys of a load off the list; those that clear() had not taken off before."""

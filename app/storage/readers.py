@@ -7,13 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
 from app.work.cores import CORES
 from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import DEFAULT_BYTES, LEDGER, Account, Claim
+from app.work.ledger import LEDGER, Claim
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -28,47 +28,31 @@ _FEWEST_ALONE = 8
 class Readers:
     """Threads that help requests to load files; a request's deadline and its end go with its work.
 
-    The thread that asks takes part, so work may be shared out again from inside of shared work, as long as
-    the outer work claims no bytes. Each warehouse has its own: threads and bytes of one that hangs are not
-    missing to others.
+    The thread that asks takes part, so work may be shared out again from inside of shared work. Each
+    warehouse has its own: threads of one that hangs are not missing to others.
 
     Args:
         threads: files that are read for one request at the same time, and threads that help all requests.
-        bytes_in_flight: what loads under way may claim together, over all requests.
-        loads: bytes that loads of caches may claim together.
-        decoding: the account of what is decoded, which all warehouses share.
+        warehouse: whose files they read, and claim memory for.
         store_calls: small reads of an object store that are under way at the same time, over all requests.
     """
 
-    def __init__(
-        self,
-        threads: int = 64,
-        bytes_in_flight: int = DEFAULT_BYTES,
-        *,
-        loads: int = DEFAULT_BYTES,
-        decoding: Account | None = None,
-        store_calls: int = 256,
-    ) -> None:
-        self.bytes_in_flight = bytes_in_flight
+    def __init__(self, threads: int = 64, *, warehouse: str = "", store_calls: int = 256) -> None:
+        self.warehouse = warehouse
         self.calls = asyncio.Semaphore(store_calls)
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
-        self._reads = LEDGER.account("reads", bytes_in_flight)
-        self.loads = LEDGER.account("loads", loads)
-        self._decoding = decoding or LEDGER.account("decoding")
 
     def map(
         self,
         load: Callable[[Given], Loaded],
         items: Iterable[Given],
         *,
-        size_of: Callable[[Given], int] = lambda _: 0,
         alone_seconds: float = 0,
     ) -> list[Loaded]:
         """``load`` of each item, in their order.
 
         Args:
-            size_of: bytes that the load of an item has in flight; it begins when there is room for them.
             alone_seconds: helpers come once loads take longer than this on average. What takes next to no
                 time is done before threads have handed over to each other.
 
@@ -86,8 +70,7 @@ class Readers:
             except IndexError:
                 return False
             check_deadline()
-            with self.room(size_of(item)):
-                loaded[position] = load(item)
+            loaded[position] = load(item)
             return True
 
         def help_out() -> None:
@@ -118,15 +101,9 @@ class Readers:
             wait_for(helper)
         return [loaded[position] for position in range(count)]
 
-    @contextmanager
-    def room(self, size: int) -> Iterator[None]:
-        """So many bytes of what loads may claim together; in the block none of :meth:`map` claims any."""
-        if not size:
-            # Or it would wait in line behind those who wait for what the block around it holds.
-            yield
-            return
-        with self._reads.claim(size):
-            yield
+    def room(self, size: int, path: str) -> AbstractContextManager[Claim]:
+        """So many bytes for what is read of a file, of which the block has to make no more."""
+        return LEDGER.claim("reads", size, path=path, line=self.warehouse)
 
     def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
         """Has a thread do something that this request waits for later, with its deadline and its end."""
@@ -136,15 +113,10 @@ class Readers:
         """Has a thread do something that nobody waits for."""
         self._pool.submit(work)
 
-    @property
-    def most_decoding(self) -> int:
-        """Bytes that all decoding may claim together."""
-        return self._decoding.limit
-
     @contextmanager
-    def decoding(self) -> Iterator[Claim]:
-        """A core as of :meth:`core`, and a claim on the memory that decoding has."""
-        with self.core(), self._decoding.claim() as claim:
+    def decoding(self, path: str) -> Iterator[Claim]:
+        """A core as of :meth:`core`, and a claim on memory for what a file expands to."""
+        with self.core(), LEDGER.claim("decoding", path=path, line=self.warehouse) as claim:
             yield claim
 
     @contextmanager

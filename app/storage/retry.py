@@ -1,47 +1,37 @@
 """Second chances for storage calls, and the one place where a library's exceptions become this project's.
 
-Nothing below repeats a call (:mod:`app.storage.libraries`), and nothing above does. Which failures are worth
-asking again: :func:`~app.storage.failures.is_transient`.
+Nothing below repeats a call (:mod:`app.storage.stores`), and nothing above does. Which failures are worth
+asking again: :func:`~app.storage.stores.failures.is_transient`.
 """
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
-
-import tenacity
+from typing import Final
 
 from app.errors import (
     DeadlineExceededError,
     FileMissingError,
     PaimonIndexError,
+    PathNotAllowedError,
     RequestCancelledError,
     StorageError,
 )
 from app.observation import StorageCall, StorageOperation, observer
-from app.storage.failures import failure_of, is_missing, is_transient
+from app.storage.stores.failures import failure_of, is_missing, is_transient
+from app.storage.stores.store import Attempt, Result
 from app.work.cores import waiting
 from app.work.deadline import check_deadline, pause, remaining_seconds
-
-Result = TypeVar("Result")
 
 REPEATED_CALLS: Final = 100
 """That may have failed, more than have succeeded, in one process."""
 
 _FEWEST: Final = 10
 _EARNED: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt(Generic[Result]):
-    """What became of a call that was made already."""
-
-    seconds: float
-    result: Result | None = None
-    error: Exception | None = None
 
 
 class RetryBudget:
@@ -114,81 +104,46 @@ class RetryPolicy:
                 caller went away.
             StorageError: every attempt failed, or one failed for good, or the budget is spent.
         """
-        check_deadline()
-        try:
-            if first is None:
-                with waiting():
-                    result = _observed(kind, path, operation)
-            else:
-                result = _report_first_attempt(kind, path, first)
-        except PaimonIndexError:
-            raise
-        except Exception as error:
-            if is_missing(error):
-                # Whoever made it may hold it, and its frames hold all that their callers have found.
-                error.__traceback__ = None
-                raise FileMissingError(f"there is no file {path}", path=path) from error
-            result = self._call_again(path, operation, kind, error)
-            self.budget.succeeded(is_repeated=True)
-            return result
-        self.budget.succeeded(is_repeated=False)
-        return result
-
-    def _call_again(
-        self, path: str, operation: Callable[[], Result], kind: StorageOperation, first: Exception
-    ) -> Result:
-        """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
-        failed: list[Exception] = [first]
-        budget = _SpentBudget(self.budget)
-
-        def attempt() -> Result:
-            if failed:
-                raise failed.pop()
+        made = 0
+        while True:
             check_deadline()
-            with waiting():
-                return _observed(kind, path, operation, is_repeated=True)
+            try:
+                if first is not None:
+                    result = _report_first_attempt(kind, path, first)
+                else:
+                    with waiting():
+                        result = _observed(kind, path, operation, is_repeated=made > 0)
+            except PaimonIndexError:
+                raise
+            except Exception as error:
+                if is_missing(error):
+                    # Whoever made it may hold it, and its frames hold all that their callers have found.
+                    error.__traceback__ = None
+                    raise FileMissingError(f"there is no file {path}", path=path) from error
+                made, first = made + 1, None
+                self._wait_after(error, kind, path, made)
+            else:
+                self.budget.succeeded(is_repeated=made > 0)
+                return result
 
-        time_left = remaining_seconds()
-        stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
-        if time_left is not None:
-            stop |= tenacity.stop_before_delay(time_left)
-        retrying = tenacity.Retrying(
-            # The budget comes last, so that only calls that are made take from it.
-            stop=stop | budget,
-            wait=tenacity.wait_random_exponential(self.first_wait_seconds, self.max_wait_seconds),
-            retry=tenacity.retry_if_exception(is_transient),
-            sleep=pause,
-            reraise=True,
-        )
-        try:
-            return retrying(attempt)
-        except PaimonIndexError:
-            raise
-        except Exception as error:
-            if is_missing(error):
-                raise FileMissingError(f"there is no file {path}", path=path) from error
-            why = f"cannot {kind.verb} {path or 'the root of the warehouse'}: {failure_of(error)}"
-            if budget.is_spent:
-                raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
-            made = retrying.statistics.get("attempt_number", 1)
-            if is_transient(error) and made < self.attempts:
-                message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
-                raise DeadlineExceededError(message, path=path) from error
+    def _wait_after(self, error: Exception, kind: StorageOperation, path: str, made: int) -> None:
+        """Waits until a call may be made again of which so many were ``made``; raises if it may not."""
+        why = f"cannot {kind.verb} {path or 'the root of the warehouse'}: {failure_of(error)}"
+        if made >= self.attempts or not is_transient(error):
             raise StorageError(why, path=path) from error
-
-
-class _SpentBudget(tenacity.stop.stop_base):
-    def __init__(self, budget: RetryBudget) -> None:
-        self.is_spent = False
-        self._budget = budget
-
-    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:  # noqa: ARG002 - tenacity's way to ask
-        self.is_spent = not self._budget.take()
-        return self.is_spent
+        longest = min(self.first_wait_seconds * 2 ** (made - 1), self.max_wait_seconds)
+        seconds, left = random.uniform(0, longest), remaining_seconds()  # noqa: S311 - no secret
+        if left is not None and seconds >= left:
+            message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
+            raise DeadlineExceededError(message, path=path) from error
+        # Only calls that are made take from it.
+        if not self.budget.take():
+            raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
+        pause(seconds)
 
 
 def _observed(
-    kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool = False
+    kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool
 ) -> Result:
     began = time.perf_counter()
     try:
@@ -202,28 +157,27 @@ def _observed(
                 path,
                 seconds,
                 0,
-                # Where nobody waits any more, storage did not fail.
-                None if isinstance(error, RequestCancelledError) else error,
+                # Where nobody waits any more, or nothing was asked, storage did not fail.
+                None if isinstance(error, RequestCancelledError | PathNotAllowedError) else error,
                 is_repeated,
             )
         )
         raise
-    if result is None:
-        # A reader that found out that it is not the one to ask.
-        return result
     seconds = time.perf_counter() - began
-    observer().storage_called(StorageCall(kind, path, seconds, _size(result), None, is_repeated))
+    observer().storage_called(StorageCall(kind, path, seconds, _size(kind, result), None, is_repeated))
     return result
 
 
 def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
-    observer().storage_called(StorageCall(kind, path, made.seconds, _size(made.result), made.error))
+    observer().storage_called(StorageCall(kind, path, made.seconds, _size(kind, made.result), made.error))
     if made.error is not None:
         raise made.error
     assert made.result is not None  # noqa: S101 - or it would have an error
     return made.result
 
 
-def _size(result: object) -> int:
-    """Readers give bytes, or how many there were."""
+def _size(kind: StorageOperation, result: object) -> int:
+    """Bytes that were read; readers give them, or how many there were."""
+    if kind not in (StorageOperation.READ, StorageOperation.READ_RANGE):
+        return 0
     return len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0

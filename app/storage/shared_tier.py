@@ -180,7 +180,7 @@ class SharedTier:
         try:
             content, sizes = self._fetch(_path(name))
             # The entries, and a copy of each.
-            with self._store.readers.room(2 * sizes.unpacked), self._store.readers.core():
+            with self._store.readers.room(2 * sizes.unpacked, _path(name)), self._store.readers.core():
                 entries = read_object(name, self._key, content, count)
         except FileMissingError:
             self._is_absent(name)
@@ -257,7 +257,7 @@ class SharedTier:
             with self._lock:
                 is_damaged = name in self._damaged
                 self._damaged.discard(name)
-            with self._store.readers.room(2 * size), time_limit(_WRITE_SECONDS):
+            with self._store.readers.room(2 * size, _path(name)), time_limit(_WRITE_SECONDS):
                 if not is_damaged and self._store.exists(_path(name)):
                     return
                 written = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.errors import (
@@ -14,13 +15,15 @@ from app.errors import (
     RequestError,
 )
 from app.observation import StorageOperation
+from app.storage.copies import Copies
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier, KeptArrays, arrays_key
-from app.storage.libraries import STALL_SECONDS
-from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri, without_credentials
+from app.storage.locations import Roots, is_absolute_uri, normal_uri, without_credentials
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
+from app.storage.stores import STALL_SECONDS, LocalFiles, Store, open_store
+from app.storage.stores.store import Result
 from app.work.memory import Scratch
 
 if TYPE_CHECKING:
@@ -72,43 +75,32 @@ class Warehouse:
     ) -> None:
         self.name = name
         self.engine_writes_only = engine_writes_only
-        known = dict(options or {})
-        self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
+        self._roots = Roots.open(
+            name, url, allow_external, lambda place: open_store(place, options or {}, stall_seconds)
+        )
         # Who is told where files lie gets no user and password of the operator's.
         own_url = without_credentials(self.url)
         self.public_url = own_url if public_url is None else public_url.rstrip("/") + "/"
-        self._external = tuple(
-            Root.external(allowed, known, stall_seconds=stall_seconds) for allowed in allow_external
-        )
         self._max_file_bytes = max_file_bytes
-        self.retry = retry or RetryPolicy()
-        self.readers = readers or Readers()
-        self._disk = disk
+        self._retry = retry or RetryPolicy()
+        self.readers = readers or Readers(warehouse=name)
         self._shared = shared
         # Whatever a process calls it: all that is made of its files is the same.
         self._place = own_url
-        self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
-        self._identity = f"{name} {self.url}"
-        self._ranges = RangeReader(
-            self.locate,
-            self.retry,
-            self.readers,
-            disk,
-            self._identity,
-            max_file_bytes,
-            is_local=self.is_local,
-        )
+        self._copies = None if disk is None else Copies(disk, f"{name} {self.url}")
+        self._scratch = Scratch()
+        self._ranges = RangeReader(self._roots, self._retry, self.readers, max_file_bytes)
 
     @property
     def url(self) -> str:
         """The root's URI in its normal form, ending in a slash."""
-        return self._root.uri
+        return self._roots.own.uri
 
     @property
     def is_local(self) -> bool:
         """Whether all files lie on this machine, those of external roots as well."""
-        return all(root.uri_is_local for root in (self._root, *self._external))
+        return self._roots.are_local
 
     def read(self, path: str, size: int | None = None) -> bytes:
         """The whole file; if it is longer than ``size``, one byte more.
@@ -125,8 +117,7 @@ class Warehouse:
 
     def read_start(self, path: str, count: int) -> bytes:
         """The first ``count`` bytes of a file, fewer where it ends before."""
-        root, place = self.locate(path)
-        return self.retry.call(path, lambda: root.read(place, 0, count))
+        return self.ask(StorageOperation.READ, path, lambda store, place: store.read(place, 0, count))
 
     def read_immutable(self, path: str, size: int) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
@@ -134,15 +125,11 @@ class Warehouse:
         Only for files under names that no other file ever has, before or after. What is not as long as
         ``size`` is answered, but not kept.
         """
-        if self._disk is None:
-            return self.read(path, size)
-        self.locate(path)
-        piece = Piece(self._identity, path, size, 0, None)
-        content = self._disk.get(piece)
+        content = self._copy_of(path, size)
         if content is None:
             content = self.read(path, size)
-            if size == len(content):
-                self._disk.put(piece, content)
+            if self._copies is not None and size == len(content):
+                self._copies.put(content, path, size=size)
         return content
 
     @contextmanager
@@ -151,49 +138,54 @@ class Warehouse:
 
         Large local files share buffers. The disk tier need not keep a file where it keeps what is made of it.
         """
-        root, place = self.locate(path)
-        disk = self._disk if is_kept else None
+        store, place = self._roots.locate(path)
         if size is None:
-            with self._of_unknown_size(path, disk) as content:
+            with self._of_unknown_size(path, is_kept=is_kept) as content:
                 yield content
-            return
-        is_large = _LARGE_BYTES <= size < self._max_file_bytes
-        if not is_large or disk is not None or not root.uri_is_local:
-            yield self.read(path, size) if disk is None else self.read_immutable(path, size)
-            return
-        # One byte more tells a file that is longer than its metadata says.
-        with self._scratch.buffer(size + 1) as buffer:
-            count = self.retry.call(path, lambda: root.read_into(place, buffer))
-            yield buffer[:count]
+        elif is_kept and self._copies is not None:
+            yield self.read_immutable(path, size)
+        elif isinstance(store, LocalFiles) and _LARGE_BYTES <= size < self._max_file_bytes:
+            # One byte more tells a file that is longer than its metadata says.
+            with self._scratch.buffer(size + 1) as buffer:
+                count = self._retry.call(path, lambda: store.read_into(place, buffer))
+                yield buffer[:count]
+        else:
+            yield self.read(path, size)
 
     @contextmanager
-    def _of_unknown_size(self, path: str, disk: DiskTier | None) -> Iterator[bytes]:
+    def _of_unknown_size(self, path: str, *, is_kept: bool) -> Iterator[bytes]:
         """The whole of a file that never changes; a large one claims memory, since nobody could before."""
-        piece = Piece(self._identity, path, None, 0, None)
-        content = None if disk is None else disk.get(piece)
+        content = self._copy_of(path, None) if is_kept else None
         if content is not None:
             yield content
             return
         content = self.read_start(path, _LARGE_BYTES)
         is_whole = len(content) < _LARGE_BYTES
-        with self.readers.room(len(content) if is_whole else self.size(path)):
+        with self.readers.room(len(content) if is_whole else self.size(path), path):
             if not is_whole:
                 content = self.read(path)
-            if disk is not None:
-                disk.put(piece, content)
+            if self._copies is not None and is_kept:
+                self._copies.put(content, path)
             yield content
+
+    def _copy_of(self, path: str, size: int | None) -> bytes | None:
+        """The copy of a file, if there is one and the file may be read."""
+        if self._copies is None:
+            return None
+        self._roots.locate(path)
+        return self._copies.get(path, size=size)
 
     @property
     def arrays_capacity(self) -> int:
         """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
-        return 0 if self._disk is None else self._disk.capacity
+        return 0 if self._copies is None else self._copies.tier.capacity
 
     def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
         """Where the disk tier keeps what is made of a file that never changes; None without a tier."""
-        if self._disk is None:
+        if self._copies is None:
             return None
-        self.locate(path)
-        return KeptArrays(self._disk, Piece(self._place, path, size, 0, None), form)
+        self._roots.locate(path)
+        return KeptArrays(self._copies.tier, Piece(self._place, path, size, 0, None), form)
 
     def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
         """Where processes share what is made of such files, each with its form; None if they do not."""
@@ -212,7 +204,7 @@ class Warehouse:
         :meth:`read`, or the range is none, or longer than ``max_file_bytes``. The disk tier may keep those
         of immutable files.
         """
-        return self._ranges.read([FileRange(*one) for one in ranges], immutable=immutable)
+        return self._ranges.read([FileRange(*one) for one in ranges], self._copies if immutable else None)
 
     def read_ahead(self, ranges: Iterable[tuple[str, int, int]]) -> Iterator[bytes | PaimonIndexError]:
         """As :meth:`read_ranges`, in order: the next ones are read while those before are looked at.
@@ -226,24 +218,18 @@ class Warehouse:
 
         A directory that is not there has no names, as in an object store.
         """
+        return sorted({name for name, _ in self.entries(directory)})
+
+    def entries(self, directory: str) -> list[tuple[str, bool]]:
+        """Names right below a directory, and whether each is a directory's; links are none."""
         try:
-            root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
-            found = self.retry.call(
-                directory, lambda: list(root.ask("ls", place, detail=False)), kind=StorageOperation.LIST
-            )
+            return self.ask(StorageOperation.LIST, directory, lambda store, place: store.entries(place))
         except FileMissingError:
             return []
-        parent = place.strip("/")
-        names = (entry.strip("/").rpartition("/") for entry in found)
-        # An object store may list the directory's own marker object as well.
-        return sorted({name for above, _, name in names if above == parent})
 
     def has_root(self) -> bool:
         """Whether the directory of the warehouse is there; of an object store, its bucket."""
-        place = self._root.resolve("")
-        if not self._root.uri_is_local:
-            place = place.strip("/").partition("/")[0]
-        return bool(self.retry.call("", lambda: self._root.ask("exists", place), kind=StorageOperation.LIST))
+        return self.ask(StorageOperation.LIST, "", lambda store, _: store.has_root())
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""
@@ -255,9 +241,7 @@ class Warehouse:
 
     def size(self, path: str) -> int:
         """Bytes of the file, 0 for a directory."""
-        root, place = self.locate(path)
-        information = self.retry.call(path, lambda: root.ask("info", place), kind=StorageOperation.STAT)
-        return int(information.get("size") or 0)
+        return self.ask(StorageOperation.STAT, path, lambda store, place: store.size(place))
 
     def path_of(self, location: str) -> str:
         """The path inside of the warehouse of a directory that callers name by its URL or absolute path.
@@ -285,16 +269,13 @@ class Warehouse:
             f"that it lies below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
         )
 
-    def locate(self, path: str) -> tuple[Root, str]:
-        """The root that holds ``path``, and its path inside of that root's filesystem."""
-        if not is_absolute_uri(path):
-            return self._root, self._root.resolve(check_segments(path))
-        uri = normal_uri(path)
-        for root in (self._root, *self._external):
-            if root.holds(uri):
-                return root, root.resolve(uri.removeprefix(root.uri))
-        raise PathNotAllowedError(
-            f"{path} lies outside of warehouse {self.name!r}; the operator can allow its root with "
-            f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
-            path=path,
-        )
+    def local_path(self, path: str) -> Path | None:
+        """A file or directory on this machine; None if it lies elsewhere."""
+        store, place = self._roots.locate(path)
+        return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
+
+    def ask(self, kind: StorageOperation, path: str, question: Callable[[Store, str], Result]) -> Result:
+        """What the store of a path answers, given the path that it has there; asked again where it fails."""
+        is_root = kind is StorageOperation.LIST and not path
+        store, place = (self._roots.own.store, "") if is_root else self._roots.locate(path)
+        return self._retry.call(path, lambda: question(store, place), kind=kind)

@@ -64,8 +64,8 @@ def _let_go(error: BaseException | None) -> None:
 def report_undecodable(path: str) -> None:
     """Tells the observer that a metadata file is not what its format says."""
     name = path.rpartition("/")[2]
-    found = (kind for prefix, kind in _FORMATS if name.startswith(prefix))
-    observer().undecodable(next(found, FileFormat.SNAPSHOT))
+    kinds = (kind for prefix, kind in _FORMATS if name.startswith(prefix))
+    observer().undecodable(next(kinds, FileFormat.SNAPSHOT))
 
 
 SNAPSHOT_BYTES: Final = 1 << 20
@@ -164,8 +164,8 @@ class JsonObject:
         if value is None:
             value = default
         if not isinstance(value, kind) or isinstance(value, bool):
-            found = "nothing" if value is None else f"{value!r:.100}"
-            raise CorruptMetadataError(f"{self._what}: {name!r} must be {_NAMES[kind]}, found {found}")
+            actual = "nothing" if value is None else f"{value!r:.100}"
+            raise CorruptMetadataError(f"{self._what}: {name!r} must be {_NAMES[kind]}, found {actual}")
         return value
 
 

@@ -91,7 +91,9 @@ class TableMetadata:
 
     def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a version: what it had before its commit, then what that changed."""
-        return tuple(chain.from_iterable(each.manifests for each in self.manifest_lists(resolved)))
+        return tuple(
+            chain.from_iterable(manifest_list.manifests for manifest_list in self.manifest_lists(resolved))
+        )
 
     def manifest_lists(self, resolved: ResolvedSnapshot) -> Sequence[ManifestList]:
         """The lists of the manifests of a version, in the order of :meth:`manifest_files`."""
@@ -137,7 +139,7 @@ class TableMetadata:
         cache = self._reader.manifests if cached else None
         manifests = tuple(self._get_all(cache, files, decoding, resolved))
         # Releases that know no write mode take the option as it is, and write files without keys.
-        if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
+        if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
                 f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
                 f"its files count equal rows, which only releases 0.4 and 0.5 read: copy it into a new table "
@@ -242,8 +244,9 @@ class TableMetadata:
             # Its writer named it after a random UUID, so that it is no other file's name even where the
             # table was dropped and made anew.
             with (
+                self._reader.readers.room(size or 0, path),
                 self._storage.reading(path, size, is_kept=is_kept) as data,
-                self._reader.readers.decoding() as claim,
+                self._reader.readers.decoding(path) as claim,
                 claiming(claim.grow_to),
             ):
                 decoded, length = decode(path, data, parse), len(data)
@@ -285,7 +288,6 @@ class TableMetadata:
         read = readers.map(
             lambda file: self._get(cache, file, decoding),
             missing,
-            size_of=lambda file: file[1] or 0,
             alone_seconds=_QUICK_SECONDS if is_quick else 0,
         )
         found |= zip(missing.values(), read, strict=True)

@@ -72,9 +72,9 @@ class ListingPart(Generic[Key, Found]):
         """
         start = 0 if after is None else bisect_right(keys, after)
         chosen = keys[start : start + min(count, MOST_READS)]
-        found = zip(chosen, readers.map(read, chosen), strict=True)
+        entries = zip(chosen, readers.map(read, chosen), strict=True)
         last = chosen[-1] if start + len(chosen) < len(keys) else None
-        return cls({key: entry for key, entry in found if entry is not None}, last)
+        return cls({key: entry for key, entry in entries if entry is not None}, last)
 
 
 Parsed = TypeVar("Parsed")
@@ -194,23 +194,23 @@ class References:
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
         """The newest snapshot of ``millis`` or before; tags do not count. NotFoundError: there is none."""
         ids = self.snapshot_ids()
-        found: Snapshot | None = None
+        newest: Snapshot | None = None
         low, high = 0, len(ids)
         while low < high:
             # Commit times grow with numbers, so some of them tell between which two it is.
             probes = min(count, high - low)
-            places = [low + (2 * each + 1) * (high - low) // (2 * probes) for each in range(probes)]
+            places = [low + (2 * probe + 1) * (high - low) // (2 * probes) for probe in range(probes)]
             read = readers.map(self._existing_snapshot, [ids[place] for place in places])
             # The oldest expire first.
             behind = bisect_right(
-                read, millis, key=lambda each: _LONG_AGO if each is None else each.time_millis
+                read, millis, key=lambda snapshot: _LONG_AGO if snapshot is None else snapshot.time_millis
             )
             if behind:
-                found, low = read[behind - 1], places[behind - 1] + 1
+                newest, low = read[behind - 1], places[behind - 1] + 1
             if behind < probes:
                 high = places[behind]
-        if found is not None:
-            return found
+        if newest is not None:
+            return newest
         if low:
             raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
         oldest = self._existing_snapshot(ids[0]) if ids else None
@@ -308,9 +308,11 @@ class References:
             return self._range()
         days, clock = divmod(oldest.time_millis * NANOS_PER_MILLI, NANOS_PER_DAY)
         committed = f"{date_text(days)}T{clock_text(clock)}Z"
-        told = f"the oldest, snapshot {oldest.id}, is of {oldest.time_millis} ms, {committed}"
+        oldest_is = f"the oldest, snapshot {oldest.id}, is of {oldest.time_millis} ms, {committed}"
         is_short = 0 < millis < _FEW_MILLIS
-        return f"{told}; milliseconds are expected, and {millis} may be seconds" if is_short else told
+        return (
+            f"{oldest_is}; milliseconds are expected, and {millis} may be seconds" if is_short else oldest_is
+        )
 
     def _range(self) -> str:
         ids = self.snapshot_ids()

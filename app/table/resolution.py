@@ -285,7 +285,7 @@ def read_schema(reader: TableReader, references: References, schema_id: int) -> 
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
 
     def load() -> TableSchema:
-        with reader.readers.decoding() as claim:
+        with reader.readers.decoding(path) as claim:
             claim.grow_to(_MEMORY_PER_BYTE * len(data))
             return decode(path, data, TableSchema.read)
 

@@ -174,14 +174,14 @@ class Table:
             return False
         references = self._references(resolved.branch)
         try:
-            found = (
+            snapshot = (
                 references.snapshot(resolved.snapshot.id)
                 if resolved.tag is None
                 else references.tag(resolved.tag)
             )
         except NotFoundError:
             return False
-        return found.digest == resolved.snapshot.digest
+        return snapshot.digest == resolved.snapshot.digest
 
     @property
     def is_at_its_name(self) -> bool:

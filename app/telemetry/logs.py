@@ -116,7 +116,7 @@ class LineFormatter(logging.Formatter):
 
 def unsaid(text: str) -> str:
     """Text without places of storage and tokens."""
-    return _SECRET.sub(lambda found: f"{found['url'] or found['host'] or found['token']}…", text)
+    return _SECRET.sub(lambda match: f"{match['url'] or match['host'] or match['token']}…", text)
 
 
 def _chain_lines(error: BaseException, *, with_messages: bool) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _places(trace: TracebackType | None) -> Iterator[str]:
 def _to_json(event: Mapping[str, Any]) -> str:
     try:
         line = orjson.dumps(event, default=str).decode()
-        return line if line.isascii() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+        return line if line.isascii() else _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
     except TypeError:
         # Text that is no Unicode, such as the name of a file that was decoded with surrogates.
         return json.dumps(event, default=str)
@@ -151,7 +151,7 @@ def _to_text(event: dict[str, Any]) -> str:
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
     line = "{} {:8} {}: {}".format(*map(_printable, head)) + members
-    return "\n".join((line, *(f"  {_printable(each)}" for each in trace.split("\n") if each)))
+    return "\n".join((line, *(f"  {_printable(text)}" for text in trace.split("\n") if text)))
 
 
 def _shown(value: object) -> str:
@@ -164,7 +164,7 @@ def _shown(value: object) -> str:
 def _printable(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 @dataclass(slots=True)

@@ -99,7 +99,7 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
     if account.phases:
         # Copied first, since a thread that nobody waits for any more may still add to them.
         phases = account.phases.copy()
-        members["phases_ms"] = {PHASE_NAMES[each]: round(spent * 1000, 3) for each, spent in phases.items()}
+        members["phases_ms"] = {PHASE_NAMES[phase]: round(spent * 1000, 3) for phase, spent in phases.items()}
     if account.plan is not None:
         members["files_considered"] = account.plan.files
         members["files_kept"] = account.plan.files_kept
@@ -123,8 +123,8 @@ def _trace(account: Account) -> Mapping[str, str]:
     """By our own span or the caller's header (W3C Trace Context)."""
     spans = account.spans
     if spans is None:
-        found = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
-        return {"trace_id": found[1]} if found and found[1] != _NO_TRACE else {}
+        match = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
+        return {"trace_id": match[1]} if match and match[1] != _NO_TRACE else {}
     return {"trace_id": spans.trace_id, "span_id": spans.span_id}
 
 
@@ -218,13 +218,15 @@ class Telemetry:
         """
         encode, media_type = choose_encoder(accept)
         gathered = self.families() if self._workers is None else self._workers.gather()
-        return encode(_Collected(_visible(each, may_see) for each in gathered)), media_type
+        return encode(_Collected(_visible(family, may_see) for family in gathered)), media_type
 
 
 def _visible(family: Metric, may_see: Callable[[str], bool]) -> Metric:
     visible = copy(family)
     visible.samples = [
-        each for each in family.samples if "warehouse" not in each.labels or may_see(each.labels["warehouse"])
+        sample
+        for sample in family.samples
+        if "warehouse" not in sample.labels or may_see(sample.labels["warehouse"])
     ]
     return visible
 

@@ -59,8 +59,10 @@ class Tracing:
     def begin(self, scope: Scope) -> RequestSpans:
         """The spans of a request, which goes on with the caller's trace, if it is in one."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        told = {"http.request.method": scope["method"]}
-        span = self._tracer.start_span(scope["method"], propagate.extract(carrier), SpanKind.SERVER, told)
+        attributes = {"http.request.method": scope["method"]}
+        span = self._tracer.start_span(
+            scope["method"], propagate.extract(carrier), SpanKind.SERVER, attributes
+        )
         return RequestSpans(self._tracer, span)
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, product
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,7 @@ def dump(families: Iterable[Metric]) -> bytes:
                 family.name,
                 family.documentation,
                 family.type,
-                [(each.name, each.labels, each.value) for each in family.samples],
+                [(sample.name, sample.labels, sample.value) for sample in family.samples],
             )
             for family in families
         ]
@@ -73,7 +74,7 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
     """The families of several processes as one of each name; of those that ended only what grows is taken."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
-    for families, is_alive in (*((each, True) for each in living), *((each, False) for each in ended)):
+    for families, is_alive in chain(product(living, (True,)), product(ended, (False,))):
         for family in families:
             if family.name not in merged:
                 merged[family.name] = Metric(family.name, family.documentation, family.type)
@@ -82,9 +83,9 @@ def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] 
                 continue
             join: Callable[[float, float], float] = _SHARED_GAUGES.get(family.name, operator.add)
             numbers = values[family.name]
-            for each in family.samples:
-                key = (each.name, tuple(each.labels.items()))
-                numbers[key] = join(numbers[key], each.value) if key in numbers else each.value
+            for measured in family.samples:
+                key = (measured.name, tuple(measured.labels.items()))
+                numbers[key] = join(numbers[key], measured.value) if key in numbers else measured.value
     for name, numbers in values.items():
         for (sample, labels), value in numbers.items():
             merged[name].add_sample(sample, dict(labels), value)

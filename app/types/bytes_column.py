@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CorruptFileError
-from app.mapped_bytes import MappedBytes
+from app.regular_files import MappedBytes
 
 NULL_LENGTH: Final = -1
 
@@ -43,8 +43,8 @@ class BytesColumn:
     def of(cls, strings: Iterable[bytes | memoryview | None]) -> Self:
         """The column of some strings."""
         listed = list(strings)
-        lengths = np.array([NULL_LENGTH if each is None else len(each) for each in listed], np.int64)
-        data = np.frombuffer(b"".join(each for each in listed if each is not None), np.uint8)
+        lengths = np.array([NULL_LENGTH if value is None else len(value) for value in listed], np.int64)
+        data = np.frombuffer(b"".join(value for value in listed if value is not None), np.uint8)
         ends = np.cumsum(np.maximum(lengths, 0))
         return cls(data, np.where(lengths < 0, 0, ends - lengths), lengths)
 

@@ -183,14 +183,16 @@ def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
 def _row(written: object, *, nullable: bool, depth: int) -> DataType:
     if not isinstance(written, list | None):
         raise RequestError(f"the fields of a ROW are a list, found {written!r:.100}")
-    fields = tuple(_row_field(each, depth + 1) for each in written or ())
-    inner = ", ".join("`{}` {}".format(each.name.replace("`", "``"), each.type) for each in fields) or "..."
+    fields = tuple(_row_field(member, depth + 1) for member in written or ())
+    inner = (
+        ", ".join("`{}` {}".format(field.name.replace("`", "``"), field.type) for field in fields) or "..."
+    )
     return DataType(TypeRoot.ROW, nullable, text=f"ROW<{inner}>", fields=fields)
 
 
 def _row_field(written: object, depth: int) -> DataField:
     members = written if isinstance(written, dict) else {}
-    number, name, described = (members.get(each) for each in ("id", "name", "description"))
+    number, name, described = (members.get(member) for member in ("id", "name", "description"))
     if not (isinstance(number, int) and isinstance(name, str) and "type" in members):
         raise RequestError(f"a field of a ROW has an id, a name and a type, found {written!r:.100}")
     text = described if isinstance(described, str) else None
@@ -247,10 +249,10 @@ def _split_arguments(inner: str) -> list[str]:
     return [*parts, inner[start:]]
 
 
-def _simple_type(found: re.Match[str], base: str) -> DataType:
-    written_name = found.group(1).upper()
+def _simple_type(match: re.Match[str], base: str) -> DataType:
+    written_name = match.group(1).upper()
     name = _ALIASES.get(written_name, written_name)
-    first, second, tail = found.group(2), found.group(3), base[found.end() :]
+    first, second, tail = match.group(2), match.group(3), base[match.end() :]
     if name in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return _temporal_type(name, first, tail, base)
     if tail and (name in TypeRoot.__members__ or not tail.startswith("<")):

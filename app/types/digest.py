@@ -39,5 +39,5 @@ def _as_json(part: object) -> object:
     if isinstance(part, Decimal):
         return {"": str(part)}
     if is_dataclass(part) and not isinstance(part, type):
-        return [type(part).__name__, *(getattr(part, each.name) for each in fields(part))]
+        return [type(part).__name__, *(getattr(part, member.name) for member in fields(part))]
     raise TypeError(f"a {type(part).__name__} cannot be part of a request")

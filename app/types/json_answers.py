@@ -67,7 +67,7 @@ def _floating(number: float) -> float | str:
 def _shortest_float32(number: float) -> float:
     """The double with the fewest digits that rounds to this 32-bit value."""
     candidates = (float(f"{number:.{digits}g}") for digits in range(1, _FLOAT32_DIGITS + 1))
-    return next((each for each in candidates if to_float32(each) == number), number)
+    return next((candidate for candidate in candidates if to_float32(candidate) == number), number)
 
 
 def _timestamp(nanos: int, zone: str) -> str:

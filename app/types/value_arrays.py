@@ -112,8 +112,8 @@ def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side:
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
     for _ in range(len(literals).bit_length()):
         middle = (low + high) >> 1
-        found = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
-        behind = less(found, values) if side == "left" else ~less(values, found)
+        sample = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
+        behind = less(sample, values) if side == "left" else ~less(values, sample)
         behind &= low < high
         low, high = np.where(behind, middle + 1, low), np.where(behind, high, middle)
     return low
@@ -146,12 +146,12 @@ def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[
     ``codes``: one or several columns of numbers or truth values, each of shape (n,). Returns the rows of each
     group, ascending; every row is in one group.
     """
-    differing = [each for each in codes if (each != each[:1]).any()]
+    differing = [column_codes for column_codes in codes if (column_codes != column_codes[:1]).any()]
     if not differing:
         # Nearly always: the files of a table have one schema, and those of a plan one filter.
         return [np.arange(len(codes[0]))] if len(codes[0]) else []
     order = np.lexsort(differing)
     changes = np.zeros(len(order) - 1, np.bool_)
-    for each in differing:
-        changes |= each[order[1:]] != each[order[:-1]]
+    for column_codes in differing:
+        changes |= column_codes[order[1:]] != column_codes[order[:-1]]
     return np.split(order, np.flatnonzero(changes) + 1)

@@ -63,7 +63,8 @@ def nearest_float32(number: Fraction) -> float:
     # Rounding to 64 bits first can end on a tie that the number itself is not.
     around = (guess, next_float32(guess, -math.inf), next_float32(guess, math.inf))
     return min(
-        (each for each in around if math.isfinite(each)), key=lambda each: abs(Fraction(each) - number)
+        (candidate for candidate in around if math.isfinite(candidate)),
+        key=lambda candidate: abs(Fraction(candidate) - number),
     )
 
 

@@ -1,31 +1,28 @@
 """The ledger of a process's memory: who may use how much for what, who gives way, and who is refused.
 
-Work claims memory from an account before it uses it:
+Work claims memory before it uses it, in one line for all warehouses:
 
 ========= ============================================== =================================================
-account   what is claimed                                when
+purpose   what is claimed                                when
 ========= ============================================== =================================================
-bodies    request bodies, as far as they have arrived    while they arrive; nobody waits for room
+bodies    request bodies, and what is made of them       while they arrive, and before they are parsed
 loads     objects that are loaded for a cache            before the load, as far as their size is known
 reads     files, and ranges of files, that are read      before the read
 decoding  what files expand to                           step by step, while they are decoded
 ========= ============================================== =================================================
 
-Each warehouse has accounts of its own for loads and reads, so that a storage that hangs holds no room that
-others need. The rules are the same for all accounts:
+* All claims together, granted and not yet used ones too, stay within the *room*: ``REFUSE`` of the limit
+  less what the process takes itself. Caches give way to them. What is larger than the room is told so.
+* Work that holds no claim waits until two thirds of the time that its request has left are over; without a
+  deadline, for as long as it takes. Each warehouse has a line. One of which nothing is claimed may take all
+  that is left; others take no more than half of what the rest leave of half of the room, so that a storage
+  that hangs does not hold what others need, and what is begun has room to grow.
+* Work that holds a claim may claim more of the room, and is refused at once where there is none.
 
-* A claim that fits into the limit is granted, after those that have waited for longer.
-* The eldest claim of an account never waits for others of it: it goes over the account's limit rather than
-  stand still with what it holds. So claims do not wait for each other, and one larger than that is granted.
-* All claims, granted and not yet used ones too, stay within what the process has beside itself; caches give
-  way to them. Work that holds claims and lacks such room is refused at once, as others may wait for what it
-  holds; work whose claims can never fit is told so.
-* A claim that has waited for two thirds of the time that its request has left is refused. Work without a
-  deadline waits for as long as it takes.
-* Whoever holds a claim may claim from the accounts further down in the table, never from the same or one
-  further up.
+Nobody waits in a circle: who waits for room holds none, and who waits for another's load of a cache holds
+none either, since memory is claimed by who loads. So what is held is held by work that goes on to its end.
 
-Accounts bound what is known beforehand. What counts in the end is resident memory as the system sees it:
+Claims bound what is known beforehand. What counts in the end is resident memory as the system sees it:
 caches, work under way, bodies, answers on their way, and what the allocator has not returned. Pages of mapped
 files do not count, since the system takes them back when it needs memory.
 
@@ -33,7 +30,7 @@ files do not count, since the system takes them back when it needs memory.
 resident memory              what happens
 ============================ =============================================================================
 much more than was in use    the allocator returns what was freed
-above ``SHRINK`` of the limit caches drop objects, those first that are asked for least
+above ``SHRINK`` of the limit caches drop objects, what was used in the last minute last
 above ``REFUSE`` of the limit large claims and loads of caches are refused until there is some again
 ============================ =============================================================================
 """
@@ -46,10 +43,10 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from app.errors import LimitExceededError, MemoryShortError
 from app.observation import bound
@@ -60,10 +57,14 @@ from app.work.memory import give_memory_back, resident_bytes
 SHRINK: Final = 0.8
 REFUSE: Final = 0.9
 
-DEFAULT_BYTES: Final = 256 << 20
-"""Of an account, where nobody has divided the memory."""
+RECENT_SECONDS: Final = 60.0
+"""What caches were asked for so lately gives way last."""
+
+Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding"]
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
+_MOST_BEGUN_BYTES: Final = 512 << 20
+"""More that is begun side by side finishes no sooner."""
 _LARGE_BYTES: Final = 8 << 20
 """Smaller claims do not take a process over its limit before somebody looks at it again."""
 
@@ -86,19 +87,44 @@ class Shrinkable(Protocol):
         """Bytes that it holds."""
         ...
 
-    def shrink(self, weight: int) -> None:
-        """Drops objects until the rest weighs no more than this."""
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
+        """Drops what was used longest ago, if not used for so long, until the rest weighs no more."""
         ...
 
 
 @dataclass(slots=True)
 class _Held:
-    """What a piece of work and the threads that help it have claimed, from any account."""
+    """What a piece of work and the threads that help it have claimed."""
 
     size: int = 0
 
 
 _held: ContextVar[_Held | None] = ContextVar("held", default=None)
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """What one piece of work has claimed for one purpose; of one thread alone."""
+
+    ledger: Ledger
+    purpose: Purpose
+    path: str
+    line: str
+    most: int | None
+    held: _Held
+    size: int = 0
+
+    def grow_to(self, total: int) -> None:
+        """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end."""
+        if total > self.size:
+            self.ledger.grow(self, total - self.size)
+
+    def owning(self) -> AbstractContextManager[None]:
+        """What is claimed in the block is claimed by the same piece of work."""
+        return bound(_held, self.held)
+
+    def __str__(self) -> str:
+        return f"{self.purpose} of {self.path}" if self.path else self.purpose
 
 
 class Ledger:
@@ -115,7 +141,12 @@ class Ledger:
         self._resident = resident
         self._lock = threading.Lock()
         self._caches: weakref.WeakSet[Shrinkable] = weakref.WeakSet()
-        self._accounts: weakref.WeakSet[Account] = weakref.WeakSet()
+        self._changed = threading.Condition()
+        self._total = 0
+        self._by_purpose: Counter[str] = Counter()
+        self._by_line: Counter[str] = Counter()
+        # In the order of their coming; the values are not used.
+        self._waiting: dict[Claim, None] = {}
         self._relieved_at = self._trimmed_at = float("-inf")
         self._after_trim = 0
         self._watch: threading.Thread | None = None
@@ -132,29 +163,34 @@ class Ledger:
 
     @property
     def claimed(self) -> Mapping[str, int]:
-        """Bytes that are claimed, by the names of accounts."""
-        total: Counter[str] = Counter()
-        for account in list(self._accounts):
-            total[account.name] += account.claimed
-        return total
+        """Bytes that are claimed, by purpose."""
+        with self._changed:
+            return dict(self._by_purpose)
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait for room."""
+        return len(self._waiting)
+
+    @property
+    def room(self) -> float:
+        """Bytes of all claims together, at most."""
+        return int(self.limit * REFUSE) - self.own if self.limit else math.inf
+
+    @property
+    def portion(self) -> int:
+        """Bytes of one of several pieces of work of a line that can be under way side by side."""
+        return self._begun // 8
+
+    @property
+    def _begun(self) -> int:
+        """Bytes of all that begins while other work of its line is under way, together."""
+        return int(max(0, min(self.room / 2, _MOST_BEGUN_BYTES)))
 
     def add(self, cache: Shrinkable) -> None:
         """Registers a cache; it is forgotten with the object."""
         with self._lock:
             self._caches.add(cache)
-
-    def account(self, name: str, limit: int = DEFAULT_BYTES, *, waits: bool = True) -> Account:
-        """A new account.
-
-        Args:
-            name: what errors and metrics call it; several may have the same.
-            limit: bytes of all claims together, but for what the eldest takes beyond it.
-            waits: whether a claim waits for room, or is refused at once.
-        """
-        account = Account(self, name, limit, waits=waits)
-        with self._lock:
-            self._accounts.add(account)
-        return account
 
     def keep_within(self, limit: int, own: int) -> None:
         """Sets the limit, and from now on sees to it in a thread of its own."""
@@ -164,56 +200,114 @@ class Ledger:
                 self._watch = threading.Thread(target=self._look_on, name="memory", daemon=True)
                 self._watch.start()
 
-    def require(self, size: int, what: str) -> None:
-        """Does nothing where the process has memory for ``size`` bytes more.
+    @contextmanager
+    def claim(
+        self,
+        purpose: Purpose,
+        size: int = 0,
+        *,
+        path: str = "",
+        line: str = "",
+        most: int | None = None,
+    ) -> Iterator[Claim]:
+        """A claim of ``size`` bytes, which may grow and ends with the block.
+
+        Args:
+            path: the file that it is for, where there is one.
+            line: whose part of the room it takes: a warehouse's, as a rule.
+            most: bytes of all claims for this purpose, but for a single one; what is more is refused at once.
+                For coroutines, which may not wait, and whose callers may be slow.
 
         Raises:
-            LimitExceededError: the process can never have so much.
-            MemoryShortError: the process would leave its limit.
+            LimitExceededError: there can never be room.
+            MemoryShortError: there was none in time, or the process would leave its limit.
         """
-        self.require_possible(size, what)
+        # Coroutines may end in another context; no other claim is below theirs.
+        held = (_held.get() if most is None else None) or _Held()
+        claim = Claim(self, purpose, path, line, most, held)
+        try:
+            with bound(_held, held) if most is None else nullcontext():
+                claim.grow_to(size)
+                yield claim
+        finally:
+            with self._changed:
+                self._count(claim, -claim.size)
+                self._changed.notify_all()
+
+    def grow(self, claim: Claim, size: int) -> None:
+        """Adds ``size`` bytes to a claim, once there is room; errors are those of :meth:`claim`."""
+        total = claim.held.size + size
+        if total > self.room:
+            raise LimitExceededError(
+                f"{total} bytes for {claim} are more than a process of {self.limit} bytes may use, unless "
+                "the operator raises PAIMON_INDEX_MEMORY_BYTES",
+                limit=self.limit,
+            )
+        if size >= _LARGE_BYTES:
+            self.require(claim, size)
+        with self._changed:
+            if self._is_granted(claim, size):
+                return
+            if claim.held.size or claim.most is not None:
+                raise self._refusal(claim, size, self._total)
+        check_deadline()
+        remaining = remaining_seconds()
+        until = time.monotonic() + (math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE)
+        # The core is given away before the lock is taken, and taken back after the lock is let go.
+        with waiting(), self._changed:
+            self._waiting[claim] = None
+            try:
+                while not self._is_granted(claim, size):
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        raise self._refusal(claim, size, self._total)
+                    check_deadline()
+                    self._changed.wait(min(left, GLANCE_SECONDS))
+            finally:
+                del self._waiting[claim]
+                self._changed.notify_all()
+
+    def _is_granted(self, claim: Claim, size: int) -> bool:
+        """Whether it is the claim's turn and there is room, which it takes; the caller holds the lock."""
+        ours = self._by_line[claim.line]
+        if claim.most is not None:
+            of_all = self._by_purpose[claim.purpose]
+            may_take = of_all == claim.size or of_all + size <= claim.most
+        elif claim.held.size:
+            may_take = True
+        else:
+            first = next((other for other in self._waiting if other.line == claim.line), claim)
+            left_by_others = self._begun - (self._total - ours)
+            may_take = first is claim and (not ours or ours + size <= left_by_others // 2)
+        if not may_take or self._total + size > self.room:
+            return False
+        self._count(claim, size)
+        if self._total + self.cached > self.room:
+            self._shrink_caches(int(self.room) - self._total)
+        return True
+
+    def _count(self, claim: Claim, size: int) -> None:
+        self._total += size
+        self._by_purpose[claim.purpose] += size
+        self._by_line[claim.line] += size
+        claim.size += size
+        claim.held.size += size
+
+    def _refusal(self, what: object, size: int, used: int) -> MemoryShortError:
+        self.refusals += 1
+        return MemoryShortError(
+            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use; "
+            "ask again in a moment"
+        )
+
+    def require(self, what: object, size: int = 0) -> None:
+        """Raises MemoryShortError unless the process, as it is, has memory for ``size`` bytes more."""
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
         resident = self._resident()
         if resident + size > self.limit * REFUSE:
-            raise self.refusal(what, size, resident, self.limit)
-
-    def require_possible(self, size: int, what: str) -> None:
-        """Does nothing where the process could have ``size`` bytes if all others were done.
-
-        Raises:
-            LimitExceededError: it never can.
-        """
-        if size > self.limit * REFUSE - self.own and self.limit:
-            raise LimitExceededError(
-                f"{size} bytes for {what} are more than a process of {self.limit} bytes may use, unless the "
-                "operator raises PAIMON_INDEX_MEMORY_BYTES",
-                limit=self.limit,
-            )
-
-    def has_room(self, size: int) -> bool:
-        """Whether ``size`` bytes fit beside all claims, used or not; caches make room."""
-        if not self.limit:
-            return True
-        claimed = sum(account.claimed for account in list(self._accounts))
-        room = int(self.limit * REFUSE) - self.own - claimed - size
-        if room < 0:
-            return False
-        cached = self.cached
-        if cached > room:
-            self.shrinks += 1
-            for cache in list(self._caches):
-                cache.shrink(cache.weight * room // cached)
-        return True
-
-    def refusal(self, what: str, size: int, used: int, limit: int) -> MemoryShortError:
-        """The error of a claim that is refused, which is counted."""
-        self.refusals += 1
-        return MemoryShortError(
-            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use, of {limit}; "
-            "ask again in a moment"
-        )
+            raise self._refusal(what, size, resident)
 
     def look(self) -> None:
         """Returns memory to the system and makes caches smaller, where that is due."""
@@ -236,15 +330,24 @@ class Ledger:
                 return
             self._trim()
             excess = self._resident() + size - int(self.limit * SHRINK)
-            cached = self.cached
-            if excess > 0 and cached:
-                self.shrinks += 1
+            if excess > 0:
                 # What an object holds goes back to the system in whole pages only, so more has to go.
-                left = max(0.0, 1 - 1.5 * excess / cached)
-                for cache in list(self._caches):
-                    cache.shrink(int(cache.weight * left))
+                self._shrink_caches(max(0, self.cached - excess * 3 // 2))
                 self._trim()
             self._relieved_at = time.monotonic()
+
+    def _shrink_caches(self, weight: int) -> None:
+        """Makes all caches together weigh no more than ``weight``."""
+        self.shrinks += 1
+        caches = list(self._caches)
+        for cache in caches:
+            excess = self.cached - weight
+            if excess > 0:
+                cache.shrink(cache.weight - excess, unused_seconds=RECENT_SECONDS)
+        cached = self.cached
+        if cached > weight:
+            for cache in caches:
+                cache.shrink(cache.weight * weight // cached)
 
     def _trim(self) -> None:
         give_memory_back()
@@ -257,150 +360,6 @@ class Ledger:
             # Whatever goes wrong in one look, the next is taken.
             with suppress(Exception):
                 self.look()
-
-
-class Account:
-    """Memory that may be used for one purpose; made by :meth:`Ledger.account`."""
-
-    def __init__(self, ledger: Ledger, name: str, limit: int, *, waits: bool) -> None:
-        self.name = name
-        self.limit = limit
-        self.claimed = 0
-        self._ledger = ledger
-        self._waits = waits
-        self._changed = threading.Condition()
-        # In the order of their coming; the values are not used.
-        self._claims: dict[Claim, None] = {}
-        self._waiting: dict[Claim, None] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many claims wait for room."""
-        return len(self._waiting)
-
-    @contextmanager
-    def claim(self, size: int = 0) -> Iterator[Claim]:
-        """A claim of ``size`` bytes, which may grow and ends with the block.
-
-        Raises:
-            MemoryShortError: there was no room in time, or the process would leave its limit.
-        """
-        held = _held.get() or _Held()
-        claim = Claim(self, held)
-        with self._changed:
-            self._claims[claim] = None
-        try:
-            # Bodies are claimed by coroutines, which may end in another context; nothing else is below them.
-            with bound(_held, held) if self._waits else nullcontext():
-                claim.grow_to(size)
-                yield claim
-        finally:
-            with self._changed:
-                del self._claims[claim]
-                self.claimed -= claim.size
-                held.size -= claim.size
-                self._changed.notify_all()
-
-    def grow(self, claim: Claim, size: int) -> None:
-        """Adds ``size`` bytes to a claim, once there is room; errors are those of :meth:`claim`."""
-        if size >= _LARGE_BYTES:
-            self._ledger.require(size, self.name)
-        with self._changed:
-            if self._is_granted(claim, size):
-                return
-            if not self._waits:
-                raise self._refusal(size)
-        self._ledger.require_possible(claim.held.size + size, self.name)
-        if claim.held.size and not self._ledger.has_room(size):
-            raise self._refusal(size)
-        check_deadline()
-        remaining = remaining_seconds()
-        patience = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
-        until = time.monotonic() + patience
-        # The slot is given away before the lock is taken, and taken back after the lock is let go.
-        with waiting(), self._changed:
-            self._waiting[claim] = None
-            try:
-                while not self._is_granted(claim, size):
-                    left = until - time.monotonic()
-                    if left <= 0:
-                        raise self._refusal(size)
-                    check_deadline()
-                    self._changed.wait(min(left, GLANCE_SECONDS))
-            finally:
-                del self._waiting[claim]
-                self._changed.notify_all()
-
-    def _is_granted(self, claim: Claim, size: int) -> bool:
-        """Whether it is the claim's turn and there is room, which it takes; the caller holds the lock."""
-        is_eldest = next(iter(self._claims)) is claim
-        is_next = next(iter(self._waiting), claim) is claim
-        if not is_eldest and not (is_next and self.claimed + size <= self.limit):
-            return False
-        if not self._ledger.has_room(size):
-            return False
-        self.claimed += size
-        claim.size += size
-        claim.held.size += size
-        return True
-
-    def _refusal(self, size: int) -> MemoryShortError:
-        return self._ledger.refusal(self.name, size, self.claimed, self.limit)
-
-
-class Claim:
-    """What one piece of work has claimed from an account; of one thread alone."""
-
-    def __init__(self, account: Account, held: _Held) -> None:
-        self.size = 0
-        self.held = held
-        self._account = account
-
-    def grow_to(self, total: int) -> None:
-        """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end."""
-        if total > self.size:
-            self._account.grow(self, total - self.size)
-
-
-class CacheRoom:
-    """Room that several caches share: what one leaves empty, others may fill.
-
-    Each cache has a share. It may hold more as long as all of them together fit. Once they do not, those that
-    hold more than their share give way, the one first that is furthest beyond it; so a cache that holds no
-    more than its share never gives way to others.
-    """
-
-    def __init__(self, shares: Mapping[str, int]) -> None:
-        self.capacity = sum(shares.values())
-        self._shares = dict(shares)
-        self._caches: dict[str, Shrinkable] = {}
-        self._settling = threading.Lock()
-
-    def add(self, name: str, cache: Shrinkable) -> None:
-        """Lets a cache into the room, of which it has a share."""
-        self._caches[name] = cache
-
-    def reach(self, name: str) -> int:
-        """What a cache can hold at the moment without another giving way, or its share if that is more."""
-        others = sum(cache.weight for each, cache in self._caches.items() if each != name)
-        return max(self._shares[name], self.capacity - others)
-
-    def settle(self) -> None:
-        """Has caches give way until all fit again; of several threads one sees to it."""
-        if not self._settling.acquire(blocking=False):
-            return
-        try:
-            weights = {name: cache.weight for name, cache in self._caches.items()}
-            excess = sum(weights.values()) - self.capacity
-            beyond = {name: weight - self._shares[name] for name, weight in weights.items()}
-            for name in sorted(beyond, key=beyond.__getitem__, reverse=True):
-                if excess <= 0 or beyond[name] <= 0:
-                    return
-                given = min(excess, beyond[name])
-                self._caches[name].shrink(weights[name] - given)
-                excess -= given
-        finally:
-            self._settling.release()
 
 
 LEDGER: Final = Ledger()

@@ -189,12 +189,12 @@ def run(directory: Path, *, seconds: float, callers: int, limit: int, share: flo
             "AWS_ENDPOINT_URL": storage.endpoint,
             "PAIMON_INDEX_MEMORY_BYTES": str(limit),
         }
-        with server(f"main=s3://{BUCKET}/warehouse", environment) as (process, url):
+        with server([f"main=s3://{BUCKET}/warehouse"], environment) as (process, url):
             _call(tables, report, storage, url, process.pid, seconds, callers)
             if process.poll() is not None:
                 raise RuntimeError(f"the server ended with status {process.returncode}")
         report.storage = httpx.get(storage.endpoint + COUNTS).json()
-    with server(f"main={tables.root}", {}) as (_, url):
+    with server([f"main={tables.root}"], {}) as (_, url):
         _compare(report, url)
     return report
 

@@ -7,12 +7,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import httpx
+
+from benchmarks.control_groups import ControlGroup
 
 PATIENCE_SECONDS: Final = 120
 LOOK_SECONDS: Final = 0.1
@@ -20,21 +23,23 @@ LOOK_SECONDS: Final = 0.1
 
 @contextmanager
 def server(
-    warehouse: str, environment: Mapping[str, str], group: Path | None = None
+    warehouses: Sequence[str], environment: Mapping[str, str], group: ControlGroup | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server that is ready; gives its process and its URL.
 
     Args:
-        warehouse: ``name=url``.
+        warehouses: each ``name=url``.
         environment: variables beside those of this process.
-        group: directory of a control group that it is to join.
+        group: a control group that it is to join.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     # In the group from its first moment on, it finds the limit by itself.
-    join = "" if group is None else f"open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid())); "
+    members = "" if group is None else str(group.path / "cgroup.procs")
+    join = f"open({members!r}, 'w').write(str(os.getpid())); " if members else ""
     code = f"import os; {join}from app.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "--warehouse", warehouse, "--port", str(port)]
+    flags = ["--port", str(port), *chain.from_iterable(("--warehouse", each) for each in warehouses)]
+    command = [sys.executable, "-c", code, "serve", *flags]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command,
         env={**os.environ, **environment, "PAIMON_INDEX_DRAIN_SECONDS": "0"},

@@ -13,13 +13,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from benchmarks.control_groups import control_group
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
 from tests.golden_tables import DATABASE, expected, unpack
 
@@ -27,10 +27,6 @@ MIB: Final = 1 << 20
 BASE_BYTES: Final = 250 * MIB
 """Resident memory of a process beside 1.3 times what its caches count."""
 
-_GROUPS: Final = (
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
-    (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
-)
 _SELECTIONS: Final = ("none", "count", "bitmap", "ranges", "positions")
 
 
@@ -117,8 +113,11 @@ def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
     """
     tables = sorted(path.name for path in (warehouse / f"{DATABASE}.db").iterdir())
     told = {"PAIMON_INDEX_MEMORY_BYTES": str(limit)}
-    with _group(limit) as group, server(f"main={warehouse}", {} if group else told, group) as (process, url):
-        report = Report(f"control group {group}" if group else "the setting alone", limit)
+    with (
+        control_group(limit) as group,
+        server([f"main={warehouse}"], {} if group else told, group) as (process, url),
+    ):
+        report = Report(f"control group {group.path}" if group else "the setting alone", limit)
         waiting = iter(range(requests))
         is_over = threading.Event()
         watcher = threading.Thread(target=_watch, args=(process.pid, report, is_over))
@@ -143,8 +142,7 @@ def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
             time.sleep(LOOK_SECONDS)
         report.cleared = resident(process.pid)
         if group is not None:
-            (peak,) = (group / name for _, _, name in _GROUPS if (group / name).exists())
-            report.group_peak = int(peak.read_text())
+            report.group_peak = group.peak
     return report
 
 
@@ -172,25 +170,3 @@ def _ask(url: str, tables: list[str], waiting: Iterator[int], statuses: Counter[
 def _watch(pid: int, report: Report, is_over: threading.Event) -> None:
     while not is_over.wait(LOOK_SECONDS):
         report.peak = max(report.peak, resident(pid))
-
-
-@contextmanager
-def _group(limit: int) -> Iterator[Path | None]:
-    """A control group with the limit; None where none may be made."""
-    for parent, file, _ in _GROUPS:
-        group = parent / f"paimon-index-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / file).write_text(str(limit))
-        except OSError:
-            group.rmdir()
-            continue
-        try:
-            yield group
-        finally:
-            group.rmdir()
-        return
-    yield None

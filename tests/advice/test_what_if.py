@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from app.advice import what_if
 from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes
 from app.building.data_files import DataFormat
 from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
 from app.options.file_indexes import DeclaredIndex
-from app.planning.request.limits import CacheBytes, Limits
-from app.planning.service import IndexService
-from app.storage import Readers, Warehouse
+from app.planning.request.limits import Limits
 from app.types.session_zone import session_zone
-from app.work.ledger import Ledger
+from app.work.ledger import LEDGER
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
 
 FILES = [events(300, first, cities=2 + first // 300) for first in range(0, 6_000, 300)]
@@ -59,16 +58,13 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
         assert found.filters[at].files_kept == 20
 
 
-def test_files_that_no_memory_can_be_claimed_for_are_not_read(tmp_path: Path) -> None:
+def test_files_that_no_memory_can_be_claimed_for_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = indexed_table(tmp_path, FILES[:2], {})
-    small = Ledger().account("decoding", 1_000)
-    warehouse = Warehouse("golden", tmp_path.as_uri(), readers=Readers(decoding=small))
-    service = IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), time_zone="UTC")
+    monkeypatch.setattr(what_if, "_MOST_BYTES", 1_000)
 
-    found = tried(
-        IndexedTable(table.made, service), DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"]
-    )
-    service.close()
+    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"])
 
     assert (found.files_read, found.bytes_read, alone(found).files) == (0, 0, 0)
     assert len(found.warnings) == 2
@@ -78,19 +74,15 @@ def test_files_that_no_memory_can_be_claimed_for_are_not_read(tmp_path: Path) ->
 @pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.ORC])
 def test_memory_is_claimed_before_a_file_is_read(tmp_path: Path, data_format: DataFormat) -> None:
     table = indexed_table(tmp_path, FILES[:2], {}, data_format=data_format)
-    decoding = Ledger().account("decoding", 64 << 20)
-    warehouse = Warehouse("golden", tmp_path.as_uri(), readers=Readers(decoding=decoding))
-    service = IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), time_zone="UTC")
     claims: list[int] = []
 
     class Claims(Observer):
         def storage_called(self, call: StorageCall) -> None:
             if call.path.endswith(data_format):
-                claims.append(decoding.claimed)
+                claims.append(LEDGER.claimed["decoding"])
 
     with observed_by(Claims()):
-        tried(IndexedTable(table.made, service), DeclaredIndex("id", "bitmap", {}), filters=["id = 7"])
-    service.close()
+        tried(table, DeclaredIndex("id", "bitmap", {}), filters=["id = 7"])
 
     assert len(claims) == 2
     assert min(claims) > 32 << 20

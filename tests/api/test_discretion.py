@@ -10,8 +10,8 @@ import anyio
 import httpx
 import pytest
 
-from app.api.answer_headers import places_of
-from app.api.problems import problem_of
+from app.api.http.answer_headers import places_of
+from app.api.http.problems import problem_of
 from app.errors import CorruptIndexError, FileMissingError, PathNotAllowedError, StorageError
 from app.main import create_app
 from app.memory_budget import MemoryBudget

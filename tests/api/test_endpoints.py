@@ -15,7 +15,8 @@ import pytest
 from pydantic import TypeAdapter
 from pyroaring import BitMap
 
-from app.api.discovery import (
+from app.api.answers.encoding import DeletionsPage, Evaluation, PlanAnswer
+from app.api.routes.discovery import (
     BranchList,
     Configuration,
     DatabaseList,
@@ -25,10 +26,9 @@ from app.api.discovery import (
     TagList,
     WarehouseList,
 )
-from app.api.encoding import DeletionsPage, Evaluation, PlanAnswer
-from app.api.index_files import Inspection
-from app.api.operations import About, CacheStatistics, Health
-from app.planning.keys import answers
+from app.api.routes.index_files import Inspection
+from app.api.routes.operations import About, CacheStatistics, Health
+from app.planning.buckets import answers
 from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from app.api.problems import ProblemDetails
+from app.api.http.problems import ProblemDetails
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import Serve

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.strict_json import read_json, write_json
-from app.api.versioned import is_known
+from app.api.answers.versioned import is_known
+from app.api.http.strict_json import read_json, write_json
 from app.errors import RequestError
 from app.planning.request.requests import TableRef
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests import tokens
 from tests.api.conftest import Serve
-from tests.api.test_access import ENDPOINTS, TABLE
+from tests.api.gate.test_access import ENDPOINTS, TABLE
 from tests.golden_tables import GoldenWarehouse
 
 NAMED = "/v1/main/databases/golden/tables"

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from app.api.answer_headers import RequestIds
-from app.api.encoding import SchemaList
-from app.api.problems import problem_of
+from app.api.answers.encoding import SchemaList
+from app.api.http.answer_headers import RequestIds
+from app.api.http.problems import problem_of
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError
 from app.opening import create_service

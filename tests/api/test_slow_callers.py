@@ -15,13 +15,12 @@ import httpx
 import pytest
 from starlette.middleware.gzip import GZipMiddleware
 
-from app.api.answer_headers import RequestIds
+from app.api.answers.versioned import PieceStream
+from app.api.http.answer_headers import RequestIds
 from app.api.runtime import Runtime
-from app.api.versioned import PieceStream
 from app.main import create_app
 from app.opening import create_service
 from app.settings import Settings
-from app.work.ledger import LEDGER
 from tests.api.conftest import Serve, listening
 from tests.golden_tables import DATABASE, GoldenWarehouse
 
@@ -41,8 +40,8 @@ def with_room_for_bodies(golden: GoldenWarehouse, size: int) -> Iterator[httpx.C
     """A server whose bodies may take so many bytes together."""
     application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
     with listening(application, lifespan="on") as client:
-        bodies = LEDGER.account("bodies", size, waits=False)
-        application.state.runtime = replace(application.state.runtime, bodies=bodies)
+        runtime = application.state.runtime
+        application.state.runtime = replace(runtime, budget=replace(runtime.budget, bodies=size))
         yield client
 
 

@@ -18,7 +18,6 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
-from app.work.ledger import DEFAULT_BYTES, LEDGER
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
@@ -36,7 +35,7 @@ def both(
     store: Store,
     *,
     stall_seconds: float = 3.0,
-    bodies_bytes: int = DEFAULT_BYTES,
+    bodies_bytes: int = 256 << 20,
     **given: object,
 ) -> Iterator[httpx.Client]:
     """A server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
@@ -57,8 +56,9 @@ def both(
         )
         application = create_app(settings, service)
         with listening(application, lifespan="on") as client:
-            bodies = LEDGER.account("bodies", bodies_bytes, waits=False)
-            application.state.runtime = replace(application.state.runtime, bodies=bodies)
+            runtime = application.state.runtime
+            budget = replace(runtime.budget, bodies=bodies_bytes)
+            application.state.runtime = replace(runtime, budget=budget)
             yield client
             store.ends.set()
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.api.admission import Bulkhead
+from app.api.gate.admission import Bulkhead
 from app.api.runtime import TableLooks
 from app.errors import DeadlineExceededError, StorageError
 from app.planning.request.requests import SnapshotSelector, TableRef

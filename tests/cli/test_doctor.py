@@ -78,7 +78,7 @@ def test_a_missing_permission_is_named(
     monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, method: str, permission: str
 ) -> None:
     # Who runs tests may read everything, so the storage library's error is raised in its place.
-    from app.storage.locations import Neighbours  # noqa: PLC0415
+    from app.storage.stores.local_files import LocalFiles  # noqa: PLC0415
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError("Forbidden")
@@ -86,7 +86,7 @@ def test_a_missing_permission_is_named(
     if method == "list_names":
         monkeypatch.setattr(Warehouse, "list_names", refuse)
     else:
-        monkeypatch.setattr(Neighbours, "read", refuse)
+        monkeypatch.setattr(LocalFiles, "read", refuse)
 
     status, checks = diagnose("--warehouse", f"main={golden.root}")
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from app.building.advice import advise, table_options
 from app.building.builder import build
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
+from app.building.proposals import advise, table_options
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.strict_json import write_json
+from app.api.http.strict_json import write_json
 from app.errors import FilterError, LimitExceededError
 from app.iceberg.catalog import Catalog
 from app.iceberg.columns import ReadColumns

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from app.api.strict_json import write_json
+from app.api.http.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, _digest, write_filter

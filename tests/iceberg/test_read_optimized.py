@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog.rest import RestCatalog
 
-from app.api.strict_json import write_json
+from app.api.http.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError, UnsupportedFormatError
 from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken

@@ -12,8 +12,7 @@ import pytest
 from app.deletion_vectors import VectorOptions
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
 from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucketOptions
-from app.options.file_indexes import with_added
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key, with_added
 from app.options.reading import memory_size
 from app.options.table_options import REFUSED, check_options
 from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, statistics_mode

@@ -13,7 +13,7 @@ import pytest
 
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse, disk_tier
+from app.storage import DiskTier, RetryPolicy, Warehouse, disk_tier
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.services import KEYS, KEYS_BESIDE
@@ -32,7 +32,7 @@ TABLES = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc", "dyn_bucket
 
 
 def tier(url: str, key: bytes = KEY, **options: Any) -> SharedTier:
-    store = Warehouse("shared", url, readers=Readers(4), retry=RetryPolicy(attempts=1), **options)
+    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), **options)
     return SharedTier(store, key)
 
 

@@ -68,8 +68,8 @@ MUTANTS: Final = (
     Mutant(
         "Iceberg: names of the newest schema alone",
         "iceberg/columns.py",
-        "field is not None and field.id == present.id and same_type(field, present) for field in found",
-        "field is not None for field in found",
+        "field is not None and field.id == present.id and same_type(field, present) for field in candidates",
+        "field is not None for field in candidates",
     ),
     Mutant(
         "partition: IS NULL",

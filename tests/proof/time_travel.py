@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.api.strict_json import write_json
+from app.api.http.strict_json import write_json
 from app.errors import UnsupportedFormatError
 from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import PlanQuestion, write_filter

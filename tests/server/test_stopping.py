@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.operations import Caches, Warmth
-from app.api.problems import ProblemError
+from app.api.http.problems import ProblemError
+from app.api.routes.operations import Caches, Warmth
 from app.opening import create_service
 from app.server.processes import Processes, shared_directory
 from app.settings import Settings

@@ -1,6 +1,7 @@
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -8,12 +9,29 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceededError, MemoryShortError, StorageError
 from app.storage import ByteCache
+from app.storage.cache import CacheRoom
 from app.work import time_limit
-from app.work.ledger import LEDGER, CacheRoom
+from app.work.ledger import LEDGER, RECENT_SECONDS
 
 
 def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:
     return ByteCache("test", capacity, len)
+
+
+class Time:
+    """What the clock of caches shows."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    clock = Time()
+    monkeypatch.setattr("app.storage.cache.time", clock)
+    return clock
 
 
 class Gate:
@@ -144,17 +162,27 @@ def test_what_came_before_a_failure_is_kept_and_its_error_is_told() -> None:
     assert cache.get_or_load("b", lambda: b"repaired") == b"repaired"
 
 
+MIB = 1 << 20
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of 4 GiB, in which two loads of 25 MiB are one portion."""
+    monkeypatch.setattr(LEDGER, "limit", 4096 * MIB)
+
+
+@pytest.mark.usefixtures("limited")
 def test_many_keys_are_loaded_by_as_much_as_may_be_claimed_at_once() -> None:
-    cache, batches, account = bytes_cache(80), list[int](), LEDGER.account("loads", 10)
+    cache, batches = bytes_cache(80), list[int]()
 
     def load(keys: Sequence[int]) -> list[bytes]:
         batches.append(len(keys))
-        assert cache.statistics().in_flight == account.claimed == 4 * len(keys)
+        assert cache.statistics().in_flight == LEDGER.claimed["loads"] == 25 * MIB * len(keys)
         return [bytes(4) for _ in keys]
 
-    cache.get_or_load_many(range(5), load, expected_bytes=lambda _: 4, account=account)
+    cache.get_or_load_many(range(5), load, expected_bytes=lambda _: 25 * MIB)
     assert batches == [2, 2, 1]
-    assert cache.statistics().in_flight == account.claimed == 0
+    assert cache.statistics().in_flight == LEDGER.claimed["loads"] == 0
 
 
 def test_an_object_that_grew_takes_the_place_of_its_smaller_form() -> None:
@@ -167,41 +195,54 @@ def test_an_object_that_grew_takes_the_place_of_its_smaller_form() -> None:
     assert cache.get("grows") is None
 
 
+@contextmanager
+def nearly_all_claimed() -> Iterator[Callable[[], None]]:
+    """Other work of the same line has claimed all that there is; gives what ends it."""
+    ends, begun = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with LEDGER.claim("reads", 3000 * MIB):
+            begun.set()
+            assert ends.wait(30)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert begun.wait(30)
+    yield ends.set
+    ends.set()
+    other.join(30)
+
+
+@pytest.mark.usefixtures("limited")
 def test_a_load_waits_until_others_end_and_drops_nothing() -> None:
-    cache, first, second = bytes_cache(80), Gate(bytes(8)), Gate(bytes(8))
-    account = LEDGER.account("loads", 10)
+    cache = bytes_cache(80)
     cache.put("kept", bytes(60))
-    with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(cache.get_or_load, "first", first, expected_bytes=8, account=account)
-        assert first.begun.wait(30)
+    with nearly_all_claimed() as end_others, ThreadPoolExecutor(1) as pool:
         with time_limit(0.3), pytest.raises(MemoryShortError):
-            cache.get_or_load("second", second, expected_bytes=8, account=account)
-        two = pool.submit(cache.get_or_load, "second", second, expected_bytes=8, account=account)
-        assert (second.calls, account.claimed) == (0, 8)
-        first.may_end.set()
-        second.may_end.set()
-        assert (one.result(), two.result()) == (bytes(8), bytes(8))
+            cache.get_or_load("key", lambda: bytes(8), expected_bytes=25 * MIB)
+        load = pool.submit(cache.get_or_load, "key", lambda: bytes(8), expected_bytes=25 * MIB)
+        assert not load.done()
+        end_others()
+        assert load.result(30) == bytes(8)
     assert cache.get("kept") == bytes(60)
 
 
+@pytest.mark.usefixtures("limited")
 def test_who_waits_longer_than_another_for_the_same_load_waits_on() -> None:
-    cache, holder, account = bytes_cache(), Gate(bytes(8)), LEDGER.account("loads", 10)
-    asked = threading.Event()
+    cache, asked = bytes_cache(), threading.Event()
 
     def hasty() -> bytes:
         with time_limit(0.3):
             asked.set()
-            return cache.get_or_load("key", lambda: b"loaded", expected_bytes=8, account=account)
+            return cache.get_or_load("key", lambda: b"loaded", expected_bytes=25 * MIB)
 
-    with ThreadPoolExecutor(3) as pool:
-        held = pool.submit(cache.get_or_load, "held", holder, expected_bytes=8, account=account)
-        assert holder.begun.wait(30)
+    with nearly_all_claimed() as end_others, ThreadPoolExecutor(2) as pool:
         first = pool.submit(hasty)
         assert asked.wait(30)
-        patient = pool.submit(cache.get_or_load, "key", lambda: b"loaded", expected_bytes=8, account=account)
-        assert isinstance(first.exception(), MemoryShortError)
-        holder.may_end.set()
-        assert (held.result(), patient.result()) == (bytes(8), b"loaded")
+        patient = pool.submit(cache.get_or_load, "key", lambda: b"loaded", expected_bytes=25 * MIB)
+        assert isinstance(first.exception(30), MemoryShortError)
+        end_others()
+        assert patient.result(30) == b"loaded"
 
 
 def test_an_object_heavier_than_the_cache_is_answered_and_not_kept() -> None:
@@ -210,6 +251,58 @@ def test_an_object_heavier_than_the_cache_is_answered_and_not_kept() -> None:
     assert cache.get_or_load("huge", lambda: bytes(11)) == bytes(11)
     statistics = cache.statistics()
     assert (statistics.entries, statistics.bytes, statistics.evictions) == (1, 10, 0)
+
+
+def test_a_full_cache_keeps_what_it_has_for_a_minute(time: Time) -> None:
+    cache = bytes_cache(3)
+    for key in "abc":
+        cache.put(key, b"1")
+    time.now += RECENT_SECONDS - 1
+    assert cache.get("a") == b"1"
+    cache.put("d", b"1")
+    assert cache.get("d") is None
+
+    time.now += 1
+    cache.put("d", b"1")
+
+    assert [key for key in "abcd" if cache.get(key)] == ["a", "c", "d"]
+    statistics = cache.statistics()
+    assert (statistics.rejected, statistics.evictions) == (1, 1)
+
+
+def test_what_is_used_outlives_a_stream_of_what_is_used_once(time: Time) -> None:
+    cache = bytes_cache(100)
+    for _ in range(20):
+        for key in range(80):
+            cache.get_or_load(key, lambda: b"1")
+        for position in range(1_000):
+            cache.get_or_load((time.now, position), lambda: b"1")
+        time.now += RECENT_SECONDS / 2
+
+    assert len(cache.get_many(range(80))) == 80
+
+
+def test_a_scan_over_more_than_fits_finds_what_fits() -> None:
+    cache = bytes_cache(1000)
+    for _ in range(3):
+        for key in range(1100):
+            cache.get_or_load(key, lambda: b"1")
+
+    assert cache.statistics().hits == 2 * 1000
+
+
+def test_what_nobody_used_lately_is_dropped_first(time: Time) -> None:
+    cache = bytes_cache(10)
+    for key in range(10):
+        cache.put(key, b"1")
+    time.now += RECENT_SECONDS
+    cache.get_many(range(4, 10))
+
+    cache.shrink(2, unused_seconds=RECENT_SECONDS)
+    assert len(cache.get_many(range(10))) == 6
+    cache.get(4)
+    cache.shrink(1)
+    assert cache.get(4) == b"1"
 
 
 def test_what_was_loading_when_the_cache_was_cleared_is_not_kept() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.mapped_bytes import MappedBytes
+from app.regular_files import MappedBytes
 from app.storage.column_entry import Columns, DamagedEntryError, write_columns
 
 KEY = b'["w", "path"]["manifest", "1.0"]'

@@ -20,10 +20,12 @@ from app.errors import (
 )
 from app.observation import Observer, StorageCall, observed_by
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
-from app.storage.failures import is_missing, is_transient
-from app.storage.libraries import ask, open_filesystem
 from app.storage.retry import RetryBudget
+from app.storage.stores import Store as AnyStore
+from app.storage.stores import open_store
+from app.storage.stores.failures import is_missing, is_transient
 from app.work import Cancellation, cancellable, time_limit
+from app.work.ledger import LEDGER
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
@@ -201,18 +203,18 @@ STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
 }
 
 
-METHODS: dict[str, dict[str, object]] = {
-    "cat_file": {"start": 0, "end": 9},
-    "ls": {"detail": False},
-    "info": {},
+QUESTIONS: dict[str, Callable[[AnyStore], object]] = {
+    "read": lambda store: store.read("key", 0, 9),
+    "list": lambda store: store.entries("key"),
+    "size": lambda store: store.size("key"),
 }
 
 
 @pytest.mark.parametrize("protocol", STORES)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.HANG])
 def test_a_store_is_asked_once_for_each_key(
-    protocol: str, method: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
+    protocol: str, question: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Asks a service of its own for the kind of each bucket, which is none of the endpoint's.
     monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
@@ -221,17 +223,17 @@ def test_a_store_is_asked_once_for_each_key(
     store = Store({}, lambda _: fault)
     with store.serving() as served:
         endpoint = served["endpoint"]
-        filesystem = open_filesystem(protocol, options_of(endpoint), STALL_SECONDS)
-        path = f"{endpoint}/key" if protocol == "http" else f"{BUCKET}/directory/key"
+        location = endpoint if protocol == "http" else f"{protocol}://{BUCKET}/directory"
+        opened_store = open_store(location, options_of(endpoint), STALL_SECONDS)
         began = time.monotonic()
         with pytest.raises(Exception) as caught:  # noqa: PT011 - libraries have nothing in common
-            ask(filesystem, method, path, **METHODS[method])
+            QUESTIONS[question](opened_store)
         seconds = time.monotonic() - began
 
     assert is_transient(caught.value)
     assert not is_missing(caught.value)
     # Over HTTP, fsspec asks in two ways how large a file is.
-    calls = 2 if (protocol, method) == ("http", "info") else 1
+    calls = 2 if (protocol, question) == ("http", "size") else 1
     assert max(store.asked.values()) == calls
     if fault is Fault.HANG:
         # The libraries' own patience is a minute and more.
@@ -294,10 +296,11 @@ def test_no_more_calls_are_under_way_than_are_allowed() -> None:
     assert store.asked.total() == 3
 
 
-def test_no_more_bytes_are_under_way_than_are_allowed() -> None:
+def test_no_more_bytes_are_under_way_than_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+    monkeypatch.setattr(LEDGER, "limit", 16 * 1_200)
 
-    assert asked_until(store, 2, Readers(2, bytes_in_flight=1_000)) == [RequestCancelledError]
+    assert asked_until(store, 2, Readers(2)) == [RequestCancelledError]
     assert store.asked.total() == 2
 
 
@@ -331,11 +334,12 @@ def test_each_range_has_an_error_of_its_own() -> None:
     assert isinstance(outside, PathNotAllowedError)
 
 
-def test_more_bytes_than_may_be_under_way_are_read_in_turn() -> None:
+def test_more_bytes_than_may_be_under_way_are_read_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread claims more than there is, and waits for the others, not for itself."""
     store, found = Store(SMALL_OBJECTS, lambda _: None), list[object]()
+    monkeypatch.setattr(LEDGER, "limit", 1_000)
     with store.serving() as options:
-        warehouse = opened_for(options, readers=Readers(2, bytes_in_flight=100))
+        warehouse = opened_for(options, readers=Readers(2))
         threads = [
             threading.Thread(target=lambda: found.append(warehouse.read_ranges(RANGES[:20])), daemon=True)
             for _ in range(4)

@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import SettingsError, StorageError
 from app.storage import Warehouse
-from app.storage.libraries import open_filesystem
+from app.storage.stores.libraries import open_filesystem
 from tests import hdfs
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.storage.stores import TABLES, check_creation, check_ends, check_plans
@@ -64,7 +64,7 @@ def test_libraries_are_given_host_and_user_of_a_url() -> None:
 
 
 def test_a_missing_library_is_named_with_what_else_hdfs_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.storage.libraries.find_spec", lambda _: None)
+    monkeypatch.setattr("app.storage.stores.libraries.find_spec", lambda _: None)
 
     with pytest.raises(SettingsError, match=r"hdfs-native is not installed.*HADOOP_CONF_DIR"):
         Warehouse("main", "hdfs://lake/warehouse")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,29 +11,40 @@ from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PathNotAllowedError
 from app.storage import Warehouse
-from app.storage.locations import Neighbours, Root, normal_uri, without_credentials
+from app.storage.locations import normal_uri, without_credentials
+from app.storage.stores.local_files import LocalFiles
 
 
-@given(
-    st.lists(st.sampled_from(["a", "db.db", "t", "..", ".", "", "file", "x\n", "file:", "link"]), max_size=6)
-)
-def test_neighbours_are_located_as_each_path_by_itself(segments: list[str]) -> None:
+@given(st.lists(st.sampled_from(["a", "file", "inside", "outside", "away", "loop"]), min_size=1, max_size=4))
+def test_what_is_opened_is_refused_where_its_links_would_be(segments: list[str]) -> None:
     with TemporaryDirectory() as name:
-        root = os.path.realpath(name)
-        (Path(root) / "w" / "db.db").mkdir(parents=True)
-        (Path(root) / "w" / "db.db" / "link").symlink_to("/")
-        warehouse = Warehouse("w", f"{root}/w")
-        neighbours = Neighbours(warehouse.locate)
-        for path in ("/".join(segments), f"file:{root}/w/" + "/".join(segments)):
-            for _ in range(2):
-                assert _place(neighbours.locate, path) == _place(warehouse.locate, path)
+        root = Path(name).resolve() / "w"
+        (root / "a" / "a").mkdir(parents=True)
+        for directory in (root, root / "a"):
+            (directory / "file").write_bytes(b"inside")
+            (directory / "inside").symlink_to(root / "a")
+            (directory / "outside").symlink_to(root.parent)
+            (directory / "away").symlink_to(root.parent / "file")
+            (directory / "loop").symlink_to("loop")
+        (root.parent / "file").write_bytes(b"outside")
+        for home in (root, root.parent / "link"):
+            (root.parent / "link").unlink(missing_ok=True)
+            (root.parent / "link").symlink_to(root)
+            files, path = LocalFiles(str(home)), "/".join(segments)
+            assert _outcome(path, partial(files.read, start=0, end=9)) == _outcome(
+                path, partial(_read_checked, files)
+            )
 
 
-def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:
+def _read_checked(files: LocalFiles, path: str) -> bytes:
+    return Path(files.path_of(path)).read_bytes()
+
+
+def _outcome(path: str, read: Callable[[str], bytes]) -> bytes | type[Exception]:
     try:
-        return os.path.normpath(locate(path)[1])
-    except PathNotAllowedError:
-        return None
+        return read(path)
+    except (PathNotAllowedError, OSError) as error:
+        return type(error)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from app.errors import (
     StorageError,
 )
 from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
-from app.storage.range_reading import FileRange, batches, merge_ranges, portions
+from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
 
 LONG = bytes(range(256)) * 300
@@ -324,19 +324,11 @@ def test_each_range_lies_in_one_that_is_read(ranges: list[FileRange]) -> None:
         assert one.whole.length <= sum(part.length + GAP for part in one.parts)
 
 
-def test_small_files_of_this_machine_are_read_in_batches() -> None:
-    small = merge_ranges([FileRange(f"{number:02}", 0, 10) for number in range(40)])
-    large = merge_ranges([FileRange("large", 0, 1 << 20)])
-    found = list(batches([*small, *large, *small], is_local=True))
-    assert [each for batch in found for each in batch] == [*small, *large, *small]
-    assert [len(batch) for batch in found] == [16, 16, 9, 16, 16, 8]
-    assert [len(batch) for batch in batches(small, is_local=False)] == [1] * 40
-
-
-@given(st.lists(RANGES, max_size=30), st.integers(1, 1 << 25))
-def test_portions_are_bounded(ranges: list[FileRange], most_bytes: int) -> None:
+@given(st.lists(RANGES, max_size=30), st.integers(1, 9), st.integers(1, 1 << 25))
+def test_portions_are_bounded(ranges: list[FileRange], most: int, most_bytes: int) -> None:
     merged = merge_ranges(ranges)
-    found = list(portions(merged, most_bytes))
+    found = list(portions(merged, most, most_bytes))
     assert [each for portion in found for each in portion] == merged
     for portion in found:
+        assert len(portion) <= most
         assert len(portion) == 1 or sum(each.whole.length for each in portion) <= most_bytes

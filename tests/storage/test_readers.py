@@ -70,38 +70,6 @@ def test_shared_work_may_be_shared_out_again() -> None:
     readers.close()
 
 
-def test_bytes_under_way_are_bounded_over_all_requests() -> None:
-    limit = 100
-    readers, lock = Readers(4, limit), threading.Lock()
-    under_way, most = dict[int, int](), list[int]()
-
-    def load(item: tuple[int, int]) -> int:
-        number, size = item
-        with lock:
-            under_way[number] = size
-            most.append(sum(under_way.values()))
-        with lock:
-            del under_way[number]
-        return size
-
-    sizes = [10, 60, 30, 100, 1, 250, 0, 99] * 20
-
-    def ask(first: int) -> None:
-        items = [(first + number, size) for number, size in enumerate(sizes)]
-        assert readers.map(load, items, size_of=lambda item: item[1]) == sizes
-
-    askers = [threading.Thread(target=ask, args=(1000 * asker,)) for asker in range(3)]
-    for asker in askers:
-        asker.start()
-    for asker in askers:
-        asker.join(60)
-    assert len(most) == 3 * len(sizes)
-    # The eldest may go over the limit.
-    assert max(most) <= limit + max(sizes)
-    assert under_way == {}
-    readers.close()
-
-
 def test_what_has_not_begun_never_does_once_the_caller_is_gone() -> None:
     readers, cancellation, begun = Readers(2), Cancellation(), list[int]()
 

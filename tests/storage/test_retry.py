@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import DeadlineExceededError, FileMissingError, PathNotAllowedError, StorageError
 from app.storage import RetryPolicy, Warehouse
-from app.storage.failures import (
+from app.storage.stores.failures import (
     StoreAnswerError,
     failure_of,
     is_behind_the_end,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_tier import SharedCacheState, SharedTier
@@ -33,7 +33,7 @@ ENTRIES = [column(1, 2), column(*range(100_000)), None]
 
 @contextmanager
 def tier(url: str, key: bytes = KEY, **options: Any) -> Iterator[SharedTier]:
-    store = Warehouse("shared", url, readers=Readers(4), retry=RetryPolicy(attempts=1), **options)
+    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), **options)
     opened = SharedTier(store, key)
     try:
         yield opened

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptFileError
-from app.mapped_bytes import MappedBytes
+from app.regular_files import MappedBytes
 from app.types.bytes_column import BytesColumn, own_bytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)

@@ -6,64 +6,116 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from app.errors import DeadlineExceededError, LimitExceededError, MemoryShortError, RequestCancelledError
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import Account, Ledger
+from app.work.ledger import Ledger
 
 PATIENCE_SECONDS = 60
 LIMIT = 1000 << 20
 MIB = 1 << 20
 
 
-def account(limit: int = 100, *, waits: bool = True) -> Account:
-    return Ledger().account("work", limit, waits=waits)
+def ledger_of(room: int) -> Ledger:
+    """One of a process that may claim so much, and takes nothing else."""
+    ledger = Ledger(lambda: 0)
+    ledger.limit, ledger.own = 10 * room, 8 * room
+    return ledger
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """Does another piece of work."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result(PATIENCE_SECONDS)
+
+
+def claim_elsewhere(ledger: Ledger, size: int, line: str = "") -> None:
+    def work() -> None:
+        with time_limit(0.1), ledger.claim("reads", size, line=line):
+            pass
+
+    elsewhere(work)
 
 
 def test_claims_end_with_their_block() -> None:
-    memory = account()
+    ledger = ledger_of(100)
 
-    with memory.claim(10) as claim:
+    with ledger.claim("decoding", 10) as claim:
         claim.grow_to(40)
         claim.grow_to(30)
         claim.grow_to(70)
-        assert memory.claimed == 70
+        assert ledger.claimed == {"decoding": 70}
 
-    assert memory.claimed == 0
-
-
-def test_the_eldest_goes_over_the_limit_and_others_are_refused_when_their_time_is_nearly_up() -> None:
-    memory = account()
-
-    with memory.claim() as eldest, memory.claim() as other:
-        other.grow_to(50)
-        eldest.grow_to(200)
-        with (
-            time_limit(0.3),
-            pytest.raises(MemoryShortError, match=r"51 bytes for work do not fit beside the 250 .* of 100"),
-        ):
-            other.grow_to(101)
-
-    assert memory.claimed == 0
+    assert ledger.claimed == {"decoding": 0}
 
 
-def test_who_does_not_wait_is_refused_at_once() -> None:
-    memory = account(waits=False)
+def test_who_has_claimed_nothing_waits_until_his_time_is_nearly_up() -> None:
+    ledger = ledger_of(100)
 
-    with memory.claim(60), memory.claim(40) as other, pytest.raises(MemoryShortError, match="ask again"):
-        other.grow_to(41)
+    with ledger.claim("reads", 100):
+        with pytest.raises(MemoryShortError, match="1 bytes for reads do not fit beside the 100 in use"):
+            claim_elsewhere(ledger, 1)
+        assert ledger.refusals == 1
 
-    assert memory.claimed == 0
+
+def test_who_holds_a_claim_is_refused_at_once() -> None:
+    ledger = ledger_of(100)
+
+    def work() -> None:
+        with ledger.claim("reads", 20, path="a file"), ledger.claim("decoding", path="a file") as decoding:
+            decoding.grow_to(20)
+            decoding.grow_to(21)
+
+    # Without a deadline he would wait for good.
+    with (
+        ledger.claim("reads", 60, line="other"),
+        pytest.raises(MemoryShortError, match="1 bytes for decoding of a file do not fit beside the 100"),
+    ):
+        elsewhere(work)
+
+    assert ledger.claimed == {"reads": 0, "decoding": 0}
+
+
+def test_bodies_are_refused_at_once_beyond_their_part() -> None:
+    ledger = ledger_of(1000)
+
+    with ledger.claim("bodies", most=100) as large:
+        large.grow_to(200)
+        with ledger.claim("bodies", most=100) as other, pytest.raises(MemoryShortError, match="ask again"):
+            other.grow_to(1)
+    with ledger.claim("bodies", 60, most=100), ledger.claim("bodies", most=100) as other:
+        other.grow_to(40)
+        with pytest.raises(MemoryShortError):
+            other.grow_to(41)
+
+    assert ledger.claimed == {"bodies": 0}
+
+
+def test_what_is_made_of_a_body_does_not_wait_while_the_body_is_held() -> None:
+    ledger = ledger_of(100)
+
+    with ledger.claim("bodies", 10, most=100) as body:
+
+        def parse(size: int) -> None:
+            with body.owning(), ledger.claim("decoding", size):
+                assert ledger.claimed == {"bodies": 10, "decoding": size}
+
+        elsewhere(lambda: parse(90))
+        with pytest.raises(LimitExceededError, match="101 bytes for decoding"):
+            elsewhere(lambda: parse(91))
+        with ledger.claim("reads", 1, line="a"), pytest.raises(MemoryShortError):
+            elsewhere(lambda: parse(90))
 
 
 class Claiming:
     """Threads that each hold a claim until they are told to end."""
 
-    def __init__(self, pool: ThreadPoolExecutor, memory: Account) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, ledger: Ledger) -> None:
         self._pool = pool
-        self._memory = memory
+        self._ledger = ledger
         self.granted: list[int] = []
 
     def begin(self, size: int, end: threading.Event) -> Future[None]:
@@ -72,7 +124,7 @@ class Claiming:
 
         def hold() -> None:
             known.set()
-            with self._memory.claim(size):
+            with self._ledger.claim("reads", size):
                 self.granted.append(size)
                 assert end.wait(PATIENCE_SECONDS)
 
@@ -87,75 +139,113 @@ def until(condition: Callable[[], bool]) -> None:
         waited.wait(0.001)
 
 
-def test_a_large_claim_is_not_passed_over_by_smaller_ones() -> None:
-    memory, first, rest = account(), threading.Event(), threading.Event()
+def test_a_large_claim_is_not_passed_over_by_smaller_ones_of_its_line() -> None:
+    ledger, first, second, rest = ledger_of(100), *(threading.Event() for _ in range(3))
     with ThreadPoolExecutor(3) as pool:
-        claiming = Claiming(pool, memory)
+        claiming = Claiming(pool, ledger)
         claiming.begin(60, first)
-        until(lambda: memory.claimed == 60)
-        claiming.begin(80, rest)
-        until(lambda: memory.waiting == 1)
+        until(lambda: ledger.claimed == {"reads": 60})
+        claiming.begin(80, second)
+        until(lambda: ledger.waiting == 1)
         claiming.begin(10, rest)
-        until(lambda: memory.waiting == 2)
-        assert claiming.granted == [60]
+        until(lambda: ledger.waiting == 2)
+        claim_elsewhere(ledger, 10, line="another")
         first.set()
+        until(lambda: claiming.granted == [60, 80])
+        second.set()
         rest.set()
 
     assert claiming.granted == [60, 80, 10]
-    assert memory.claimed == 0
+    assert ledger.claimed == {"reads": 0}
 
 
-def test_claims_that_all_grow_come_to_their_end() -> None:
-    """Each holds a part of what the others need, so that only going over the limit gets them on."""
-    memory, together = account(), threading.Barrier(4, timeout=PATIENCE_SECONDS)
+def test_the_first_of_a_line_may_take_all_and_others_leave_room_to_grow() -> None:
+    ledger = ledger_of(1000)
 
-    def decode(_: int) -> None:
-        with memory.claim() as claim:
-            claim.grow_to(25)
-            together.wait()
-            for total in range(30, 100, 10):
-                claim.grow_to(total)
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(decode, range(4)))
-
-    assert memory.claimed == 0
+    claim_elsewhere(ledger, 1000, line="a")
+    with ledger.claim("reads", 200, line="a"):
+        claim_elsewhere(ledger, 50, line="a")
+        with pytest.raises(MemoryShortError):
+            claim_elsewhere(ledger, 51, line="a")
+        claim_elsewhere(ledger, 800, line="b")
 
 
-def test_all_but_the_eldest_stay_within_the_limit() -> None:
-    memory, threads = account(1000), 8
+def test_lines_that_hang_leave_room_for_others() -> None:
+    """Each takes at most half of what those before it have left."""
+    ledger, ends = ledger_of(64_000), threading.Event()
+    lines = [f"line {number}" for number in range(4)]
+
+    def hold(line: str) -> None:
+        with ledger.claim("reads", 1_000, line=line):
+            assert ends.wait(PATIENCE_SECONDS)
+
+    def fill(holders: ThreadPoolExecutor, line: str) -> int:
+        """How many claims a line gets until one has to wait."""
+        for count in range(100):
+            try:
+                claim_elsewhere(ledger, 1_000, line)
+            except MemoryShortError:
+                return count
+            before = sum(ledger.claimed.values())
+            holders.submit(hold, line)
+            until(lambda before=before: sum(ledger.claimed.values()) > before)  # type: ignore[misc]
+        raise AssertionError(line)
+
+    with ThreadPoolExecutor(100) as holders:
+        counts = [fill(holders, line) for line in lines]
+        ends.set()
+
+    assert counts == [16, 8, 4, 2]
+
+
+def test_all_stay_within_the_room() -> None:
+    ledger, threads = ledger_of(1000), 8
     passed = list[int]()
 
     def work(thread: int) -> None:
         draw = random.Random(thread)  # noqa: S311 - no secret
         for _ in range(300):
-            with memory.claim(draw.choice([0, 1, 50, 400, 1000, 1500])):
-                if memory.claimed > 1000 + 1500:
-                    passed.append(memory.claimed)
+            size = draw.choice([0, 1, 50, 400, 1000])
+            with ledger.claim("reads", size, line=draw.choice("ab")) as claim:
+                with suppress(MemoryShortError, LimitExceededError):
+                    claim.grow_to(size + draw.choice([0, 10, 300]))
+                passed.append(sum(ledger.claimed.values()))
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))
 
-    assert (passed, memory.claimed) == ([], 0)
+    assert 500 < max(passed) <= 1000
+    assert ledger.claimed == {"reads": 0}
 
 
 def test_waiting_ends_with_the_request() -> None:
-    memory, cancellation = account(), Cancellation()
+    ledger, cancellation = ledger_of(100), Cancellation()
 
-    with memory.claim(100), memory.claim() as other:
-        with time_limit(0), pytest.raises(DeadlineExceededError):
-            other.grow_to(1)
+    def wait() -> None:
+        with cancellable(cancellation), ledger.claim("reads", 1):
+            pass
+
+    with ledger.claim("reads", 100):
         threading.Timer(0.01, cancellation.cancel).start()
-        with cancellable(cancellation), pytest.raises(RequestCancelledError):
-            other.grow_to(1)
+        with pytest.raises(RequestCancelledError):
+            elsewhere(wait)
+
+    def come_too_late() -> None:
+        with time_limit(0), ledger.claim("reads", 1):
+            pass
+
+    with ledger.claim("reads", 100), pytest.raises(DeadlineExceededError):
+        elsewhere(come_too_late)
 
 
 class Cache:
-    def __init__(self, weight: int) -> None:
+    def __init__(self, weight: int, seconds_unused: float = 0) -> None:
         self.weight = weight
+        self.seconds_unused = seconds_unused
 
-    def shrink(self, weight: int) -> None:
-        self.weight = min(self.weight, weight)
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
+        if self.seconds_unused >= unused_seconds:
+            self.weight = min(self.weight, max(0, weight))
 
 
 class Process:
@@ -173,7 +263,7 @@ class Process:
 def test_what_fits_is_granted() -> None:
     process = Process(Cache(100 * MIB), other=100 * MIB)
 
-    process.ledger.require(600 * MIB, "a load")
+    process.ledger.require("a load", 600 * MIB)
 
     assert (process.caches[0].weight, process.ledger.shrinks) == (100 * MIB, 0)
 
@@ -187,91 +277,74 @@ def test_caches_shrink_above_the_mark() -> None:
     assert all(cache.weight > 0 for cache in process.caches)
 
 
+def test_what_nobody_used_lately_gives_way_first() -> None:
+    process = Process(Cache(400 * MIB), Cache(200 * MIB, seconds_unused=90), other=280 * MIB)
+
+    process.ledger.look()
+
+    assert process.ledger.resident <= 0.8 * LIMIT
+    assert [cache.weight >> 20 for cache in process.caches] == [400, 80]
+
+
 def test_caches_make_room_for_what_is_claimed() -> None:
     process = Process(Cache(600 * MIB), other=100 * MIB)
 
-    with process.ledger.account("reads", LIMIT).claim(500 * MIB):
+    with process.ledger.claim("reads", 500 * MIB):
         assert process.ledger.resident + 500 * MIB <= 0.9 * LIMIT
         assert process.ledger.claimed == {"reads": 500 * MIB}
 
 
-def test_what_does_not_fit_beside_others_is_refused() -> None:
+def test_what_does_not_fit_beside_what_is_resident_is_refused() -> None:
     process = Process(Cache(50 * MIB), other=880 * MIB)
 
-    reads = process.ledger.account("reads", LIMIT)
     with (
-        reads.claim() as claim,
+        process.ledger.claim("reads") as claim,
         pytest.raises(MemoryShortError, match=f"{100 * MIB} bytes for reads do not fit"),
     ):
         claim.grow_to(100 * MIB)
+    with pytest.raises(MemoryShortError, match="for a load do not fit"):
+        process.ledger.require("a load", 50 * MIB)
 
-    assert process.ledger.refusals == 1
-
-
-def test_what_can_never_fit_is_not_asked_to_come_again() -> None:
-    ledger = Ledger(lambda: 0)
-    ledger.limit = LIMIT
-
-    with pytest.raises(LimitExceededError, match=f"{LIMIT} bytes for a file .*PAIMON_INDEX_MEMORY_BYTES"):
-        ledger.require(LIMIT, "a file")
+    assert process.ledger.refusals == 2
 
 
-def elsewhere(work: Callable[[], object]) -> None:
-    """Does another piece of work."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work).result(PATIENCE_SECONDS)
+def test_what_can_never_fit_is_told_so_with_its_file() -> None:
+    process = Process(other=0)
+    process.ledger.own = 200 * MIB
+
+    with process.ledger.claim("decoding", path="m-1") as claim:
+        for size in range(0, 700, 7):
+            claim.grow_to(size * MIB)
+        with pytest.raises(LimitExceededError, match=r"for decoding of m-1 .*PAIMON_INDEX_MEMORY_BYTES"):
+            claim.grow_to(701 * MIB)
+    with (
+        process.ledger.claim("reads", 600 * MIB, path="m-1"),
+        pytest.raises(LimitExceededError, match=f"{701 * MIB} bytes for decoding of m-1"),
+        process.ledger.claim("decoding", 101 * MIB, path="m-1"),
+    ):
+        pass
 
 
 def test_claims_that_are_not_used_yet_count() -> None:
     process = Process(other=0)
-    reads, decoding = (process.ledger.account(name, LIMIT) for name in ("reads", "decoding"))
 
-    def decode(size: int) -> None:
-        with time_limit(0.3), decoding.claim(size):
-            pass
-
-    with reads.claim(800 * MIB):
-        elsewhere(lambda: decode(100 * MIB))
-        with pytest.raises(MemoryShortError, match=f"{101 * MIB} bytes for decoding do not fit"):
-            elsewhere(lambda: decode(101 * MIB))
-
-
-def test_the_eldest_of_an_account_does_not_go_over_the_limit_of_the_process() -> None:
-    process = Process(Cache(300 * MIB), other=0)
-    process.ledger.own = 200 * MIB
-    decoding = process.ledger.account("decoding", 100 * MIB)
-
-    with decoding.claim() as eldest:
-        for size in range(0, 700, 7):
-            eldest.grow_to(size * MIB)
-        with pytest.raises(LimitExceededError, match=r"bytes for decoding .*PAIMON_INDEX_MEMORY_BYTES"):
-            eldest.grow_to(701 * MIB)
-
-    assert process.caches[0].weight <= 7 * MIB
-
-
-def test_work_that_holds_claims_does_not_wait_for_what_others_hold() -> None:
-    process = Process(other=0)
-    reads, decoding = (process.ledger.account(name, LIMIT) for name in ("reads", "decoding"))
-
-    def work() -> None:
-        with reads.claim(200 * MIB), decoding.claim(150 * MIB):
-            pass
-
-    with reads.claim(600 * MIB), pytest.raises(MemoryShortError, match="ask again"):
-        elsewhere(work)
+    with process.ledger.claim("reads", 800 * MIB):
+        claim_elsewhere(process.ledger, 100 * MIB, line="another")
+        with pytest.raises(MemoryShortError, match=f"{101 * MIB} bytes for reads do not fit"):
+            claim_elsewhere(process.ledger, 101 * MIB, line="another")
 
 
 def test_nothing_is_refused_without_a_limit() -> None:
     process = Process(other=5000 * MIB)
     process.ledger.limit = 0
 
-    process.ledger.require(1000 * MIB, "a load")
+    process.ledger.require("a load", 1000 * MIB)
+    with process.ledger.claim("reads", 1000 * MIB) as claim:
+        claim.grow_to(5000 * MIB)
 
 
 def test_what_is_gone_is_no_longer_counted() -> None:
     process = Process(other=0)
     process.ledger.add(Cache(100))
-    process.ledger.account("reads", LIMIT)
 
-    assert (process.ledger.cached, process.ledger.claimed) == (0, {})
+    assert process.ledger.cached == 0

@@ -8,9 +8,8 @@ import pytest
 
 from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
-from app.storage.cache import ByteCache
 from app.work.cores import Cores, waiting
-from app.work.ledger import LEDGER
+from app.work.ledger import Ledger
 from app.work.memory import MemoryLimit, Scratch
 
 LARGE = 5 << 20
@@ -161,39 +160,33 @@ def test_what_cannot_be_read_bounds_nothing(system: System) -> None:
 PATIENCE_SECONDS = 20
 
 
-def test_threads_that_wait_for_room_in_a_cache_do_not_keep_the_one_that_has_it_from_ending() -> None:
-    cores = Cores(1)
-    cache: ByteCache[bytes] = ByteCache("test", 800, len)
-    account = LEDGER.account("loads", 100)
+def test_threads_that_wait_for_room_do_not_keep_the_one_that_has_it_from_ending() -> None:
+    cores, ledger = Cores(1), Ledger(lambda: 0)
+    ledger.limit = 1000
     begun, asked = threading.Event(), threading.Event()
-    loaded = []
+    ended = list[str]()
 
-    def load_slowly() -> bytes:
-        with waiting():
-            begun.set()
-            assert asked.wait(PATIENCE_SECONDS)
-        return bytes(100)
+    def work_slowly() -> None:
+        with cores.computing(), ledger.claim("reads", 800):
+            with waiting():
+                begun.set()
+                assert asked.wait(PATIENCE_SECONDS)
+            ended.append("first")
 
-    def load_at_once() -> bytes:
-        return bytes(100)
-
-    def ask_first() -> None:
-        with cores.computing():
-            loaded.append(cache.get_or_load("first", load_slowly, expected_bytes=100, account=account))
-
-    def ask_second() -> None:
+    def work_at_once() -> None:
         with cores.computing():
             asked.set()
-            loaded.append(cache.get_or_load("second", load_at_once, expected_bytes=100, account=account))
+            with ledger.claim("reads", 800):
+                ended.append("second")
 
-    one, other = threading.Thread(target=ask_first), threading.Thread(target=ask_second)
+    one, other = threading.Thread(target=work_slowly), threading.Thread(target=work_at_once)
     one.start()
     assert begun.wait(PATIENCE_SECONDS)
     other.start()
     for thread in (one, other):
         thread.join(PATIENCE_SECONDS)
 
-    assert loaded == [bytes(100), bytes(100)]
+    assert ended == ["first", "second"]
 
 
 def test_a_thread_without_a_slot_lends_none() -> None:

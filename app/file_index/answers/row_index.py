@@ -108,15 +108,15 @@ class RowStack(ABC, Generic[KnownRows]):
             case Points(keys) if len(keys) > SHORT_LIST and out_of_time():
                 return everywhere(Answer.UNASKED, len(files))
             case NullTest(null=True):
-                found = self.null_rows()
+                rows_of_files = self.null_rows()
             case NullTest():
-                found = self.value_rows()
+                rows_of_files = self.value_rows()
             case Points(keys, negated=True):
-                found = self.rows_without(keys)
+                rows_of_files = self.rows_without(keys)
             case Points(keys):
-                found = self.rows_with(keys)
+                rows_of_files = self.rows_with(keys)
             case Span(start, stop):
-                found = self.rows_between(start, stop)
+                rows_of_files = self.rows_between(start, stop)
             case _:
                 assert_never(condition)
-        return found[files]
+        return rows_of_files[files]

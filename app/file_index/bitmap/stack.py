@@ -252,7 +252,7 @@ class BitmapStack(RowStack[BitmapIndex]):
             self.bodies,
             self.broken,
         )
-        return self.directory.nbytes + sum(each.nbytes for each in arrays)
+        return self.directory.nbytes + sum(array.nbytes for array in arrays)
 
     @override
     def of_file(self, file: int) -> BitmapIndex:

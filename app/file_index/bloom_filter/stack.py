@@ -80,7 +80,7 @@ class BloomStack:
         bits = cursors.remaining * _BITS_OF_BYTE
         cursors.expect(bits > 0, "the bits of a bloom filter", bits)
         broken = ~payloads.is_null & ~cursors.sound
-        bits, hash_functions = (np.where(cursors.sound, each, 0) for each in (bits, hash_functions))
+        bits, hash_functions = (np.where(cursors.sound, column, 0) for column in (bits, hash_functions))
         sizes, counts = bits[cursors.sound], hash_functions[cursors.sound]
         if len(sizes) and (sizes == sizes[0]).all() and (counts == counts[0]).all():
             bits, hash_functions = sizes[:1], counts[:1]
@@ -89,7 +89,7 @@ class BloomStack:
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        return sum(each.nbytes for each in (self.starts, self.bits, self.hash_functions, self.broken))
+        return sum(column.nbytes for column in (self.starts, self.bits, self.hash_functions, self.broken))
 
     @property
     def row_counts(self) -> None:
@@ -118,10 +118,9 @@ class BloomStack:
         return answers.take(files)
 
     def _hashes(self, points: Points) -> NDArray[np.uint64]:
-        found = points.derived.get(_HASHES)
-        if found is None:
-            found = points.derived[_HASHES] = _hashed(points.keys, self.space)
-        hashes: NDArray[np.uint64] = found
+        if _HASHES not in points.derived:
+            points.derived[_HASHES] = _hashed(points.keys, self.space)
+        hashes: NDArray[np.uint64] = points.derived[_HASHES]
         return hashes
 
     def _find_many(
@@ -160,18 +159,20 @@ class BloomStack:
         return hit
 
     def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.int64]:
-        starts, bits, counts = (each.take(files) for each in (self.starts, self.bits, self.hash_functions))
+        starts, bits, counts = (
+            column.take(files) for column in (self.starts, self.bits, self.hash_functions)
+        )
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
         of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()
-        found = [of_file[counts.take(of_file) == 1]]
+        hits = [of_file[counts.take(of_file) == 1]]
         for number, spot in enumerate(others, start=2):
             at = spot.take(of_hash) % bits.take(of_file)
             probed = self.data.take(starts.take(of_file) + (at >> 3)) & _MASKS.take(at & 7)
             passed = probed.nonzero()[0]
             of_file, of_hash = of_file.take(passed), of_hash.take(passed)
-            found.append(of_file[counts.take(of_file) == number])
-        return np.concatenate(found)
+            hits.append(of_file[counts.take(of_file) == number])
+        return np.concatenate(hits)
 
     def _find(self, hashed: int, left: NDArray[np.int64], answers: Answers) -> None:
         numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)

@@ -92,12 +92,12 @@ class BsiStack(RowStack[BitSlicedIntegers]):
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         parts = [
-            each.nbytes
+            column.nbytes
             for part in (self.positive, self.negative)
-            for each in (part.present, part.low, part.high, part.existing.starts, part.existing.lengths)
+            for column in (part.present, part.low, part.high, part.existing.starts, part.existing.lengths)
         ]
         arrays = (self.payloads.starts, self.payloads.lengths, self.row_counts, self.broken)
-        return sum(each.nbytes for each in arrays) + sum(parts)
+        return sum(array.nbytes for array in arrays) + sum(parts)
 
     @override
     def of_file(self, file: int) -> BitSlicedIntegers:

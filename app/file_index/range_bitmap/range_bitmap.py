@@ -168,8 +168,8 @@ class RangeBitmap:
         """The code of the rows that have ``key``; None if no row has it."""
         if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
             return None
-        code, found = self.dictionary.locate(key)
-        return code if found else None
+        code, is_in = self.dictionary.locate(key)
+        return code if is_in else None
 
     def _rank(self, key: Key) -> int:
         if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys

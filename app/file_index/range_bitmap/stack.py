@@ -281,10 +281,10 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         columns = [
-            each for column in (self.payloads, self.existing) for each in (column.starts, column.lengths)
+            array for column in (self.payloads, self.existing) for array in (column.starts, column.lengths)
         ]
         arrays = (self.row_counts, self.broken, *columns)
-        return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
+        return self.dictionary.nbytes + sum(array.nbytes for array in arrays)
 
     @override
     def of_file(self, file: int) -> RangeBitmap:

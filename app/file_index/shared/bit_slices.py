@@ -101,8 +101,8 @@ class BitSlices:
         having, codes = self.codes()
         if rows is not None:
             codes = codes[np.isin(having, np.asarray(rows.to_array(), np.uint32), assume_unique=True)]
-        found, counts = np.unique(codes, return_counts=True)
-        yield from zip(found.tolist(), counts.tolist(), strict=True)
+        distinct, counts = np.unique(codes, return_counts=True)
+        yield from zip(distinct.tolist(), counts.tolist(), strict=True)
 
     def extreme(self, *, largest: bool) -> int | None:
         """The smallest or the largest code of a row; None if no row has one."""
@@ -166,24 +166,24 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
     upper = existing & ones
     existing -= ones
     lower = existing
-    found: list[BitMap] = []
+    parts: list[BitMap] = []
     while level > 0 and (lower or upper):
         free = (1 << level) - 1
         if lower and first & free == 0:
-            found.append(lower)
+            parts.append(lower)
             lower = BitMap()
         if upper and last & free == free:
-            found.append(upper)
+            parts.append(upper)
             upper = BitMap()
         if not (lower or upper):
             break
         level -= 1
         ones = slice_at(level)
         if lower:
-            lower = _split(lower, ones, found, above=True, bit=bool(first >> level & 1))
+            lower = _split(lower, ones, parts, above=True, bit=bool(first >> level & 1))
         if upper:
-            upper = _split(upper, ones, found, above=False, bit=bool(last >> level & 1))
-    return BitMap.union(lower, upper, *found)
+            upper = _split(upper, ones, parts, above=False, bit=bool(last >> level & 1))
+    return BitMap.union(lower, upper, *parts)
 
 
 def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
@@ -193,7 +193,7 @@ def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
         rows -= ones
 
 
-def _split(rows: BitMap, ones: BitMap, found: list[BitMap], *, above: bool, bit: bool) -> BitMap:
+def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
     """Rows that still agree with an end; those that this bit puts on the inner side of it are found.
 
     ``rows``, which agree with the end so far, are taken apart. ``ones``: rows with this bit. ``above``: the
@@ -206,7 +206,7 @@ def _split(rows: BitMap, ones: BitMap, found: list[BitMap], *, above: bool, bit:
     agreeing = rows - ones if above else rows & ones
     inner = rows & ones if above else rows - ones
     if inner:
-        found.append(inner)
+        parts.append(inner)
     return agreeing
 
 
@@ -215,19 +215,19 @@ def _descend(
     spans: Sequence[CodeSpan],
     level: int,
     slice_at: Callable[[int], BitMap],
-    found: list[BitMap],
+    parts: list[BitMap],
 ) -> None:
     if not spans or not candidates:
         return
     if spans[0] == (0, 1 << level):
-        found.append(candidates)
+        parts.append(candidates)
         return
     half = 1 << (level - 1)
     low, high = clip(spans, 0, half), clip(spans, half, 2 * half)
     if low:
-        _descend(candidates - slice_at(level - 1), low, level - 1, slice_at, found)
+        _descend(candidates - slice_at(level - 1), low, level - 1, slice_at, parts)
     if high:
-        _descend(candidates & slice_at(level - 1), high, level - 1, slice_at, found)
+        _descend(candidates & slice_at(level - 1), high, level - 1, slice_at, parts)
 
 
 def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
@@ -304,11 +304,11 @@ def _is_one_run_of_all(column: BytesColumn, row_counts: NDArray[np.int64]) -> ND
 
 def _decoded(bitmaps: Sequence[BytesColumn], file: int, row_count: int) -> np.int8:
     try:
-        found = [
+        codes = [
             read_bitmap(view, 0, len(view), row_count=row_count)[0]
             for view in (column.view(file) for column in bitmaps)
             if view is not None
         ]
     except CorruptIndexError:
         return Answer.DOUBT
-    return Answer.ROWS if len(BitMap.union(BitMap(), *found)) < row_count else Answer.SKIP
+    return Answer.ROWS if len(BitMap.union(BitMap(), *codes)) < row_count else Answer.SKIP

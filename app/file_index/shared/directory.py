@@ -46,8 +46,8 @@ class StoredKeys:
         """The keys of ``chosen`` owners, shape (owners,)."""
         if chosen.all():
             return self
-        kept = chosen[self.owners]
-        return StoredKeys(self.owners[kept], self.places[kept])
+        is_chosen = chosen[self.owners]
+        return StoredKeys(self.owners[is_chosen], self.places[is_chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,20 +169,20 @@ class Directory:
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         arrays = (self.files, self.first, self.last, self.distinct)
-        return self.keys.nbytes + sum(each.nbytes for each in arrays)
+        return self.keys.nbytes + sum(array.nbytes for array in arrays)
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""
         having = np.zeros(len(self.first), bool)
-        for files in self._found(keys):
+        for files in self._files_with(keys):
             having[files] = True
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
-        for files in self._found(keys):
-            # Keys that were found together may be of one file.
+        for files in self._files_with(keys):
+            # Keys that are looked up together may be of one file.
             hits += np.bincount(files, minlength=len(hits))
         return self.distinct > hits
 
@@ -197,7 +197,7 @@ class Directory:
             self._scan(first, behind, having, around)
         return having
 
-    def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
+    def _files_with(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
         if len(keys) <= _FEW_KEYS or not isinstance(self.keys, _Integers):
             for key in keys:
                 yield self.files[self.keys.below(key) : self.keys.below(after(key))]
@@ -213,10 +213,10 @@ class Directory:
             yield self.files[np.repeat(firsts[start:stop], portion) + inside]
             start = stop
 
-    def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
+    def _scan(self, first: int, behind: int, is_in: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
         for start in range(first, behind, _SCANNED_AT_ONCE):
-            found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
-            if found[around].all():
+            is_in[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
+            if is_in[around].all():
                 return
 
 

@@ -68,9 +68,9 @@ class BucketAssignment:
                 places = np.flatnonzero(channels == channel)
                 keys = _keys(batch.take(pa.array(places)))
                 buckets[places] = assigners[channel].assign_batch(keys).buckets
-            kept = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
-            columns = [batch.column(name) for name in kept]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*kept, BUCKET])
+            names = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
+            columns = [batch.column(name) for name in names]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*names, BUCKET])
 
     def _assigner(self, channel: int) -> HashBucketAssigner:
         seed = [uuid.UUID(self.target.run).int, channel]
@@ -113,11 +113,11 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
 
 def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
     """The hash indexes among index files, by serialized row of the partition."""
-    found: dict[bytes, list[HashFile]] = defaultdict(list)
+    by_partition: dict[bytes, list[HashFile]] = defaultdict(list)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:
-            found[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
-    return dict(found)
+            by_partition[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
+    return dict(by_partition)
 
 
 def _keys(batch: pa.RecordBatch) -> KeyBatch:

@@ -58,9 +58,9 @@ class WriteAttempt:
         mode = self.target.schema.bucket_mode
         total = self.target.schema.options.bucket if mode is BucketMode.HASH_FIXED else -1
         files = tuple(
-            ManifestEntry(FileKind.ADD, each.partition, each.bucket, total, file)
-            for each in written
-            for file in each.files
+            ManifestEntry(FileKind.ADD, bucket.partition, bucket.bucket, total, file)
+            for bucket in written
+            for file in bucket.files
         )
         replaced = {
             (entry.partition, entry.bucket): entry
@@ -68,12 +68,14 @@ class WriteAttempt:
             if entry.file.index_type == HASH
         }
         index_files = []
-        for each in written:
-            if each.hash_index is not None:
-                old = replaced.get((each.partition, each.bucket))
+        for bucket in written:
+            if bucket.hash_index is not None:
+                old = replaced.get((bucket.partition, bucket.bucket))
                 if old is not None:
-                    index_files.append(IndexEntry(FileKind.DELETE, each.partition, each.bucket, old.file))
-                index_files.append(IndexEntry(FileKind.ADD, each.partition, each.bucket, each.hash_index))
+                    index_files.append(IndexEntry(FileKind.DELETE, bucket.partition, bucket.bucket, old.file))
+                index_files.append(
+                    IndexEntry(FileKind.ADD, bucket.partition, bucket.bucket, bucket.hash_index)
+                )
         return Changes(CommitKind.APPEND, files, tuple(index_files), self._expected(written))
 
     def _plan(self, rows: DataFrame) -> DataFrame:
@@ -150,7 +152,7 @@ class WriteAttempt:
         mode, states = self.target.schema.bucket_mode, self.states()
         if mode is BucketMode.BUCKET_UNAWARE:
             return Expectations()
-        keys = {(each.partition, each.bucket) for each in written}
+        keys = {(bucket.partition, bucket.bucket) for bucket in written}
         names = hash_index_names(self._index_entries())
         return Expectations(
             {key: states.get(key, BucketState()).sequence for key in keys},

@@ -31,7 +31,7 @@ from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
 from app.jobs.rows.target import Target
-from app.options.map_keys import split_map_key
+from app.options.file_indexes import split_map_key
 from app.options.written_files import DataFileOptions
 from app.storage.writing import Writing
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource
@@ -88,7 +88,7 @@ def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataTyp
                 ),
             )
         case TypeRoot.ROW:
-            return pa.struct([_field(each.name, each.type, each.id) for each in data_type.fields])
+            return pa.struct([_field(field.name, field.type, field.id) for field in data_type.fields])
         case _ if root in TIMESTAMP_ROOTS:
             zone = "UTC" if root is TypeRoot.TIMESTAMP_LTZ else None
             return pa.timestamp("ms" if data_type.is_compact_timestamp else "us", zone)
@@ -196,13 +196,13 @@ class DataFileWriter:
             system = [pa.array(np.arange(first, first + count, dtype=np.int64)), kinds]
             arrays = [*(by_name[key.name] for key in keys), *system, *values]
             self._note_keys([by_name[key.name] for key in keys])
-        columns = [array.cast(each.type) for array, each in zip(arrays, schema, strict=True)]
+        columns = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
         table = pa.Table.from_arrays(columns, schema=schema)
         stored = dict(zip(by_name, columns[len(schema) - len(values) :], strict=True))
-        for each in self._statistics:
-            each.add(stored[each.column.name])
-        for each in self._key_statistics:
-            each.add(stored[each.column.name])
+        for statistics in self._statistics:
+            statistics.add(stored[statistics.column.name])
+        for statistics in self._key_statistics:
+            statistics.add(stored[statistics.column.name])
         self._note_indexed(stored)
         self.row_count += count
         self._held.append(table)
@@ -236,7 +236,7 @@ class DataFileWriter:
 
     def _meta(self, size: int, embedded: bytes | None, extra_files: tuple[str, ...]) -> DataFileMeta:
         layout, no_key = self.layout, serialize_row((), ())
-        counted = [each.column for each in self._statistics]
+        counted = [statistics.column for statistics in self._statistics]
         names = tuple(column.name for column in counted)
         is_dense = layout.options.dense and len(counted) < len(layout.columns)
         return DataFileMeta(
@@ -271,8 +271,8 @@ class DataFileWriter:
         types = [key.type for key in self.layout.keys]
         for at in (0, -1):
             values = [
-                field_values(array[at:] if at else array[:1], each).tolist()[0]
-                for array, each in zip(arrays, types, strict=True)
+                field_values(array[at:] if at else array[:1], data_type).tolist()[0]
+                for array, data_type in zip(arrays, types, strict=True)
             ]
             if at:
                 self._max_key = serialize_row(values, types)

@@ -81,7 +81,10 @@ def spark_schema(target: Target) -> StructType:
     # The client takes types as JSON, and does not declare which.
     written: list[Any] = [type_json(column.type) for column in columns]
     return StructType(
-        [StructField(column.name, spark_type(each)) for column, each in zip(columns, written, strict=True)]
+        [
+            StructField(column.name, spark_type(data_type))
+            for column, data_type in zip(columns, written, strict=True)
+        ]
     )
 
 
@@ -109,11 +112,11 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
         raise RequestError(f"table {target.name} has no column {unknown[0]!r}: it has {', '.join(names)}")
     columns: list[Column] = []
     for at, (column, wanted) in enumerate(zip(target.schema.fields, spark_schema(target), strict=True)):
-        found = given[column.name]
-        if not _keeps_values(found.simpleString(), wanted.dataType.simpleString()):
+        given_type = given[column.name]
+        if not _keeps_values(given_type.simpleString(), wanted.dataType.simpleString()):
             raise RequestError(
-                f"column {column.name!r} is {column.type}, and {found.simpleString()} does not fit it: cast "
-                f"the rows to {wanted.dataType.simpleString()}"
+                f"column {column.name!r} is {column.type}, and {given_type.simpleString()} does not fit it: "
+                f"cast the rows to {wanted.dataType.simpleString()}"
             )
         value = functions.col(quoted(column.name)).cast(wanted.dataType)
         columns.append(padded(value, column.type).alias(f"c{at}"))
@@ -125,20 +128,20 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
     return rows.select(*columns)
 
 
-def _keeps_values(found: str, wanted: str) -> bool:
+def _keeps_values(given: str, wanted: str) -> bool:
     """Whether Spark's cast from one type to another, as Spark writes them, keeps every value."""
-    if found in (wanted, "void"):
+    if given in (wanted, "void"):
         return True
-    if found in _INTEGERS and wanted in _INTEGERS:
-        return _INTEGERS.index(found) <= _INTEGERS.index(wanted)
+    if given in _INTEGERS and wanted in _INTEGERS:
+        return _INTEGERS.index(given) <= _INTEGERS.index(wanted)
     if wanted.startswith("decimal("):
         digits, scale = _decimal(wanted)
-        if found in _DIGITS:
-            return digits - scale >= _DIGITS[found]
-        if found.startswith("decimal("):
-            had, had_scale = _decimal(found)
+        if given in _DIGITS:
+            return digits - scale >= _DIGITS[given]
+        if given.startswith("decimal("):
+            had, had_scale = _decimal(given)
             return scale >= had_scale and digits - scale >= had - had_scale
-    return (found, wanted) == ("float", "double")
+    return (given, wanted) == ("float", "double")
 
 
 def _decimal(text: str) -> tuple[int, int]:

@@ -71,30 +71,30 @@ class Preparation:
     def _prepared(self, batch: pa.RecordBatch, slots: NDArray[np.int32]) -> pa.RecordBatch:
         fields, count = self.target.schema.fields, batch.num_rows
         values = [self._checked(batch.column(at), column) for at, column in enumerate(fields)]
-        found = {f"c{at}": array for at, array in enumerate(values)}
-        found[ORDER] = batch.column(len(fields))
+        arrays = {f"c{at}": array for at, array in enumerate(values)}
+        arrays[ORDER] = batch.column(len(fields))
         if self.target.has_kinds:
-            found[KIND] = _kinds(batch.column(len(fields) + 1))
+            arrays[KIND] = _kinds(batch.column(len(fields) + 1))
         by_name = {column.name: array for column, array in zip(fields, values, strict=True)}
         schema = self.target.schema
-        partition = [field_values(by_name[each.name], each.type) for each in schema.partition_fields]
-        found[PARTITION] = serialized_rows(partition, count)
-        hashed = [field_values(by_name[each.name], each.type) for each in self.target.hash_fields]
+        partition = [field_values(by_name[field.name], field.type) for field in schema.partition_fields]
+        arrays[PARTITION] = serialized_rows(partition, count)
+        hashed = [field_values(by_name[field.name], field.type) for field in self.target.hash_fields]
         match schema.bucket_mode:
             case BucketMode.HASH_DYNAMIC:
                 hashes = key_hashes(hashed, count)
-                of_partition = _row_hashes(found[PARTITION])
+                of_partition = _row_hashes(arrays[PARTITION])
                 channels = assigners_of(of_partition, hashes, self.channels, self.assigners)
-                found[HASH] = pa.array(hashes)
-                found[CHANNEL] = pa.array(channels.astype(np.int32))
-                found[SLOT] = pa.array(slots[channels])
+                arrays[HASH] = pa.array(hashes)
+                arrays[CHANNEL] = pa.array(channels.astype(np.int32))
+                arrays[SLOT] = pa.array(slots[channels])
             case BucketMode.HASH_FIXED:
                 function = BucketFunction(schema.options.bucket_function)
                 buckets = buckets_of(function, hashed, count, schema.options.bucket)
-                found[BUCKET] = pa.array(buckets.astype(np.int32))
+                arrays[BUCKET] = pa.array(buckets.astype(np.int32))
             case _:
-                found[BUCKET] = pa.array(np.full(count, _ONLY_BUCKET, np.int32))
-        return pa.RecordBatch.from_arrays(list(found.values()), list(found))
+                arrays[BUCKET] = pa.array(np.full(count, _ONLY_BUCKET, np.int32))
+        return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
     def _checked(self, array: pa.Array, column: DataField) -> pa.Array:
         is_key = column.name in self.target.schema.primary_keys
@@ -167,8 +167,8 @@ def _row_hashes(partitions: pa.BinaryArray) -> Hashes:
 
 
 def _kinds(texts: pa.Array) -> pa.Array:
-    found = pc.index_in(texts, pa.array(list(KINDS), texts.type))
-    if found.null_count:
-        wrong = texts.filter(found.is_null())[0].as_py()
+    kinds = pc.index_in(texts, pa.array(list(KINDS), texts.type))
+    if kinds.null_count:
+        wrong = texts.filter(kinds.is_null())[0].as_py()
         raise RequestError(f"what becomes of a row is +I, -U, +U or -D, found {wrong!r:.50}")
-    return found.cast(pa.int8())
+    return kinds.cast(pa.int8())

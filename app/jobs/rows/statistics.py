@@ -46,8 +46,8 @@ class ColumnStatistics:
             self.is_bounded = False
             return
         if array.null_count < len(array):
-            found = pc.min_max(array)
-            self.bounds += [_single(found[which]) for which in ("min", "max")]
+            bounds = pc.min_max(array)
+            self.bounds += [_single(bounds[which]) for which in ("min", "max")]
 
     def lower(self) -> Value | None:
         """The lower bound, None if it is not known."""
@@ -73,8 +73,8 @@ class ColumnStatistics:
     def _bound(self, which: str) -> Value | None:
         if not self.bounds or not self.is_bounded:
             return None
-        found = pc.min_max(pa.concat_arrays(self.bounds))[which]
-        (value,) = field_values(_single(found), self.column.type).tolist()
+        bound = pc.min_max(pa.concat_arrays(self.bounds))[which]
+        (value,) = field_values(_single(bound), self.column.type).tolist()
         return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -90,13 +90,17 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
     """Statistics with a slot for each of some columns; those without statistics are unknown."""
-    known = {each.column.id: each for each in collected}
-    found = [known.get(column.id) for column in columns]
+    known = {statistics.column.id: statistics for statistics in collected}
+    of_columns = [known.get(column.id) for column in columns]
     types = [column.type for column in columns]
     return RowStatistics(
-        serialize_row([None if each is None else each.lower() for each in found], types),
-        serialize_row([None if each is None else each.upper() for each in found], types),
-        tuple(None if each is None else each.nulls for each in found),
+        serialize_row(
+            [None if statistics is None else statistics.lower() for statistics in of_columns], types
+        ),
+        serialize_row(
+            [None if statistics is None else statistics.upper() for statistics in of_columns], types
+        ),
+        tuple(None if statistics is None else statistics.nulls for statistics in of_columns),
     )
 
 

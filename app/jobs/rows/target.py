@@ -184,13 +184,13 @@ def _check_columns(target: Target) -> None:
             raise _refused(target, f"column {column['name']!r} has a default value")
     for column in schema.fields:
         _check_type(target, column.name, column.type)
-    keyed = {*schema.primary_keys, *schema.partition_keys, *(each.name for each in target.hash_fields)}
+    keyed = {*schema.primary_keys, *schema.partition_keys, *(field.name for field in target.hash_fields)}
     for name in sorted(keyed):
         if schema.by_name[name].type.root is TypeRoot.CHAR:
             raise _refused(
                 target, f"key column {name!r} is CHAR, which some writers pad with blanks and others do not"
             )
-    ordered = (*(each.name for each in schema.trimmed_primary_keys), *target.file_options.sequence_fields)
+    ordered = (*(field.name for field in schema.trimmed_primary_keys), *target.file_options.sequence_fields)
     for name in ordered:
         column_type = schema.by_name[name].type if name in schema.by_name else None
         if column_type is None or column_type.root in NESTED_ROOTS | FLOATING_ROOTS:
@@ -206,7 +206,7 @@ def _check_type(target: Target, name: str, data_type: DataType) -> None:
         is_fine = False
     if not is_fine:
         raise _refused(target, f"column {name!r} has type {data_type}, which Spark has no values of")
-    for part in (*data_type.children, *(each.type for each in data_type.fields)):
+    for part in (*data_type.children, *(member.type for member in data_type.fields)):
         _check_type(target, name, part)
 
 

@@ -99,10 +99,10 @@ class BucketWriting:
             yield _result(current.close())
 
     def _bucket(self, layout: Layout, partition: bytes, bucket: int, names: Iterator[str]) -> _Bucket:
-        wanted, found = self.target.schema.options.bucket, self.total_buckets.get(partition)
-        if found not in (None, wanted):
+        wanted, actual = self.target.schema.options.bucket, self.total_buckets.get(partition)
+        if actual not in (None, wanted):
             raise UnsupportedFormatError(
-                f"a partition of table {self.target.name} has {found} buckets, and bucket={wanted}: "
+                f"a partition of table {self.target.name} has {actual} buckets, and bucket={wanted}: "
                 f"overwrite the partition with the engine first"
             )
         state = self.states.get((partition, bucket), BucketState())
@@ -161,10 +161,10 @@ class _Bucket:
         return self.written
 
     def _repeats(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
-        found = np.ones(rows.num_rows - 1, np.bool_)
+        is_repeated = np.ones(rows.num_rows - 1, np.bool_)
         for column in self._key_columns(rows):
-            found &= np.asarray(pc.equal(column[:-1], column[1:]))
-        return found
+            is_repeated &= np.asarray(pc.equal(column[:-1], column[1:]))
+        return is_repeated
 
     def _key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         places = {column.name: at for at, column in enumerate(self.layout.columns)}

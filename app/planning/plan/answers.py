@@ -149,7 +149,7 @@ def answer_plan(
         if any(step is SkipStep.FILE_INDEX for step, _ in left_out_by)
         else 0,
         filter_columns=frozenset(
-            each.field.name for each in leaves(predicate) if isinstance(each, BoundLeaf)
+            leaf.field.name for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)
         ),
         filter_shape=shape_of(predicate),
     )

@@ -174,11 +174,11 @@ class FilePlan(FileFacts):
 def marks(shape: type, kind: type[Mark]) -> dict[str, Mark]:
     """What members of a dataclass are annotated with, of one kind, by their names."""
     hints = get_type_hints(shape, include_extras=True)
-    every = [(each.name, getattr(hints[each.name], "__metadata__", ())) for each in fields(shape)]
+    every = [(member.name, getattr(hints[member.name], "__metadata__", ())) for member in fields(shape)]
     return {name: mark for name, some in every for mark in some if isinstance(mark, kind)}
 
 
 def arrow_types(shape: type) -> dict[str, pa.DataType]:
     """The members of a dataclass with their types in Arrow; null where that depends on the table."""
     types = marks(shape, pa.DataType)
-    return {each.name: types.get(each.name, pa.null()) for each in fields(shape)}
+    return {member.name: types.get(member.name, pa.null()) for member in fields(shape)}

@@ -196,7 +196,7 @@ class PlanState:
             return
         for file, step in zip(files.tolist(), steps, strict=False):
             noted = self.steps[file]
-            if not may_be_known or all(each.evidence != step.evidence for each in noted):
+            if not may_be_known or all(other.evidence != step.evidence for other in noted):
                 noted.append(step)
 
     def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -208,7 +208,9 @@ class PlanState:
         exact = self.proven[files].copy()
         if self.answers:
             answers = (self.answers.get(file) for file in files.tolist())
-            exact |= np.fromiter((each is not None and each.exact for each in answers), np.bool_, len(files))
+            exact |= np.fromiter(
+                (answer is not None and answer.exact for answer in answers), np.bool_, len(files)
+            )
         return exact & self.raw_convertible[files]
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:

@@ -46,7 +46,9 @@ class CacheBytes:
     @property
     def by_name(self) -> dict[str, int]:
         """Of each cache."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "is_shared"}
+        return {
+            member.name: getattr(self, member.name) for member in fields(self) if member.name != "is_shared"
+        }
 
     @property
     def total(self) -> int:

@@ -233,8 +233,8 @@ def read_filter(
 def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
     """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
     unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
-    found = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    return (*found, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
+    warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
+    return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
 
 
 def _undecided(leaf: Unknown) -> str:
@@ -273,7 +273,7 @@ class NamedPartition:
     @property
     def exact(self) -> tuple[Value | None, ...]:
         """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
-        found: list[Value | None] = []
+        values: list[Value | None] = []
         for field, value in zip(self.fields, self.values, strict=True):
             if isinstance(value, Instants):
                 raise FilterError(
@@ -281,8 +281,8 @@ class NamedPartition:
                     f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
                     column=field.name,
                 )
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
     @property
     def warnings(self) -> tuple[str, ...]:

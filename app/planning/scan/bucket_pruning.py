@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
-from app.planning.keys.directory import read_usable
+from app.planning.buckets.directory import read_usable
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
@@ -54,7 +54,7 @@ class BucketPruning:
         waiting = state.left()
         if not len(waiting) or not key or not self._is_stable(key):
             return
-        types = [each.type for each in key]
+        types = [field.type for field in key]
         for predicate, files in state.by_predicate(waiting):
             keys = pinned_keys(predicate, key)
             if keys is None:
@@ -179,11 +179,11 @@ def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | 
                 return None
 
     def all_of(sets: Sequence[frozenset[Value] | None]) -> frozenset[Value] | None:
-        bounded = [each for each in sets if each is not None]
+        bounded = [buckets for buckets in sets if buckets is not None]
         return frozenset.intersection(*bounded) if bounded else None
 
     def any_of(sets: Sequence[frozenset[Value] | None]) -> frozenset[Value] | None:
-        bounded = [each for each in sets if each is not None]
+        bounded = [buckets for buckets in sets if buckets is not None]
         return frozenset[Value]().union(*bounded) if len(bounded) == len(sets) else None
 
     return fold(predicate, of_leaf, all_of, any_of)

@@ -118,8 +118,8 @@ def _excluded(
         check_deadline()
         part_of = {
             column_id: part
-            for column_id, each in zip(ids, parts, strict=True)
-            if (part := int(each[some[0]])) >= 0
+            for column_id, parts_of_column in zip(ids, parts, strict=True)
+            if (part := int(parts_of_column[some[0]])) >= 0
         }
         none[some] = _Question(state, groups, indexes, part_of).excluded(predicate, judged_groups[some])
     return none
@@ -277,10 +277,10 @@ class RowIdGroups:
 
     def holders(self, column_id: int) -> NDArray[np.int64]:
         """Where in ``members`` a column's files are, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
-        found = self._holders.get(column_id)
-        if found is None:
-            found = self._holders[column_id] = self._find_holders(column_id)
-        return found
+        places = self._holders.get(column_id)
+        if places is None:
+            places = self._holders[column_id] = self._find_holders(column_id)
+        return places
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column in some groups whose files are alike; None for a key of a map."""
@@ -297,18 +297,18 @@ class RowIdGroups:
         has_holder = holders >= 0
         files = self.members[holders[has_holder]]
         distinct, back = np.unique(files, return_inverse=True)
-        found = self.statistics.values(column, distinct) if len(distinct) else None
-        if found is None:
+        bounds = self.statistics.values(column, distinct) if len(distinct) else None
+        if bounds is None:
             nothing, nowhere = placeholders(column.type, len(groups)), np.zeros(len(groups), np.bool_)
             return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere)
         places = np.zeros(len(groups), np.int64)
         places[has_holder] = back
-        found = found.take(places)
+        bounds = bounds.take(places)
         return replace(
-            found,
-            has_low=found.has_low & has_holder,
-            has_high=found.has_high & has_holder,
-            null_count=np.where(has_holder, found.null_count, null_count),
+            bounds,
+            has_low=bounds.has_low & has_holder,
+            has_high=bounds.has_high & has_holder,
+            null_count=np.where(has_holder, bounds.null_count, null_count),
             row_count=row_count,
         )
 
@@ -339,12 +339,12 @@ class RowIdGroups:
             manifest = all_files.manifests[number]
             pairs = np.stack([manifest.schema_ids[rows], manifest.write_columns.codes[rows]], axis=1)
             distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-            found = []
+            holders = []
             for schema_id, code in distinct.tolist():
                 written = version.file_schema(schema_id).by_id.get(column_id)
                 names = None if code < 0 else manifest.write_columns.lists[code]
-                found.append(written is not None and (names is None or written.name in names))
-            holds[order[part]] = np.array(found)[inverse.reshape(-1)]
+                holders.append(written is not None and (names is None or written.name in names))
+            holds[order[part]] = np.array(holders)[inverse.reshape(-1)]
         return holds
 
 

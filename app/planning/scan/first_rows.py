@@ -165,9 +165,9 @@ def _beyond_values(
         tied = movable & standings.has_best & (standings.best == threshold)
         within = places <= threshold
         sure = np.bincount(owners[within], rows[within], len(standings.best)).astype(np.int64)
-        found = int(sure[~(dropped | tied)].sum())
+        in_others = int(sure[~(dropped | tied)].sum())
         among_tied = np.cumsum(sure[tied])
-        dropped[tied] = found + among_tied - sure[tied] >= wanted
+        dropped[tied] = in_others + among_tied - sure[tied] >= wanted
     return dropped
 
 
@@ -239,10 +239,10 @@ def enough_for_limit(state: PlanState, limit: int) -> None:
     """Once some files are sure to hold ``limit`` rows of the answer, skips all others."""
     files = state.left()
     sure = np.where(state.is_exact(files), state.rows_left[files], 0)
-    found = np.cumsum(sure)
-    if limit and (not len(files) or found[-1] < limit):
+    running_total = np.cumsum(sure)
+    if limit and (not len(files) or running_total[-1] < limit):
         return
-    chosen = (sure > 0) & (found - sure < limit)
+    chosen = (sure > 0) & (running_total - sure < limit)
     state.skip(files[~chosen], SkipStep.LIMIT, evidence="other files have enough rows")
 
 
@@ -255,7 +255,7 @@ def _narrow(
         return
     first = wanted.order_by[0]
     try:
-        found = top_n(
+        rows = top_n(
             index,
             column,
             descending=first.descending,
@@ -267,10 +267,10 @@ def _narrow(
     except CorruptIndexError as error:
         indexes.unreadable(state, file, error)
         return
-    if isinstance(found, Rows) and len(found.positions) < row_count:
-        state.positions[file] = found.positions
-        state.narrow(file, len(found.positions))
-        state.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))
+    if isinstance(rows, Rows) and len(rows.positions) < row_count:
+        state.positions[file] = rows.positions
+        state.narrow(file, len(rows.positions))
+        state.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(rows.positions)))
 
 
 def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
@@ -283,7 +283,7 @@ def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
     """
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     high = bounds.high.fill_null(b"")
-    behind, nothing = (pa.scalar(each, pa.large_binary()) for each in (_ABOVE_BLANKS, b""))
+    behind, nothing = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))
     is_short = pc.less(pc.count_substring_regex(high, pattern=_CHARACTER), length)
     padded = pc.if_else(is_short, pc.binary_join_element_wise(high, behind, nothing), high)
     has_controls = np.asarray(pc.match_substring_regex(high, pattern=_BELOW_BLANK))

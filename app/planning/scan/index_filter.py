@@ -113,7 +113,7 @@ class IndexFilter:
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
         narrowing, self._narrowing = self._narrowing, []
-        for predicate, together in groupby(narrowing, key=lambda each: each[0]):
+        for predicate, together in groupby(narrowing, key=lambda pair: pair[0]):
             files = np.sort(np.concatenate([some for _, some in together]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
             for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):

@@ -67,10 +67,12 @@ def needed_manifests(
     if not any(isinstance(leaf, BoundLeaf) and leaf.field.id in places for leaf in leaves(predicate)):
         return None
     lists = version.table.metadata.manifest_lists(version.resolved)
-    needed = np.concatenate([_may_match(each, predicate, places, warnings) for each in lists])
+    needed = np.concatenate(
+        [_may_match(manifest_list, predicate, places, warnings) for manifest_list in lists]
+    )
     if needed.all():
         return None
-    files = sum(int(each.added.sum() - each.deleted.sum()) for each in lists)
+    files = sum(int(manifest_list.added.sum() - manifest_list.deleted.sum()) for manifest_list in lists)
     return NeededManifests(needed, files, snapshot.total_record_count)
 
 
@@ -112,7 +114,7 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     ]
     codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
     state.predicate_codes = codes[state.files.columns.partition_codes]
-    nowhere = np.array([each == ALWAYS_FALSE for each in state.predicates], np.bool_)
+    nowhere = np.array([reduced == ALWAYS_FALSE for reduced in state.predicates], np.bool_)
     state.partitions_left_out = nowhere[numbers]
     left = state.left()
     gone = left[nowhere[state.predicate_codes[left]]]

@@ -180,20 +180,20 @@ class Planner:
         return state
 
     def _table_warnings(self) -> list[str]:
-        contents, found = self.version.contents(), []
+        contents, warnings = self.version.contents(), []
         others = ", ".join(sorted(contents.other_indexes))
         if others and self.predicate != ALWAYS_TRUE:
-            found.append(
+            warnings.append(
                 f"the table has indexes that the engine alone reads ({others}): its own plan may leave out "
                 "more than this one, and the engine's catalog leaves such tables to it"
             )
         invisible = len(self.version.hidden_files() or ())
         if invisible and not len(self.version.files()):
-            found.append(
+            warnings.append(
                 f"readers see none of the table's rows yet: {invisible} files are invisible to them until a "
                 "compaction, as always with deletion vectors, the merge engine first-row or postponed buckets"
             )
-        return found
+        return warnings
 
     def _test_values(
         self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]
@@ -234,7 +234,7 @@ class Planner:
 
     def _judge_units(self, state: PlanState, values: ValueFilter, indexes: IndexFilter) -> None:
         schema = self.version.schema
-        keys = frozenset(each.id for each in schema.trimmed_primary_keys)
+        keys = frozenset(field.id for field in schema.trimmed_primary_keys)
         values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
         units = units_of_version(self.version, state.left())
         if schema.hides_level_zero:

@@ -121,7 +121,7 @@ class ValueFilter:
             state.note_each(decided, steps, may_be_known=leaf.field.id in keys)
 
         # Statistics of keys have mostly said the same.
-        keys = {each.id for each in self.bounds.version.schema.trimmed_primary_keys}
+        keys = {field.id for field in self.bounds.version.schema.trimmed_primary_keys}
         trace = None if state.steps is None else note
         for some in state.files.cut(files, _FILES_AT_ONCE):
             check_deadline()

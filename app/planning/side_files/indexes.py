@@ -259,7 +259,7 @@ class SideIndexes:
                     Payloads.fetch(self.source.warehouse, self.paths, missing, fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),
-                account=self.source.readers.loads,
+                line=self.source.readers.warehouse,
             )
             payloads = uncached.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})

@@ -94,8 +94,10 @@ class Schema:
         return cls(
             schema.id,
             [
-                SchemaColumn(each.id, each.name, type_json(each.type), each.type.nullable, each.description)
-                for each in schema.fields
+                SchemaColumn(
+                    field.id, field.name, type_json(field.type), field.type.nullable, field.description
+                )
+                for field in schema.fields
             ],
             schema.partition_keys,
             schema.primary_keys,
@@ -167,8 +169,8 @@ class TableDescription:
             table=version.table.name,
             schema_id=schema.id,
             fields=[
-                Column(each.id, each.name, str(each.type), each.type.nullable, each.description)
-                for each in schema.fields
+                Column(field.id, field.name, str(field.type), field.type.nullable, field.description)
+                for field in schema.fields
             ],
             partition_keys=schema.partition_keys,
             primary_keys=schema.primary_keys,
@@ -180,8 +182,8 @@ class TableDescription:
             bucket_mode=schema.bucket_mode.value.lower(),
             deletion_vectors=schema.options.deletion_vectors,
             indexes=[
-                DeclaredIndex(each.column, each.kind, dict(each.parameters))
-                for each in schema.options.file_indexes
+                DeclaredIndex(index.column, index.kind, dict(index.parameters))
+                for index in schema.options.file_indexes
             ],
             iceberg_refusal=refusal(schema, version.table.name),
         )
@@ -245,7 +247,7 @@ class DescribedSchemas(Sequence[Schema]):
     def of(cls, version: Version, readers: Readers) -> DescribedSchemas:
         """The schemas that a version's branch has up to the version's."""
         ids = version.table.schema_ids(version.resolved.branch)
-        return cls(version, readers, [each for each in ids if each <= version.schema_id])
+        return cls(version, readers, [schema_id for schema_id in ids if schema_id <= version.schema_id])
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -111,13 +111,13 @@ class FileColumns:
         # Gone over once, since not all of them may be held at the same time.
         for manifest, chosen, start in zip(manifests, rows, starts[:-1].tolist(), strict=True):
             numbers = [partitions.setdefault(row, len(partitions)) for row in manifest.partitions]
-            found: dict[str, NDArray[Any]] = {
+            renumbered: dict[str, NDArray[Any]] = {
                 "partition_codes": np.array(numbers, np.int32)[manifest.partition_codes],
                 "delete_row_counts": manifest.delete_row_counts.values,
             }
             some.append(None if len(chosen) == len(manifest) else chosen)
             for name, column in columns.items():
-                values = found[name] if name in found else getattr(manifest, name)
+                values = renumbered[name] if name in renumbered else getattr(manifest, name)
                 here = slice(start, start + len(chosen))
                 column[here] = values if some[-1] is None else values[chosen]
         return cls(rows=tuple(some), starts=starts, partitions=tuple(partitions), **columns)

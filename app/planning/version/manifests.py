@@ -49,7 +49,9 @@ class Manifests(Sequence["Manifest"]):
     @classmethod
     def of(cls, manifests: Sequence[Manifest]) -> Self:
         """Manifests that are in memory, and stay there."""
-        made = cls([("", 0)] * len(manifests), lambda _: (), sum(each.decoded_bytes for each in manifests))
+        made = cls(
+            [("", 0)] * len(manifests), lambda _: (), sum(manifest.decoded_bytes for manifest in manifests)
+        )
         made._at_hand = dict(enumerate(manifests))
         return made
 
@@ -115,8 +117,8 @@ class Manifests(Sequence["Manifest"]):
             known = known | dict(zip(missing, read, strict=True))
         fetched = {number: known[number] for number in portion}
         if self._most_bytes is not None:
-            others = {number: each for number, each in self._at_hand.items() if number not in fetched}
-            room = self._most_bytes - sum(each.decoded_bytes for each in fetched.values())
+            others = {number: manifest for number, manifest in self._at_hand.items() if number not in fetched}
+            room = self._most_bytes - sum(manifest.decoded_bytes for manifest in fetched.values())
             for number in reversed([*others]):
                 room -= others[number].decoded_bytes
                 if room < 0:
@@ -145,7 +147,7 @@ def read_manifests(
     for portion in _portions(files, room // _EXPANSION):
         manifests += read(portion)
         stored += sum(size for _, size in portion)
-        decoded += sum(each.decoded_bytes for each in manifests[-len(portion) :])
+        decoded += sum(manifest.decoded_bytes for manifest in manifests[-len(portion) :])
         # Extrapolated from the manifests read so far.
         expected = decoded * sum(size for _, size in files) // max(stored, 1)
         if expected > room:

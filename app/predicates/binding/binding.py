@@ -87,8 +87,8 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Either(readings, text):
             # Each reading has its own negation: rows of either are kept, and proven of none.
-            found = disjunction([_bind(each, scope, negated=negated) for each in readings])
-            return conjunction([found, Unknown(f"NOT ({text})" if negated else text)])
+            either = disjunction([_bind(reading, scope, negated=negated) for reading in readings])
+            return conjunction([either, Unknown(f"NOT ({text})" if negated else text)])
         case unbound.Unknown(text, columns, position, reason):
             for number, column in enumerate(columns):
                 scope.names.tested(column, may_be_text=number > 0)
@@ -123,8 +123,8 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
 
 def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
     zone = scope.zone
-    if found := moments(leaf):
-        if any(each.column is not None and scope.names.has(each.column) for each in found):
+    if clock_literals := moments(leaf):
+        if any(moment.column is not None and scope.names.has(moment.column) for moment in clock_literals):
             return Unknown(leaf.text, reason=TWO_COLUMNS)
         return _test_by_clock(leaf, field, scope, negated=negated)
     test = _comparison(leaf, field, scope)
@@ -157,24 +157,24 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
                 (Operator.GREATER_OR_EQUAL, Operator.LESS_OR_EQUAL), leaf.literals, strict=True
             )
         ]
-        bound = [_test(each, field, scope, negated=negated) for each in ends]
+        bound = [_test(end, field, scope, negated=negated) for end in ends]
         return disjunction(bound) if negated else conjunction(bound)
     operator = NEGATIONS.get(leaf.operator) if negated else leaf.operator
     first, last = (resolved(leaf, scope.zone, scope.day, last=last) for last in (False, True))
     match operator:
         case Operator.LESS_THAN | Operator.LESS_OR_EQUAL:
-            found = compare(last, operator, field, scope.zone)
+            test = compare(last, operator, field, scope.zone)
         case Operator.GREATER_THAN | Operator.GREATER_OR_EQUAL:
-            found = compare(first, operator, field, scope.zone)
+            test = compare(first, operator, field, scope.zone)
         case Operator.EQUAL:
-            found = compare(first, Operator.GREATER_OR_EQUAL, field, scope.zone)
+            test = compare(first, Operator.GREATER_OR_EQUAL, field, scope.zone)
             to_last = compare(last, Operator.LESS_OR_EQUAL, field, scope.zone)
-            found = found if isinstance(found, Unknown) else conjunction([found, to_last])
+            test = test if isinstance(test, Unknown) else conjunction([test, to_last])
         case Operator.NOT_EQUAL if not leaf.null_safe:
-            found = BoundLeaf(Operator.IS_NOT_NULL, field)
+            test = BoundLeaf(Operator.IS_NOT_NULL, field)
         case _:
             return Unknown(leaf.text, reason=LIST_OF_MOMENTS)
-    return found if isinstance(found, Unknown) else conjunction([found, unproven(leaf)])
+    return test if isinstance(test, Unknown) else conjunction([test, unproven(leaf)])
 
 
 def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:

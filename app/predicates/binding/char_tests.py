@@ -159,7 +159,7 @@ def _from(text: str, field: DataField) -> BoundPredicate:
 def _begin(field: DataField, beginnings: Sequence[bytes]) -> BoundPredicate:
     """What begins with one of some texts, and of many also what lies between them."""
     if len(beginnings) <= _MOST_BEGINNINGS:
-        return disjunction([like_test(write_pattern((each, ANY)), field) for each in beginnings])
+        return disjunction([like_test(write_pattern((beginning, ANY)), field) for beginning in beginnings])
     last = max(beginnings)
     to_last = disjunction([BoundLeaf(Operator.LESS_OR_EQUAL, field, (last,)), _begin(field, [last])])
     return conjunction([BoundLeaf(Operator.GREATER_OR_EQUAL, field, (min(beginnings),)), to_last])

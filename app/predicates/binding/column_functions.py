@@ -73,13 +73,13 @@ def _in_column(
         results, doubts = [Stretch(results[0].low, results[-1].high)], [Unknown(str(leaf))]
     days = results
     if function is ColumnFunction.YEAR:
-        days = [_days_of_years(each) for each in results]
-        far = (year not in _YEARS for each in results for year in each if year is not None)
+        days = [_days_of_years(years) for years in results]
+        far = (year not in _YEARS for years in results for year in years if year is not None)
         doubts += [Unknown(str(leaf))] if any(far) else []
     tests: list[BoundPredicate] = []
     for stretch in days:
         values, doubt = _values(stretch, field, zone)
-        tests.extend(in_stretch(field, each) for each in values)
+        tests.extend(in_stretch(field, stretch) for stretch in values)
         if doubt is not None:
             doubts.append(Unknown(str(leaf), lacks_time_zone=doubt is Doubt.TIME_ZONE))
     return conjunction([disjunction(tests), *doubts[:1]])
@@ -89,13 +89,13 @@ def _stretches(leaf: BoundLeaf) -> Iterator[Stretch]:
     literals: Sequence[int] = leaf.literals  # type: ignore[assignment] # days or years
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
-            yield from united(Stretch(each, each + 1) for each in literals)
+            yield from united(Stretch(literal, literal + 1) for literal in literals)
         case Operator.NOT_EQUAL | Operator.NOT_IN:
             low = None
-            for each in literals:
-                if low is None or low < each:
-                    yield Stretch(low, each)
-                low = each + 1
+            for literal in literals:
+                if low is None or low < literal:
+                    yield Stretch(low, literal)
+                low = literal + 1
             yield Stretch(low, None)
         case Operator.LESS_THAN:
             yield Stretch(None, literals[0])
@@ -132,9 +132,9 @@ def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[
         (everything if low is None else low.behind),
         (everything if high is None else high.before),
     )
-    found = united(each for one, other in product(behind, before) for each in clipped(one, other))
+    stretches = united(stretch for one, other in product(behind, before) for stretch in clipped(one, other))
     doubts = [edge.doubt for edge in (low, high) if edge is not None and edge.doubt is not None]
-    return found, next(iter(doubts), None)
+    return stretches, next(iter(doubts), None)
 
 
 def _edge(day: int, root: TypeRoot, zone: SessionZone | None) -> _Edge:

@@ -211,8 +211,8 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
                 pass
     if values:
         tests.append(value_list(Operator.EQUAL, Operator.IN, field, values))
-    found = disjunction(tests)
-    return conjunction([found, unproven(leaf, doubts)]) if doubts else found
+    test = disjunction(tests)
+    return conjunction([test, unproven(leaf, doubts)]) if doubts else test
 
 
 def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -243,9 +243,9 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
         tests = [BoundLeaf(Operator.EQUAL, field, (not value,)) for value in values]
     elif values:
         tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
-    found = conjunction(tests)
+    test = conjunction(tests)
     rest = replace(leaf, literals=literals)
-    return conjunction([found, _rest(rest, field, places, doubts)]) if doubts else found
+    return conjunction([test, _rest(rest, field, places, doubts)]) if doubts else test
 
 
 def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collection[Doubt]) -> Unknown:

@@ -34,14 +34,16 @@ def day_of_request(written: object) -> int | None:
 
 def moments(leaf: Leaf) -> list[Moment]:
     """The moments among a leaf's literals."""
-    return [each.value for each in leaf.literals if isinstance(each.value, Moment)]
+    return [literal.value for literal in leaf.literals if isinstance(literal.value, Moment)]
 
 
 def resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
     """The leaf with the least, or greatest, values that its moments may have on the request's day in UTC."""
     literals = tuple(
-        _literal(each, each.value, zone, day, last=last) if isinstance(each.value, Moment) else each
-        for each in leaf.literals
+        _literal(literal, literal.value, zone, day, last=last)
+        if isinstance(literal.value, Moment)
+        else literal
+        for literal in leaf.literals
     )
     return replace(leaf, literals=literals)
 
@@ -50,10 +52,10 @@ def _literal(literal: Literal, moment: Moment, zone: SessionZone | None, day: in
     instant = (day + 1) * NANOS_PER_DAY + _MARGIN if last else day * NANOS_PER_DAY - _MARGIN
     if moment.is_date:
         first_clock, last_clock = clocks_of_instants(Instants(instant, instant), zone)
-        found = (last_clock if last else first_clock) // NANOS_PER_DAY
+        date = (last_clock if last else first_clock) // NANOS_PER_DAY
         for step in moment.steps:
-            found = add_months(found, step.months) + step.days
-        return replace(literal, kind=LiteralKind.DATE, value=found)
+            date = add_months(date, step.months) + step.days
+        return replace(literal, kind=LiteralKind.DATE, value=date)
     for step in moment.steps:
         instant = _moved(instant, step, last=last)
     return replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=Instants(instant, instant))

@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from app.errors import FilterError
-from app.options.map_keys import map_key_name
-from app.predicates.sql.token_reader import read_names
+from app.options.file_indexes import map_key_name
+from app.predicates.sql.tokens import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import DataField, TypeRoot, parse_type
@@ -114,7 +114,7 @@ class Relation:
     def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
         """How many leading names may be qualifiers, in Spark's order, and whether that is sure."""
         lowered = [part.lower() for part in parts[:-1]]
-        for name in (each.lower() for each in self.names):
+        for name in (column.lower() for column in self.names):
             if self.database is not None:
                 full = [self.database.lower(), name]
                 if lowered[1:3] == full:
@@ -214,7 +214,9 @@ class Names:
         """Why nothing is decided by the values of a column; None if it may be."""
         # A key of a map is one of the column before the bracket.
         name = field.name.lower()
-        shows = any(name == each or name.startswith(f"{each}[") for each in self._relation.shown_defaults)
+        shows = any(
+            name == column or name.startswith(f"{column}[") for column in self._relation.shown_defaults
+        )
         if not shows:
             return None
         name = field.name

@@ -131,12 +131,12 @@ def _up(bound: int | None, step: int) -> int | None:
 def united(stretches: Iterable[Stretch]) -> list[Stretch]:
     """The stretches in ascending order, those that touch or overlap as one."""
     united: list[Stretch] = []
-    for each in sorted(stretches, key=lambda stretch: (stretch.low is not None, stretch.low or 0)):
+    for stretch in sorted(stretches, key=lambda one: (one.low is not None, one.low or 0)):
         last = united[-1] if united else None
-        if last is None or (last.high is not None and each.low is not None and last.high < each.low):
-            united.append(each)
+        if last is None or (last.high is not None and stretch.low is not None and last.high < stretch.low):
+            united.append(stretch)
         elif last.high is not None:
-            high = None if each.high is None else max(last.high, each.high)
+            high = None if stretch.high is None else max(last.high, stretch.high)
             united[-1] = Stretch(last.low, high)
     return united
 
@@ -151,7 +151,7 @@ def overlap(one: Stretch, other: Stretch) -> bool:
 
 def clipped(one: Stretch, other: Stretch) -> Iterator[Stretch]:
     """What two stretches have in common, if there is something."""
-    lows = [each for each in (one.low, other.low) if each is not None]
-    highs = [each for each in (one.high, other.high) if each is not None]
+    lows = [end for end in (one.low, other.low) if end is not None]
+    highs = [end for end in (one.high, other.high) if end is not None]
     if not lows or not highs or max(lows) < min(highs):
         yield Stretch(max(lows, default=None), min(highs, default=None))

@@ -38,7 +38,7 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
     if leaf.operator in _TEXT_TESTS and root not in STRING_ROOTS:
         return f"it tests text, and {field.name} is {field.type}, which Spark casts: compare it by =, < or >"
     # Whether a literal has a place does not depend on the time zone.
-    unplaced = [each for each in leaf.literals if fit(each, field, None) is Nowhere.UNDECIDED]
+    unplaced = [literal for literal in leaf.literals if fit(literal, field, None) is Nowhere.UNDECIDED]
     literal = (unplaced or leaf.literals)[0]
     return _why(literal, field) or _general(literal, field)
 

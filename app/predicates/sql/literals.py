@@ -134,10 +134,10 @@ _EXACT: Final = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, rounding=decima
 
 def read_number(text: str, position: int) -> Literal:
     """Reads a number without its sign; FilterError where Spark has no such literal."""
-    found = _NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_TEXT else None
-    if found is None:
+    match = _NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_TEXT else None
+    if match is None:
         raise FilterError(f"{text:.100} is out of every number's range", position=position)
-    digits, exponent, suffix = found.group(1), found.group(2) or "", (found.group(3) or "").upper()
+    digits, exponent, suffix = match.group(1), match.group(2) or "", (match.group(3) or "").upper()
     number = Decimal(digits + exponent)
     if abs(number.adjusted()) > _MAX_NUMBER_TEXT:
         raise FilterError(f"{text:.100} is out of every number's range", position=position)
@@ -171,19 +171,19 @@ def read_list(text: str, position: int) -> Sequence[Literal]:
             return tuple(one_by_one())
     # What stands between the quotes, in turn with what stands between the strings.
     before, *parts, behind = text.split("'")
-    if not before and not behind and {each.strip() for each in parts[1::2]} == {","}:
+    if not before and not behind and {separator.strip() for separator in parts[1::2]} == {","}:
         return LiteralList(ListedKind.TEXT, parts[::2], one_by_one)
     return tuple(one_by_one())
 
 
 def _read_one_by_one(text: str, position: int) -> Iterator[Literal]:
-    for found in LIST_ITEM.finditer(text):
-        item = found[0]
+    for match in LIST_ITEM.finditer(text):
+        item = match[0]
         if item[0] == "'":
-            yield Literal(LiteralKind.STRING, item[1:-1], position + found.start())
+            yield Literal(LiteralKind.STRING, item[1:-1], position + match.start())
         else:
             # As for other numbers, the position is that of the digits.
-            yield Literal(LiteralKind.NUMBER, Decimal(item), position + found.start() + (item[0] == "-"))
+            yield Literal(LiteralKind.NUMBER, Decimal(item), position + match.start() + (item[0] == "-"))
 
 
 def negate(literal: Literal) -> Literal | None:
@@ -217,16 +217,11 @@ def read_string(text: str, position: int) -> str:
     return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _unescape(found: re.Match[str]) -> str:
-    short, long, octal, plain = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    short, long, octal, plain = match.groups()
     if plain is not None:
         return _PLAIN_ESCAPES.get(plain, plain)
     return chr(int(octal, 8) if octal else int(short or long, 16))
-
-
-def read_name(text: str) -> str:
-    """The name in a backquoted token."""
-    return text[1:-1].replace("``", "`")
 
 
 def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:

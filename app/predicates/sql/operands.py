@@ -37,8 +37,7 @@ from app.predicates.sql.literals import (
     read_string,
     typed_literal,
 )
-from app.predicates.sql.token_reader import OPERATORS, TokenReader
-from app.predicates.sql.tokens import Token, TokenKind
+from app.predicates.sql.tokens import OPERATORS, Token, TokenKind, TokenReader
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
 from app.types.session_zone import SessionZone
 
@@ -97,11 +96,11 @@ class OperandReader(TokenReader):
         opened = 0
         while self.take("("):
             opened += 1
-        found = self._sum()
+        operand = self._sum()
         closed = all(self.take(")") for _ in range(opened))
-        if isinstance(found, Literal):
+        if isinstance(operand, Literal):
             self.literals += 1
-        return found if closed else None
+        return operand if closed else None
 
     def _sum(self) -> Operand | None:
         start = self.at
@@ -163,9 +162,9 @@ class OperandReader(TokenReader):
         if token.kind is not TokenKind.LIST:
             return None
         self.at += 1
-        found = read_list(token.text, token.start)
-        self.literals += len(found)
-        return found
+        literals = read_list(token.text, token.start)
+        self.literals += len(literals)
+        return literals
 
     def _bare_operand(self) -> Operand | None:
         token = self.next
@@ -227,18 +226,18 @@ class OperandReader(TokenReader):
 
     def _function(self, name: Token) -> Operand | None:
         function = _COLUMN_FUNCTIONS[name.word]
-        found = None if self.next.word == ")" else self._bare_operand()
+        argument = None if self.next.word == ")" else self._bare_operand()
         if not self.take(")"):
             return None
-        if isinstance(found, Literal) and function is ColumnFunction.DATE:
-            return cast_literal(found, "DATE", (), name.start, self._zone)
-        return Call(function, found) if isinstance(found, Column) else None
+        if isinstance(argument, Literal) and function is ColumnFunction.DATE:
+            return cast_literal(argument, "DATE", (), name.start, self._zone)
+        return Call(function, argument) if isinstance(argument, Column) else None
 
     def _moved_date(self, name: Token) -> Operand | None:
-        found = None if self.next.word == ")" else self._bare_operand()
-        if isinstance(found, Column):
-            found = named_moment(found)
-        if not isinstance(found, Literal) or not self.take(","):
+        date = None if self.next.word == ")" else self._bare_operand()
+        if isinstance(date, Column):
+            date = named_moment(date)
+        if not isinstance(date, Literal) or not self.take(","):
             return None
         start = self.at
         other = self._sum()
@@ -247,9 +246,9 @@ class OperandReader(TokenReader):
             return None
         move = _DATE_MOVES[name.word]
         by = Interval(move.months * count, move.days * count)
-        if isinstance(found.value, Moment) and not found.value.steps:
-            found = replace(found, value=replace(found.value, is_date=True))
-        moved = added(found, by, negative=False)
+        if isinstance(date.value, Moment) and not date.value.steps:
+            date = replace(date, value=replace(date.value, is_date=True))
+        moved = added(date, by, negative=False)
         return None if isinstance(moved, int) else moved
 
     def _column(self) -> Column | None:
@@ -282,26 +281,26 @@ class OperandReader(TokenReader):
         while (sign := self.next.word) in ("+", "-"):
             negative ^= sign == "-"
             self.at += 1
-        found = self._bare_operand()
-        if not isinstance(found, Literal) or found.kind not in _NUMERIC:
+        operand = self._bare_operand()
+        if not isinstance(operand, Literal) or operand.kind not in _NUMERIC:
             return None
-        return negate(found) if negative else found
+        return negate(operand) if negative else operand
 
     def _cast(self) -> Operand | None:
         start = self.next.start
         self.at += 2
-        found = self._bare_operand()
-        if found is None or not self.take("AS"):
+        operand = self._bare_operand()
+        if operand is None or not self.take("AS"):
             return None
         type_name = self.next.word
         self.at += 1
         arguments = self._type_arguments()
         if arguments is None or not self.take(")"):
             return None
-        if isinstance(found, Literal):
-            return cast_literal(found, type_name, arguments, start, self._zone)
+        if isinstance(operand, Literal):
+            return cast_literal(operand, type_name, arguments, start, self._zone)
         is_date = type_name == "DATE" and not arguments
-        return Call(ColumnFunction.DATE, found) if is_date and isinstance(found, Column) else None
+        return Call(ColumnFunction.DATE, operand) if is_date and isinstance(operand, Column) else None
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []

@@ -27,8 +27,7 @@ from app.errors import FilterError
 from app.predicates.sql.operands import OperandReader, begins_case
 from app.predicates.sql.reasons import why_unread
 from app.predicates.sql.tests import read_test
-from app.predicates.sql.token_reader import OPERATORS
-from app.predicates.sql.tokens import LIST_ITEM, Token, TokenKind, tokenize
+from app.predicates.sql.tokens import LIST_ITEM, OPERATORS, Token, TokenKind, tokenize
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
@@ -117,7 +116,7 @@ class _Group:
         self.negations = 0
 
     def result(self) -> Predicate:
-        parts = [each[0] if len(each) == 1 else And(tuple(each)) for each in self.alternatives]
+        parts = [tests[0] if len(tests) == 1 else And(tuple(tests)) for tests in self.alternatives]
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
 
@@ -213,28 +212,26 @@ class _Reader:
         start, literals = self._operands.at, self._operands.literals
         if self._operands.ends_test():
             self._operands.refuse("a condition")
-        found = self._either_reading(start)
-        if found is not None and self._operands.ends_test():
+        test = self._either_reading(start)
+        if test is not None and self._operands.ends_test():
             self._count.add(self._operands.literals - literals)
-            return found
-        if found is not None:
+            return test
+        if test is not None:
             self._operands.refuse_values("AND, OR or the end")
         return self._unknown(start)
 
     def _either_reading(self, start: int) -> Predicate | None:
         """The test from ``start`` on, in either meaning that two quotes in a row have."""
         self._operands.met_doubled = False
-        found = read_test(self._operands, self._text)
-        if found is None or not self._operands.met_doubled:
-            return found
+        test = read_test(self._operands, self._text)
+        if test is None or not self._operands.met_doubled:
+            return test
         self._operands.at, self._operands.doubles_quotes = start, True
         other = read_test(self._operands, self._text)
         self._operands.doubles_quotes = False
         if other is None:
             return None
-        return Either(
-            (found, other), shorten(self._text[self._tokens[start].start : self._operands.last.end])
-        )
+        return Either((test, other), shorten(self._text[self._tokens[start].start : self._operands.last.end]))
 
     def _unknown(self, start: int) -> Unknown:
         self._operands.at = start

@@ -75,13 +75,15 @@ def _meant(name: str) -> str | None:
         return None
     shorter = list(_shortened(name))
     known = _by_shortened()
-    found = (each if each in _SPARK_FUNCTIONS else known.get(each) for each in (name, *shorter))
-    return next(filter(None, found), None)
+    candidates = (
+        candidate if candidate in _SPARK_FUNCTIONS else known.get(candidate) for candidate in (name, *shorter)
+    )
+    return next(filter(None, candidates), None)
 
 
 @lru_cache(maxsize=1)
 def _by_shortened() -> dict[str, str]:
-    names = (each for each in sorted(_SPARK_FUNCTIONS) if len(each) >= _SHORTEST_MISSPELLED)
+    names = (function for function in sorted(_SPARK_FUNCTIONS) if len(function) >= _SHORTEST_MISSPELLED)
     return {shorter: name for name in names for shorter in _shortened(name)}
 
 

@@ -119,15 +119,15 @@ class _TestReader:
         negated = self._take_not()
         match self._operands.take_any(("IN", "BETWEEN", "LIKE")):
             case "IN":
-                found = self._listed(left)
+                test = self._listed(left)
             case "BETWEEN":
-                found = self._range(left)
+                test = self._range(left)
             case "LIKE":
-                found = self._like(left)
+                test = self._like(left)
             case _:
                 self._operands.refuse_values("a test such as = or IN, AND or OR")
-                found = None
-        return Not(found) if negated and found is not None else found
+                test = None
+        return Not(test) if negated and test is not None else test
 
     def _take_not(self) -> bool:
         """Steps over NOT; the text of the test is from then on that of its opposite."""
@@ -141,8 +141,8 @@ class _TestReader:
         return shorten(self._head + self._text[self._begin : self._operands.last.end])
 
     def _undecided(self, reason: str, *operands: Operand) -> Unknown:
-        columns = [each.column if isinstance(each, Call) else each for each in operands]
-        named = tuple(each for each in columns if isinstance(each, Column))
+        columns = [operand.column if isinstance(operand, Call) else operand for operand in operands]
+        named = tuple(column for column in columns if isinstance(column, Column))
         return Unknown(self._written(), named, self._position, reason)
 
     def _call(self, test: Operator) -> Predicate | None:
@@ -199,8 +199,8 @@ class _TestReader:
             negated, right = not negated, self._operands.operand()
         if right is None:
             return None
-        found = self._comparison(_NULL_SAFE, left, right)
-        return Not(found) if negated else found
+        test = self._comparison(_NULL_SAFE, left, right)
+        return Not(test) if negated else test
 
     def _listed(self, left: Operand) -> Predicate | None:
         if isinstance(left, Literal) or not self._operands.take("("):

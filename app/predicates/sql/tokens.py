@@ -1,4 +1,4 @@
-"""Cuts Spark SQL text into tokens.
+"""Cuts Spark SQL text into tokens, walks over them, and says what is out of place.
 
 ==========  ==============================================================================================
 kind        what Spark's lexer takes for it
@@ -20,11 +20,12 @@ Blanks, ``-- comments`` and nested ``/* comments */`` separate tokens and are le
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Sequence
 from enum import Enum
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, NoReturn, final
 
 from app.errors import FilterError, LimitExceededError
-from app.predicates.unbound import FilterLimits
+from app.predicates.unbound import DEFAULT_LIMITS, FilterLimits
 from app.work import check_deadline
 
 _TOKENS_PER_LITERAL: Final = 12
@@ -116,12 +117,12 @@ def _begins_list(tokens: list[Token]) -> bool:
 
 
 def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) -> int:
-    found = _TOKEN.match(text, at)
-    group = found.lastgroup if found else None
-    if found is None or group == "comment":
+    match = _TOKEN.match(text, at)
+    group = match.lastgroup if match else None
+    if match is None or group == "comment":
         return _comment_end(text, at)
     if group != "blank" and group is not None:
-        piece = found.group()
+        piece = match.group()
         if piece in _OPENERS:
             raise FilterError(f"this {_OPENERS[piece]} does not end: add {piece}", position=at)
         kind = TokenKind[group]
@@ -132,7 +133,7 @@ def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) ->
         most = _TOKENS_PER_LITERAL * (limits.literals + 100)
         if len(tokens) > most:
             raise LimitExceededError(f"the filter has more than {most} words and signs", limit=most)
-    return found.end()
+    return match.end()
 
 
 def _comment_end(text: str, start: int) -> int:
@@ -142,3 +143,113 @@ def _comment_end(text: str, start: int) -> int:
         if depth == 0:
             return edge.end()
     raise FilterError("this comment does not end: add */", position=start)
+
+
+_NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
+_BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
+OPERATORS: Final = frozenset(
+    {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
+)
+"""Words that go on with an expression."""
+_NOT_FILTERED: Final = "; a filter is the condition alone: "
+_ADVICE: Final = {
+    "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
+    "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
+    "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
+    "HAVING": f"{_NOT_FILTERED}leave HAVING away",
+    "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
+    "=>": ": did you mean >=?",
+    "=<": ": did you mean <=?",
+    ">=": ": did you mean >=?",
+    "===": ": did you mean =?",
+    "!==": ": did you mean <>?",
+    "&&": ": did you mean AND?",
+}
+"""What to do, by the word that is out of place, or by it and the sign before it."""
+
+
+class TokenReader:
+    """A place among the tokens of a filter, END as the last; ``at`` is the next one."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        """The next token."""
+        return self.tokens[self.at]
+
+    @property
+    def last(self) -> Token:
+        """The token before the next one."""
+        return self.tokens[self.at - 1]
+
+    def take(self, word: str) -> bool:
+        """Steps over a keyword or symbol if it is the next token."""
+        if self.tokens[self.at].word != word:
+            return False
+        self.at += 1
+        return True
+
+    def take_any(self, words: Container[str]) -> str | None:
+        """Steps over one of several keywords or symbols; tells which."""
+        word = self.tokens[self.at].word
+        if word not in words:
+            return None
+        self.at += 1
+        return word
+
+    def take_call(self, functions: Container[str]) -> str | None:
+        """Steps over the name of one of several functions and its parenthesis; tells which."""
+        word = self.tokens[self.at].word
+        if word not in functions or self.tokens[self.at + 1].word != "(":
+            return None
+        self.at += 2
+        return word
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Raises FilterError, which says what should be the next token."""
+        actual = repr(self.next.text[:50]) if self.next.text else "the end"
+        joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
+        advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")
+        raise FilterError(f"expected {expected}, found {actual}{advice}", position=self.next.start)
+
+    def ends_test(self) -> bool:
+        """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
+        return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
+
+    def refuse_values(self, expected: str) -> None:
+        """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
+
+        Raises FilterError: a name or a literal is the next token.
+        """
+        goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
+        if not goes_on:
+            self.refuse(expected)
+
+    def names(self) -> tuple[str, ...]:
+        """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
+        names: list[str] = []
+        while self.tokens[self.at].kind in _NAMES:
+            token = self.tokens[self.at]
+            names.append(_unquoted(token.text) if token.kind is TokenKind.QUOTED else token.text)
+            self.at += 1
+            if self.tokens[self.at].word != "." or self.tokens[self.at + 1].kind not in _NAMES:
+                break
+            self.at += 1
+        return tuple(names)
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """The names of a text that is nothing but names with dots between them; empty if it is not.
+
+    Raises FilterError: a quoted name does not end.
+    """
+    reader = TokenReader(tokenize(text, DEFAULT_LIMITS))
+    names = reader.names()
+    return names if reader.next.kind is TokenKind.END else ()
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`")

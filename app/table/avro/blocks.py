@@ -84,10 +84,10 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
         raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
     records, marks = batch.column("records"), batch.column("mark")
     counts = np.diff(np.asarray(records.offsets))
-    if marks.to_pylist() != [mark] * len(blocks) or counts.tolist() != [each.count for each in blocks]:
+    if marks.to_pylist() != [mark] * len(blocks) or counts.tolist() != [block.count for block in blocks]:
         raise CorruptMetadataError("as many records as are claimed do not fill their block")
-    found = records.flatten()
-    return _moved(found) if found.get_total_buffer_size() <= _MOVED_BYTES else found
+    arrays = records.flatten()
+    return _moved(arrays) if arrays.get_total_buffer_size() <= _MOVED_BYTES else arrays
 
 
 def _moved(records: pa.StructArray) -> pa.StructArray:
@@ -100,7 +100,8 @@ def _moved(records: pa.StructArray) -> pa.StructArray:
 def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     text = _SCHEMA % schema
     size = sum(
-        len(encode_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks
+        len(encode_long(block.count)) + len(block.expanded) + len(mark) + bool(block.count)
+        for block in blocks
     )
     parts: list[Buffer] = [
         b"Obj\x01",
@@ -113,9 +114,9 @@ def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
         _SYNC,
     ]
     parts += [encode_long(len(blocks)), encode_long(size)]
-    for each in blocks:
+    for block in blocks:
         # No items and the end are one and the same zero.
-        parts += [encode_long(each.count), each.expanded, _END if each.count else b"", mark]
+        parts += [encode_long(block.count), block.expanded, _END if block.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
 

@@ -134,10 +134,10 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
     """The records of blocks that are decoded together, none of which may be null."""
     records = decode_blocks(blocks, schema.text)
     for union in schema.unions:
-        found = records
+        column = records
         for name in union.path:
-            found = found.field(name)
-        branches = np.asarray(found.field(BRANCH))
+            column = column.field(name)
+        branches = np.asarray(column.field(BRANCH))
         for branch in branches[branches != union.branch][:1]:
             what = ".".join(("record", *union.path))
             raise CorruptMetadataError(
@@ -172,10 +172,10 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
 
 def check_magic(cursor: VarintCursor) -> None:
     """Reads the magic."""
-    found = bytes(cursor.take(len(MAGIC), "an Avro file"))
-    if found != MAGIC:
+    magic = bytes(cursor.take(len(MAGIC), "an Avro file"))
+    if magic != MAGIC:
         raise CorruptMetadataError(
-            f"expected an Avro file to begin with {MAGIC!r}, found {found!r}", offset=0
+            f"expected an Avro file to begin with {MAGIC!r}, found {magic!r}", offset=0
         )
 
 

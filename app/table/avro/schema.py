@@ -152,7 +152,7 @@ class _Fitter:
         """The schema with a :data:`BRANCH` in front of required records that are unions with null."""
         match expected, written:
             case Nullable(inner), list():
-                return [each if each == "null" else self.fit(each, inner, path) for each in written]
+                return [branch if branch == "null" else self.fit(branch, inner, path) for branch in written]
             case Nullable(inner), _:
                 return self.fit(written, inner, path)
             case ArrayOf(expected_items), {"type": "array", "items": items}:

@@ -54,8 +54,8 @@ def united(one: RecordOf, other: RecordOf) -> RecordOf:
         {
             name: _united(first[name], second[name], name)
             if name in first and name in second
-            else _nullable(each)
-            for name, each in {**first, **second}.items()
+            else _nullable(expected)
+            for name, expected in {**first, **second}.items()
         }
     )
 
@@ -102,10 +102,10 @@ def _extended_record(written: Any, expected: RecordOf) -> RecordOf:
     match written:
         case ["null", record] | [record, "null"] | {"type": dict() | list() as record}:
             return _extended_record(record, expected)
-    types = {each["name"]: each["type"] for each in written["fields"]}
+    types = {field["name"]: field["type"] for field in written["fields"]}
     known = {
-        name: _extended(types[name], each) if name in types else each
-        for name, each in expected.fields.items()
+        name: _extended(types[name], inner) if name in types else inner
+        for name, inner in expected.fields.items()
     }
     return RecordOf(known | {name: _unknown(types[name]) for name in types if name not in known})
 
@@ -117,7 +117,7 @@ def _unknown(written: Any) -> Expected:
         case {"type": "array", "items": items}:
             return ArrayOf(_unknown(items))
         case {"type": "record", "fields": [*fields]}:
-            return RecordOf({each["name"]: _unknown(each["type"]) for each in fields})
+            return RecordOf({field["name"]: _unknown(field["type"]) for field in fields})
         case {"type": dict() | list() as inner}:
             return _unknown(inner)
         case _:

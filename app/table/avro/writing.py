@@ -59,8 +59,8 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
         encoded = _encode(list(records), fields, _NAME)
     except UnicodeEncodeError as error:
         raise RequestError(f"a text does not fit UTF-8: {error}") from error
-    for each in encoded:
-        file.add(1, each)
+    for block in encoded:
+        file.add(1, block)
     return file.content()
 
 
@@ -158,8 +158,8 @@ def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]
             return [_array(list(islice(encoded, len(value)))) for value in values]
         case RecordOf(fields):
             columns = [
-                _encode([value.get(field) for value in values], each, f"{name}_{field}")
-                for field, each in fields.items()
+                _encode([value.get(field) for value in values], member, f"{name}_{field}")
+                for field, member in fields.items()
             ]
             return list(map(b"".join, zip(*columns, strict=True)))
         case AsWritten(schema):

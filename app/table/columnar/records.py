@@ -78,9 +78,9 @@ _STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
 
 def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
     """Names of the columns that a record consists of; dots stand before those of records inside of it."""
-    for name, each in expected.fields.items():
-        if isinstance(each, RecordOf):
-            yield from column_paths(each, f"{parent}{name}.")
+    for name, inner in expected.fields.items():
+        if isinstance(inner, RecordOf):
+            yield from column_paths(inner, f"{parent}{name}.")
         else:
             yield parent + name
 
@@ -96,53 +96,53 @@ def decoding(kind: str) -> Iterator[None]:
         raise CorruptMetadataError(f"the {kind} file cannot be decoded: {error}") from error
 
 
-def fit_records(found: pa.StructArray, expected: RecordOf) -> pa.StructArray:
+def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
     """The expected columns of records that were read, as Avro would give them."""
     try:
-        found.validate(full=True)
+        records.validate(full=True)
     except pa.ArrowInvalid as error:
         raise CorruptMetadataError(f"columns that contradict themselves: {error}") from error
-    return _fit_record(found, expected, "record", there=None)
+    return _fit_record(records, expected, "record", there=None)
 
 
-def _fit_record(found: pa.StructArray, expected: RecordOf, path: str, there: Mask | None) -> pa.StructArray:
+def _fit_record(records: pa.StructArray, expected: RecordOf, path: str, there: Mask | None) -> pa.StructArray:
     names, columns = [], []
-    for name, each in expected.fields.items():
-        at = found.type.get_field_index(name)
+    for name, inner in expected.fields.items():
+        at = records.type.get_field_index(name)
         if at >= 0:
             names.append(name)
-            columns.append(_fit(found.field(at), each, f"{path}.{name}", there))
-        elif not isinstance(each, Nullable):
+            columns.append(_fit(records.field(at), inner, f"{path}.{name}", there))
+        elif not isinstance(inner, Nullable):
             raise CorruptMetadataError(f"expected a field {path}.{name}, found none")
-    mask = found.is_null() if found.null_count else None
+    mask = records.is_null() if records.null_count else None
     return pa.StructArray.from_arrays(columns, names, mask=mask)
 
 
-def _fit(found: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
+def _fit(column: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
     """A column; ``there`` are the rows in which the record that it belongs to is not null, None for all."""
-    valid = np.asarray(found.is_valid()) if found.null_count else None
+    valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
-        return _fit_values(found, expected.inner, path, valid)
-    fitted = _fit_values(found, expected, path, valid)
+        return _fit_values(column, expected.inner, path, valid)
+    fitted = _fit_values(column, expected, path, valid)
     if valid is not None and (there is None or not valid[there].all()):
-        raise CorruptMetadataError(f"expected no {path} to be null, found {found.null_count} that are")
+        raise CorruptMetadataError(f"expected no {path} to be null, found {column.null_count} that are")
     return fitted
 
 
-def _fit_values(found: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
-    kind = found.type
+def _fit_values(column: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
+    kind = column.type
     match expected:
         case "long" if pa.types.is_timestamp(kind):
-            return found.cast(_MILLIS, safe=False).view(pa.int64())
+            return column.cast(_MILLIS, safe=False).view(pa.int64())
         case "int" | "long" if kind in _INTEGERS[expected]:
-            return found
+            return column
         case "string" | "bytes" if kind == _STRINGS[expected]:
-            return found
+            return column
         case RecordOf() if pa.types.is_struct(kind):
-            return _fit_record(found, expected, path, there)
+            return _fit_record(column, expected, path, there)
         case ArrayOf(items) if pa.types.is_list(kind):
             # As it is: only the types and nulls of its items are looked at.
-            _fit(found.values, items, f"{path}[]", None)
-            return found
+            _fit(column.values, items, f"{path}[]", None)
+            return column
         case _:
             raise CorruptMetadataError(f"expected {path} to be {expected}, found {kind}")

@@ -57,11 +57,11 @@ class Expectations:
         if self.sequences:
             now = highest_sequences(manifests)
             for (partition, bucket), expected in self.sequences.items():
-                found = now.get((partition, bucket), -1)
-                if found > expected:
+                actual = now.get((partition, bucket), -1)
+                if actual > expected:
                     raise CommitConflictError(
-                        f"bucket {bucket} of a partition has rows up to sequence number {found} now: another "
-                        f"commit has added some"
+                        f"bucket {bucket} of a partition has rows up to sequence number {actual} now: "
+                        f"another commit has added some"
                     )
         names = hash_index_names(index_entries)
         for partition, listed in self.hash_indexes.items():
@@ -71,7 +71,7 @@ class Expectations:
 
 def highest_sequences(manifests: Sequence[Manifest]) -> dict[Bucket, int]:
     """The highest sequence number of each bucket that has files."""
-    found: dict[Bucket, int] = {}
+    by_bucket: dict[Bucket, int] = {}
     for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
         pairs = np.stack([manifest.partition_codes[rows], manifest.buckets[rows]], axis=1)
         distinct, places = np.unique(pairs, axis=0, return_inverse=True)
@@ -79,17 +79,17 @@ def highest_sequences(manifests: Sequence[Manifest]) -> dict[Bucket, int]:
         np.maximum.at(highest, places.reshape(-1), manifest.max_sequence_numbers[rows])
         for (code, bucket), number in zip(distinct.tolist(), highest.tolist(), strict=True):
             key = (manifest.partitions[code], bucket)
-            found[key] = max(number, found.get(key, -1))
-    return found
+            by_bucket[key] = max(number, by_bucket.get(key, -1))
+    return by_bucket
 
 
 def hash_index_names(index_entries: Collection[IndexEntry]) -> dict[bytes, frozenset[str]]:
     """Names of the hash indexes of each partition that has some."""
-    found: dict[bytes, set[str]] = {}
+    by_partition: dict[bytes, set[str]] = {}
     for entry in index_entries:
         if entry.file.index_type == HASH:
-            found.setdefault(entry.partition, set()).add(entry.file.file_name)
-    return {partition: frozenset(names) for partition, names in found.items()}
+            by_partition.setdefault(entry.partition, set()).add(entry.file.file_name)
+    return {partition: frozenset(names) for partition, names in by_partition.items()}
 
 
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
@@ -137,10 +137,10 @@ class Changes:
     ) -> None:
         """Checks that the changes fit a snapshot."""
         vectors = [
-            (entry, each.data_file)
+            (entry, vector.data_file)
             for entry in self.index_files
             if entry.kind is FileKind.ADD and entry.file.index_type == DELETION_VECTORS
-            for each in entry.file.ranges
+            for vector in entry.file.ranges
         ]
         names = {entry.file.file_name for entry in self.files} | {name for _, name in vectors}
         live = live_entries(manifests, names)
@@ -172,20 +172,20 @@ class Changes:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
         for what, identities in (("removed", removed), ("added", added)):
-            for each, count in Counter(identities).items():
+            for file, count in Counter(identities).items():
                 if count > 1:
-                    raise CommitConflictError(f"data file {each[3]!r} cannot be {what} twice")
-        for each in removed:
-            if each not in live:
+                    raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
+        for file in removed:
+            if file not in live:
                 raise CommitConflictError(
-                    f"data file {each[3]!r} is not what it was: another commit has removed or changed it"
+                    f"data file {file[3]!r} is not what it was: another commit has removed or changed it"
                 )
-        for each in added:
-            if each in live or each in removed:
-                raise CommitConflictError(f"data file {each[3]!r} is there already")
-            if each in gone:
+        for file in added:
+            if file in live or file in removed:
+                raise CommitConflictError(f"data file {file[3]!r} is there already")
+            if file in gone:
                 raise CommitConflictError(
-                    f"data file {each[3]!r} cannot come back as what it was before it was removed"
+                    f"data file {file[3]!r} cannot come back as what it was before it was removed"
                 )
 
     def _check_buckets(self, manifests: Sequence[Manifest]) -> None:
@@ -198,10 +198,11 @@ class Changes:
         for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
             pairs = np.stack([manifest.partition_codes[rows], manifest.total_buckets[rows]], axis=1)
             for code, buckets in np.unique(pairs, axis=0).tolist():
-                found = wanted.get(manifest.partitions[code])
-                if buckets > 0 and found not in (None, buckets):
+                expected = wanted.get(manifest.partitions[code])
+                if buckets > 0 and expected not in (None, buckets):
                     raise CommitConflictError(
-                        f"a partition has {buckets} buckets now, and files for {found} cannot be added to it"
+                        f"a partition has {buckets} buckets now, and files for {expected} cannot be "
+                        f"added to it"
                     )
 
     def _check_index_files(self, index_entries: Collection[IndexEntry], mode: BucketMode) -> None:
@@ -259,11 +260,11 @@ def live_places(
     """Where some files of a snapshot stand: by the number of a manifest and of its record."""
     wanted = {identity(entry) for entry in entries}
     names = {name for _, _, _, name, *_ in wanted}
-    found: dict[int, dict[int, ManifestEntry]] = {}
+    places: dict[int, dict[int, ManifestEntry]] = {}
     for number, row, entry in _named(manifests, live_rows(manifests), names):
         if identity(entry) in wanted:
-            found.setdefault(number, {})[row] = entry
-    return found
+            places.setdefault(number, {})[row] = entry
+    return places
 
 
 def _named(

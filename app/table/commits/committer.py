@@ -224,15 +224,15 @@ class _Attempt:
     ) -> ListedManifests:
         if not self.merges:
             return before
-        sizes = [each["_FILE_SIZE"] for each in before.records]
+        sizes = [record["_FILE_SIZE"] for record in before.records]
         merged = merge_manifests(
             sizes, manifests, options, lambda numbers: self._read_manifests(before, numbers, bytes)
         )
         records = tuple(
-            before.records[each]
-            if isinstance(each, int)
-            else self._write_manifest(each.content, each.manifest, schema)
-            for each in merged
+            before.records[part]
+            if isinstance(part, int)
+            else self._write_manifest(part.content, part.manifest, schema)
+            for part in merged
         )
         # What is said of a manifest that was merged is not said of the one that it became.
         return ListedManifests(records, before.followed_by(ListedManifests()).fields)
@@ -241,11 +241,13 @@ class _Attempt:
         self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], Content]
     ) -> list[Content]:
         records = before.records
-        return self._warehouse.readers.map(
-            lambda number: read(self._read(records[number]["_FILE_NAME"])),
-            numbers,
-            size_of=lambda number: records[number]["_FILE_SIZE"],
-        )
+
+        def read_one(number: int) -> Content:
+            name = records[number]["_FILE_NAME"]
+            with self._warehouse.readers.room(records[number]["_FILE_SIZE"], name):
+                return read(self._read(name))
+
+        return self._warehouse.readers.map(read_one, numbers)
 
     def _read(self, name: str) -> bytes:
         path = f"{self.committer.table.directory}/manifest/{name}"

@@ -45,7 +45,7 @@ MANIFEST: Final = RecordOf(
 )
 """The record of a manifest as the engine wants it written."""
 
-_members = attrgetter(*(each.name for each in fields(DataFileMeta)))
+_members = attrgetter(*(member.name for member in fields(DataFileMeta)))
 _EMPTY_ROW: Final = serialize_row((), ())
 _ENTRY_BYTES: Final = 200
 """Of an entry's numbers and names, beside what it has of any length."""
@@ -125,7 +125,9 @@ def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSche
         "_FILE_SIZE": size,
         "_NUM_ADDED_FILES": added,
         "_NUM_DELETED_FILES": len(manifest.kinds) - added,
-        "_PARTITION_STATS": _partition_statistics(manifest, [each.type for each in schema.partition_fields]),
+        "_PARTITION_STATS": _partition_statistics(
+            manifest, [field.type for field in schema.partition_fields]
+        ),
         "_SCHEMA_ID": schema.id,
         "_MIN_BUCKET": int(buckets.min()),
         "_MAX_BUCKET": int(buckets.max()),

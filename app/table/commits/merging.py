@@ -83,7 +83,7 @@ def merge_manifests(
     result: list[int | MergedManifest] = []
     for number in range(len(manifests)):
         result += made.get(number, []) if number in gone else [number]
-    after = [manifests[each] if isinstance(each, int) else each.manifest for each in result]
+    after = [manifests[part] if isinstance(part, int) else part.manifest for part in result]
     if _count_live(after) != _count_live(manifests):
         _log.warning(
             "manifests are not merged: they add or remove files more than once, and merged ones would have "

@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 
 _WHOLE: Final = "whole"
 _BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {
-    tuple(each.name for each in fields(of_arrays)): of_arrays
+    tuple(member.name for member in fields(of_arrays)): of_arrays
     for of_arrays in (BytesColumn, StatisticsColumns, OptionalIntegers, NameLists, ColumnBounds)
 }
 """The class of a struct, which nothing else tells."""
@@ -96,7 +96,7 @@ def _column(value: object) -> pa.Array:
         case dict():
             members = value
         case _:
-            members = {each.name: getattr(value, each.name) for each in fields(cast("Any", value))}
+            members = {member.name: getattr(value, member.name) for member in fields(cast("Any", value))}
     return pa.StructArray.from_arrays(list(map(_column, members.values())), names=list(members))
 
 
@@ -126,7 +126,7 @@ def _tuple(items: list[Any]) -> tuple[Any, ...]:
 
 
 _COLUMNS: Final = tuple(
-    each.name for each in fields(Manifest) if each.name not in ("decoded_bytes", "derived")
+    member.name for member in fields(Manifest) if member.name not in ("decoded_bytes", "derived")
 )
 _MEMORY: Final = 6_000
 """Of the objects of a manifest that was asked for its columns, without the columns; measured."""

@@ -154,8 +154,8 @@ def _memory(entry: IndexEntry) -> int:
 def _record(entry: IndexEntry) -> dict[str, object]:
     file = entry.file
     ranges = [
-        {"f0": each.data_file, "f1": each.offset, "f2": each.length, "_CARDINALITY": each.cardinality}
-        for each in file.ranges
+        {"f0": vector.data_file, "f1": vector.offset, "f2": vector.length, "_CARDINALITY": vector.cardinality}
+        for vector in file.ranges
     ]
     return {
         "_VERSION": _VERSION,
@@ -216,8 +216,8 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
             f"cardinality {cardinalities[bad]}"
         )
     columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
-    found = list(map(DeletionRange, *columns))
-    return [tuple(found[start:end]) for start, end in itertools.pairwise(starts.tolist())]
+    vectors = list(map(DeletionRange, *columns))
+    return [tuple(vectors[start:end]) for start, end in itertools.pairwise(starts.tolist())]
 
 
 Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
@@ -238,10 +238,10 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
         if entry.kind is FileKind.DELETE:
             _remove(entries, entry, mode)
     owners = {
-        each.data_file: entry.file.file_name
+        vector.data_file: entry.file.file_name
         for entry in entries.values()
         if _stands_alone(entry, mode)
-        for each in entry.file.ranges
+        for vector in entry.file.ranges
     }
     for entry in changes:
         if entry.kind is FileKind.ADD:
@@ -296,10 +296,10 @@ def _claim(
     name = entry.file.file_name
     if _key(entry, mode) in entries:
         raise CommitConflictError(f"index file {name!r} cannot be added: there is one of that name")
-    for each in entry.file.ranges:
-        if each.data_file in owners:
+    for vector in entry.file.ranges:
+        if vector.data_file in owners:
             raise CommitConflictError(
-                f"index file {name!r} cannot be added: data file {each.data_file!r} has its deletion vector "
-                f"in {owners[each.data_file]!r}"
+                f"index file {name!r} cannot be added: data file {vector.data_file!r} has its deletion "
+                f"vector in {owners[vector.data_file]!r}"
             )
-        owners[each.data_file] = name
+        owners[vector.data_file] = name

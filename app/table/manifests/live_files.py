@@ -96,7 +96,7 @@ def _compare(manifests: Sequence[Manifest]) -> _Compared:
     if not deletions:
         nothing = pa.array([], pa.binary(0))
         return _Compared(added, {}, nothing, nothing)
-    deleted_names = pa.chunked_array([each.names for each in deletions.values()])
+    deleted_names = pa.chunked_array([manifest.names for manifest in deletions.values()])
     # Most files share their name with no deletion; only the others are compared by all that identifies them.
     suspects: list[NDArray[np.int64]] = []
     suspected: list[_Identities] = []
@@ -127,13 +127,13 @@ def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
 def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:
     """The identities of entries, their parts numbered; equal exactly where the entries' are."""
     parts = [
-        _codes(each.partitions for each in entries),
-        np.concatenate([each.buckets for each in entries]),
-        np.concatenate([each.levels for each in entries]),
-        _codes(each.names for each in entries),
-        list_codes(pa.concat_arrays([each.extra_files for each in entries]))[0],
-        _codes(each.embedded for each in entries),
-        _codes(each.external_paths for each in entries),
+        _codes(part.partitions for part in entries),
+        np.concatenate([part.buckets for part in entries]),
+        np.concatenate([part.levels for part in entries]),
+        _codes(part.names for part in entries),
+        list_codes(pa.concat_arrays([part.extra_files for part in entries]))[0],
+        _codes(part.embedded for part in entries),
+        _codes(part.external_paths for part in entries),
     ]
     numbers = np.column_stack(parts).astype(np.int32)
     width = numbers.shape[1] * numbers.itemsize

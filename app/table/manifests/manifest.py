@@ -54,11 +54,11 @@ class Derived:
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
         """What ``make`` made when somebody first asked for ``key``."""
-        found = self._made.get(key)
-        if found is None:
+        entry = self._made.get(key)
+        if entry is None:
             made = make()
-            found = self._made.setdefault(key, (made, weigh(made)))
-        item: Made = found[0]
+            entry = self._made.setdefault(key, (made, weigh(made)))
+        item: Made = entry[0]
         return item
 
     @property
@@ -192,14 +192,14 @@ class Manifest:
 
     def side_indexes(self) -> BytesColumn:
         """The extra file that is each file's index, null where none is. CorruptMetadataError: several are."""
-        found = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
-        if not len(found):
+        rows = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
+        if not len(rows):
             return BytesColumn.nulls(len(self))
-        owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
+        owners = np.searchsorted(self.extra_file_starts, rows, side="right") - 1
         for row in owners[1:][owners[1:] == owners[:-1]][:1]:
             raise CorruptMetadataError(f"{self.file_name(row)} has more than one index file")
         starts, lengths = np.zeros(len(self), np.int64), np.full(len(self), NULL_LENGTH, np.int64)
-        starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
+        starts[owners], lengths[owners] = self.extra_files.starts[rows], self.extra_files.lengths[rows]
         return BytesColumn(self.extra_files.data, starts, lengths)
 
     @property
@@ -216,8 +216,8 @@ class Manifest:
         """Some entries as objects, in the order of ``rows``."""
 
         def integers(column: NDArray[Any]) -> list[int]:
-            found: list[int] = column[rows].tolist()
-            return found
+            numbers: list[int] = column[rows].tolist()
+            return numbers
 
         extra_files = self.extra_files
         parts = map(slice, integers(self.extra_file_starts[:-1]), integers(self.extra_file_starts[1:]))
@@ -227,8 +227,8 @@ class Manifest:
             _texts(self.file_names.take(rows)),
             integers(self.file_sizes),
             integers(self.row_counts),
-            (each or b"" for each in self.min_keys.take(rows)),
-            (each or b"" for each in self.max_keys.take(rows)),
+            (key or b"" for key in self.min_keys.take(rows)),
+            (key or b"" for key in self.max_keys.take(rows)),
             self.key_statistics.of_files(rows),
             self.value_statistics.of_files(rows),
             integers(self.min_sequence_numbers),
@@ -239,7 +239,10 @@ class Manifest:
             self.creation_times.take(rows).tolist(),
             self.delete_row_counts.take(rows).tolist(),
             self.embedded_indexes.take(rows) if self.embedded_digests is None else repeat(None),
-            (None if each == _UNKNOWN_SOURCE else FileSource(each) for each in integers(self.file_sources)),
+            (
+                None if source == _UNKNOWN_SOURCE else FileSource(source)
+                for source in integers(self.file_sources)
+            ),
             map(self.value_statistics_columns.__getitem__, rows.tolist()),
             (None if path is None else path.decode() for path in paths),
             self.first_row_ids.take(rows).tolist(),
@@ -313,6 +316,6 @@ def _own_bytes(part: object) -> int:
         case tuple():
             return sys.getsizeof(part) + sum(map(_own_bytes, part))
         case _ if is_dataclass(part):
-            return sum(_own_bytes(getattr(part, each.name)) for each in fields(part))
+            return sum(_own_bytes(getattr(part, member.name)) for member in fields(part))
         case _:
             return sys.getsizeof(part)

@@ -90,7 +90,7 @@ class ManifestList:
 
 
 def _counts(records: RecordColumns, name: str) -> NDArray[np.int64]:
-    found = records.integers(name, np.int64)
-    for row in np.flatnonzero(found < 0)[:1]:
-        raise CorruptMetadataError(f"expected no negative {name} in a manifest list, found {found[row]}")
-    return found
+    counts = records.integers(name, np.int64)
+    for row in np.flatnonzero(counts < 0)[:1]:
+        raise CorruptMetadataError(f"expected no negative {name} in a manifest list, found {counts[row]}")
+    return counts

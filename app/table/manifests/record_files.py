@@ -45,7 +45,7 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
         return whole_records.read_whole(data, expected)
     columns = read_columns(data, expected)
     values = zip(*(columns.objects(name) for name in expected.fields), strict=True)
-    return WholeRecords(expected, [dict(zip(expected.fields, each, strict=True)) for each in values])
+    return WholeRecords(expected, [dict(zip(expected.fields, row, strict=True)) for row in values])
 
 
 def _columnar_kind(data: Buffer) -> str | None:
@@ -66,6 +66,6 @@ def is_orc(data: Buffer) -> bool:
 
 def check_version(records: RecordColumns, version: int, what: str) -> None:
     """Refuses records of a version that is not known."""
-    found = records.integers("_VERSION", np.int32)
-    for row in np.flatnonzero(found != version)[:1]:
-        raise UnsupportedFormatError(f"{what} of version {found[row]} cannot be read")
+    versions = records.integers("_VERSION", np.int32)
+    for row in np.flatnonzero(versions != version)[:1]:
+        raise UnsupportedFormatError(f"{what} of version {versions[row]} cannot be read")

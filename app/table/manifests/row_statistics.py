@@ -100,7 +100,7 @@ class StatisticsColumns:
         counts = (self.null_counts[part].tolist() for part in parts)
         return map(
             RowStatistics,
-            (each or b"" for each in self.min_values.take(rows)),
-            (each or b"" for each in self.max_values.take(rows)),
-            (tuple(None if count < 0 else count for count in each) for each in counts),
+            (value or b"" for value in self.min_values.take(rows)),
+            (value or b"" for value in self.max_values.take(rows)),
+            (tuple(None if count < 0 else count for count in row) for row in counts),
         )

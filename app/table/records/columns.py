@@ -65,7 +65,7 @@ class NameLists:
         if array.null_count == len(array):
             return cls(np.full(len(array), -1, np.int32), ())
         codes, examples = list_codes(array)
-        lists = tuple(tuple(each or ()) for each in array.take(pa.array(examples)).to_pylist())
+        lists = tuple(tuple(names or ()) for names in array.take(pa.array(examples)).to_pylist())
         return cls(np.where(np.asarray(array.is_valid()), codes, np.int32(-1)), lists)
 
     def __getitem__(self, row: int) -> tuple[str, ...] | None:
@@ -129,8 +129,8 @@ class RecordColumns:
         return RecordColumns(pieces), BytesColumn.concat(columns)
 
     def _has(self, name: str) -> bool:
-        found: int = self.pieces[0].type.get_field_index(name)
-        return found >= 0
+        place: int = self.pieces[0].type.get_field_index(name)
+        return place >= 0
 
     def _nullable(self, name: str, absent: pa.DataType) -> pa.Array:
         if not self._has(name):
@@ -143,7 +143,7 @@ def _take_out(records: pa.StructArray, path: Sequence[str]) -> tuple[pa.StructAr
     name, *rest = path
     if records.type.get_field_index(name) < 0:
         return records, BytesColumn.from_arrow(pa.nulls(len(records), pa.binary()))
-    fields = {each.name: records.field(each.name) for each in records.type}
+    fields = {member.name: records.field(member.name) for member in records.type}
     taken = fields.pop(name)
     if rest:
         fields[name], column = _take_out(taken, rest)

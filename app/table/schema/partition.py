@@ -67,7 +67,7 @@ def partition_path(partition: bytes, schema: TableSchema) -> str:
 
 def escape(text: str) -> str:
     """``text`` as part of a directory name."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
 def _directory_text(value: Value | None, data_type: DataType, schema: TableSchema) -> str:
@@ -181,17 +181,17 @@ class Partitions:
 
     def values(self, row: bytes) -> tuple[Value | None, ...]:
         """The values of a partition row, in the order of the partition columns."""
-        found = self._values.get(row)
-        if found is None:
-            found = self._values[row] = partition_values(row, self.schema)
-        return found
+        values = self._values.get(row)
+        if values is None:
+            values = self._values[row] = partition_values(row, self.schema)
+        return values
 
     def json(self, row: bytes) -> Mapping[str, Json]:
         """The values of a partition row as typed JSON by column name."""
-        found = self._json.get(row)
-        if found is None:
-            found = self._json[row] = partition_json(row, self.schema)
-        return found
+        members = self._json.get(row)
+        if members is None:
+            members = self._json[row] = partition_json(row, self.schema)
+        return members
 
     def where(
         self, rows: Sequence[bytes], holds: Callable[[tuple[Value | None, ...]], bool]

@@ -68,10 +68,10 @@ def key_ranks(
 
 
 def _casts(written: Sequence[DataField], key: Sequence[DataField]) -> list[Cast] | None:
-    if [each.id for each in written] != [each.id for each in key]:
+    if [field.id for field in written] != [field.id for field in key]:
         return None
     casts = [bounds_cast(old.type, new.type) for old, new in zip(written, key, strict=True)]
-    return None if None in casts else [each for each in casts if each is not None]
+    return None if None in casts else [cast for cast in casts if cast is not None]
 
 
 def _read_keys(

@@ -110,7 +110,7 @@ class StatisticsRows:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, int], RowColumns] = {}
+        self._by_rows: dict[tuple[str, int, int], RowColumns] = {}
 
     def of(
         self,
@@ -125,13 +125,13 @@ class StatisticsRows:
             rows: which of them, the same for one ``which``.
             which: tells them from other rows of the manifest; last comes how many fields they have.
         """
-        found = self._found.get(which)
-        if found is None:
+        columns = self._by_rows.get(which)
+        if columns is None:
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
-            found = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
-            self._found[which] = found
-        return found
+            columns = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
+            self._by_rows[which] = columns
+        return columns
 
 
 def value_bounds(
@@ -204,7 +204,7 @@ def _read_alike(
     read: Callable[[NDArray[np.int64]], ColumnBounds],
 ) -> ColumnBounds:
     """Reads the files together that have the same columns, and puts them back into their order."""
-    groups = group_rows(*(each[rows] for each in layouts))
+    groups = group_rows(*(layout[rows] for layout in layouts))
     if not groups:
         return _unknown(column.type, np.zeros(0, np.int64), np.zeros(0, np.int64))
     stated = ColumnBounds.concat([read(rows[group]) for group in groups]) if len(groups) > 1 else read(rows)
@@ -225,7 +225,7 @@ def _read_slot(
 ) -> ColumnBounds:
     """The statistics of files with the same columns, as stored but for their type."""
     row_count = manifest.row_counts[rows]
-    slots = [slot for slot, each in enumerate(columns) if each.id == column.id]
+    slots = [slot for slot, field in enumerate(columns) if field.id == column.id]
     if not slots:
         missing = row_count if null_if_missing else np.full(len(rows), UNKNOWN_COUNT)
         return _unknown(column.type, missing, row_count)
@@ -267,9 +267,9 @@ def _null_counts(
     known = counted != 0
     if known.all():
         return stored.null_counts[starts + slot]
-    found = np.full(len(rows), UNKNOWN_COUNT)
-    found[known] = stored.null_counts[starts[known] + slot]
-    return found
+    counts = np.full(len(rows), UNKNOWN_COUNT)
+    counts[known] = stored.null_counts[starts[known] + slot]
+    return counts
 
 
 def _unknown(

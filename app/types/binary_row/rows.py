@@ -92,7 +92,7 @@ class FieldValues:
 def fields_of(rows: Sequence[Sequence[Value | None]], types: Sequence[DataType]) -> tuple[FieldValues, ...]:
     """The fields of single rows, each of one value per type."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
-    return tuple(FieldValues.of(values, each) for values, each in zip(columns, types, strict=True))
+    return tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
 
 
 class RowGroup(NamedTuple):

@@ -285,7 +285,9 @@ class Late(Writing):
 
     def publish(self) -> None:
         path, content = self.snapshot
-        Path(self.warehouse.locate(path)[1]).write_bytes(content)
+        place = self.warehouse.local_path(path)
+        assert place is not None
+        place.write_bytes(content)
 
 
 def overwriting(directory: Path, elsewhere: Path, changes: Changes) -> Callable[[], None]:

@@ -1,0 +1,278 @@
+"""The planner's answers as JSON objects; the same for HTTP and for the command line.
+
+Entries are plain dictionaries and frozen dataclasses, made for what is really sent and written by ``orjson``:
+answers never pass through models, whose checking of our own values would cost more than planning.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+from pyroaring import BitMap
+
+from app.api.answers.paging import NextPageToken, Window
+from app.api.answers.plan_rows import PlannedFile, SkippedFile, plan_facts, plan_rows, plan_summary
+from app.api.answers.selections import (
+    Selection,
+    SelectionEncoding,
+    SelectionFormat,
+    bitmap_format,
+    encode_positions,
+    sized_for,
+)
+from app.api.http.problems import ProblemDetails, problem_of
+from app.api.http.strict_json import JsonMembers, write_json
+from app.described import DESCRIBED
+from app.observation import Phase, during
+from app.planning import deletions, evaluated_files
+from app.planning.buckets.answers import BucketLookup, KeyBucket, SnapshotId
+from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.file_plan import ExplainStep
+from app.planning.pruned import PrunedSnapshot
+from app.planning.request.requests import SelectionForm
+from app.planning.version.descriptions import Schema
+
+NextToken = Callable[[int | None], str | None]
+
+_NO_ROWS = BitMap()
+_KEYS_AT_ONCE = 500
+_BEHIND_ALL_KEPT = 1 << 32
+"""More files than a version can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """One page of a plan."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    schema_id: int
+    schemas: list[Schema] | None = None
+    """With `schemas` only: those of the version and of the kept files of all pages."""
+    files: list[PlannedFile]
+    skipped_files: list[SkippedFile] | None = None
+    """With explain only."""
+    summary: Summary
+    warnings: list[str]
+    unknown_files: list[str]
+    """Files named in the request that the snapshot has not."""
+    timings_ms: dict[str, float]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletions:
+    """Deleted rows of one data file."""
+
+    file_name: str
+    partition: Annotated[dict[str, Any], Field(description="Typed values by partition column.")]
+    bucket: int
+    cardinality: int
+    encoding: Literal["positions", "ranges", "bitmap", "count"]
+    positions: list[int] | None = None
+    ranges: list[list[int]] | None = None
+    bitmap: str | None = None
+    bitmap_format: SelectionFormat = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsPage:
+    """One page of deletions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    deletions: Sequence[FileDeletions]
+    unknown_files: Sequence[str]
+    warnings: Sequence[str]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaList:
+    """One page of a table's schemas, oldest first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    schemas: Sequence[Schema]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedFile:
+    """What the indexes of one file say."""
+
+    name: str
+    decision: Literal["skip", "keep"]
+    selected_rows: int | None
+    selection: Selection
+    selection_format: SelectionFormat
+    explain: list[ExplainStep] | None = None
+    error: ProblemDetails | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One result per index file, in request order."""
+
+    __pydantic_config__ = DESCRIBED
+
+    results: list[EvaluatedFile]
+    warnings: list[str]
+
+
+_PLAN_MEMBERS = tuple(member.name for member in fields(PlanAnswer))
+
+
+def encode_plan(
+    plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
+) -> JsonMembers:
+    """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
+    with during(Phase.ENCODE):
+        return _plan_page(plan, window, form, token, explain=explain)
+
+
+def _plan_page(
+    plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
+) -> JsonMembers:
+    started = time.perf_counter()
+    kept_files = len(plan.files)
+    units = _units(plan)
+    here = replace(window, offset=int(np.searchsorted(units, window.offset)))
+    rows = chain.from_iterable(
+        batch.cast(pa.large_binary()).to_pylist() for batch in plan_rows(plan, form, here.offset)
+    )
+    page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
+    kept_here = max(0, kept_files - here.offset)
+    following = None if page.next_offset is None else int(units[page.next_offset])
+    answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
+    answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}
+    if explain:
+        answer["skipped_files"] = page.entries[kept_here:]
+    return {name: answer[name] for name in _PLAN_MEMBERS if name in answer}
+
+
+def _units(plan: Plan) -> NDArray[np.int64]:
+    """What tells where the pages of a plan begin, ascending: of each file the unit that it is read in.
+
+    Another plan of the version may have read more or fewer indexes, and keep other files. Together they hold
+    every file that is needed, since a page begins with a unit and divides none.
+    """
+    if not len(plan.skipped_files):
+        return plan.files.array("unit")
+    return np.concatenate([plan.files.array("unit"), plan.skipped_files.array("unit") + _BEHIND_ALL_KEPT])
+
+
+def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
+    """A zip archive of ``answer.json`` and the metadata files as they are; Avro has compressed its blocks."""
+    answer = {
+        "snapshot_id": pruned.plan.snapshot_id,
+        "schema_id": pruned.plan.schema_id,
+        "name": pruned.name,
+        "document": pruned.document,
+        "delta_manifest_list": pruned.delta_manifest_list,
+        "files_named": pruned.files_named,
+        "summary": plan_summary(pruned.plan.summary),
+        "warnings": pruned.plan.warnings,
+    }
+    written = io.BytesIO()
+    with during(Phase.ENCODE), zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("answer.json", write_json(answer))
+        for file in pruned.metadata_files:
+            archive.writestr(f"manifest/{file.name}", file.content)
+    return written.getvalue()
+
+
+def encode_deletions(
+    answer: deletions.DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
+) -> DeletionsPage:
+    """One page of deletions."""
+    with during(Phase.ENCODE):
+        page = window.fill(
+            len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
+        )
+    return DeletionsPage(
+        answer.snapshot_id, page.entries, answer.unknown_files, answer.warnings, token(page.next_offset)
+    )
+
+
+def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> SchemaList:
+    """One page of the schemas of a table."""
+    page = window.fill(len(schemas), lambda index: schemas[index])
+    return SchemaList(page.entries, token(page.next_offset))
+
+
+def encode_lookup(answer: BucketLookup) -> JsonMembers:
+    """Buckets of keys, in request order."""
+    # A few at a time, since a hundred thousand dictionaries would keep the garbage collector busy.
+    parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
+    written = (write_json([_key_bucket(bucket) for bucket in part])[1:-1] for part in parts)
+    entry: JsonMembers = {
+        "snapshot_id": answer.snapshot_id,
+        "bucket_mode": answer.bucket_mode,
+        "buckets": orjson.Fragment(b"[%b]" % b",".join(written)),
+    }
+    return entry if answer.detail is None else entry | {"detail": answer.detail}
+
+
+def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
+    if key.other_buckets is not None:
+        return key
+    return {"key_hash": key.key_hash, "bucket": key.bucket}
+
+
+def encode_evaluation(
+    answer: evaluated_files.EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
+) -> JsonMembers:
+    """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
+    results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
+    return {"results": results, "warnings": answer.warnings}
+
+
+def _file_deletions(file: deletions.FileDeletions, form: SelectionEncoding) -> JsonMembers:
+    entry: JsonMembers = {
+        "file_name": file.file_name,
+        "partition": file.partition,
+        "bucket": file.bucket,
+        "cardinality": file.cardinality,
+        "encoding": form.selection.value,
+    }
+    if form.selection is not SelectionForm.COUNT:
+        positions = file.positions or _NO_ROWS
+        # A vector knows no row count; its last position tells whether 32 bits hold it.
+        sized = sized_for(positions, positions.max() + 1 if positions else 0)
+        entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
+        if form.selection is SelectionForm.BITMAP:
+            entry["bitmap_format"] = bitmap_format(sized, form.selection)
+    return entry
+
+
+def _evaluated(
+    file: evaluated_files.EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str
+) -> JsonMembers:
+    # A null selection would mean every row, so a skipped file gets the empty set.
+    positions = _NO_ROWS if file.skip else file.selection
+    last = positions.max() + 1 if positions else 0
+    entry: JsonMembers = {
+        "name": file.name,
+        "decision": "skip" if file.skip else "keep",
+        "selected_rows": None if positions is None else len(positions),
+        **form.members(positions, max(row_count, last)),
+    }
+    if file.explain is not None:
+        entry["explain"] = file.explain
+    if file.error is not None:
+        entry["error"] = problem_of(file.error, path_was_named=True).to_json(instance)
+    return entry

@@ -1,0 +1,193 @@
+"""Pages of one answer, and the token that asks for the next of them.
+
+A token holds everything that a replica needs to go on, so any replica can:
+
+======  =====  ==================================================================
+offset  bytes  meaning
+======  =====  ==================================================================
+0       1      version of this layout
+1       8      snapshot id, big endian; -1 for a table without snapshots
+9       8      schema id
+17      8      entries that earlier pages held; of plans, where the next page begins (``encoding``)
+25      16     digest of the version's identity, see :class:`VersionKey`
+41      16     digest of all of this and of the request
+======  =====  ==================================================================
+
+The digests are no secret: a token gives no right that its holder does not have. They make sure that a token
+goes on with the request and the version that it began with, and with nothing else.
+
+What belongs to no version of a table, such as the list of its snapshots, comes and goes between two pages. So
+the token of a listing names the last entry of its page, and the next page begins behind it:
+
+======  =====  ====================================
+offset  bytes  meaning
+======  =====  ====================================
+0       1      version of this layout
+1       16     digest of all of this and of the request
+17             key of the last entry, UTF-8
+======  =====  ====================================
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import orjson
+from pydantic import Field
+
+from app.api.http.strict_json import write_json
+from app.api.questions.queries import ListingQuery
+from app.errors import PageTokenError, RequestError
+from app.planning.request.requests import TableRef
+from app.settings import Settings
+from app.types.digest import DIGEST_BYTES, digest, request_digest
+
+_LAYOUT = 4
+_HEAD = struct.Struct(">Bqqq16s")
+_NO_SNAPSHOT = -1
+_LISTING_LAYOUT = b"\x02"
+_LISTING_HEAD_BYTES = len(_LISTING_LAYOUT) + DIGEST_BYTES
+_OF_ANOTHER_REQUEST = "the page token belongs to another request: send the same request with it"
+
+PAGE_BYTES = 1 << 20
+"""Of JSON, after which a page ends early."""
+
+NextPageToken = Annotated[str | None, Field(description="Asks for the next page; null on the last one.")]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionKey:
+    """What tells one version of a table from all others.
+
+    ``identity``: a digest that changes with anything that could change the answer, so that another table made
+    at the same path is another version, whatever its numbers.
+    """
+
+    identity: bytes
+    snapshot_id: int | None
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageToken:
+    """Where the next page goes on."""
+
+    version: VersionKey
+    offset: int
+
+    @classmethod
+    def read(cls, text: str, request: bytes) -> Self:
+        """The token in ``text``, which was given with a page of ``request``.
+
+        Raises PageTokenError: no server wrote this, or it was given with something else.
+        """
+        content = _decoded(text)
+        if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
+            raise PageTokenError("this is no page token of this release: ask for the first page again")
+        _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
+        snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
+        token = cls(VersionKey(identity, snapshot, schema_id), offset)
+        if offset < 0 or token.write(request) != text:
+            raise PageTokenError(_OF_ANOTHER_REQUEST)
+        return token
+
+    def write(self, request: bytes) -> str:
+        """The token as text, good for ``request`` only."""
+        version = self.version
+        snapshot_id = _NO_SNAPSHOT if version.snapshot_id is None else version.snapshot_id
+        head = _HEAD.pack(_LAYOUT, snapshot_id, version.schema_id, self.offset, version.identity)
+        return base64.urlsafe_b64encode(head + digest(head, request)).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The share of an answer that goes into one page.
+
+    Attributes:
+        offset: entries that earlier pages held; of plans, where this one begins.
+        size: most entries in this page, but for such as have to be in one page.
+        max_bytes: of JSON after which the page ends early; a single larger entry still goes out.
+    """
+
+    offset: int
+    size: int
+    max_bytes: int
+
+    def fill(self, total: int, entry: Callable[[int], object]) -> Page:
+        """The page of an answer of ``total`` entries; ``entry`` gives one by its index."""
+        return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
+
+    def take(
+        self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
+    ) -> Page:
+        """The same of entries in JSON, from the first of this page on.
+
+        ``goes_on``: whether the entry of an index has to be in one page with the entry before it.
+        """
+        entries: list[orjson.Fragment] = []
+        held_bytes = 0
+        for index, encoded in enumerate(encoded_entries, self.offset):
+            held_bytes += len(encoded)
+            is_full = len(entries) >= self.size or held_bytes > self.max_bytes
+            if entries and is_full and not goes_on(index):
+                break
+            entries.append(orjson.Fragment(encoded))
+        after = self.offset + len(entries)
+        return Page(entries, after if after < total else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries, each an :class:`orjson.Fragment`, and the offset of the next page; None on the last one."""
+
+    entries: list[Any]
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One request for a page of a listing, which begins behind the entry ``after``."""
+
+    request: bytes
+    after: str | None
+    size: int
+
+    @classmethod
+    def of(cls, endpoint: str, table: TableRef, query: ListingQuery, settings: Settings) -> Listing:
+        """The listing that a caller asks for.
+
+        Raises RequestError: the page is larger than any may be. Raises PageTokenError: the token was not
+        given with this listing.
+        """
+        size = query.page_size or settings.page_size
+        if size > settings.page_size_max:
+            raise RequestError(f"page_size is at most {settings.page_size_max}")
+        request = request_digest(endpoint, table, query.branch)
+        after = None if query.page_token is None else _read_token(query.page_token, request)
+        return cls(request, after, size)
+
+    def next_token(self, last: str | int | None) -> str | None:
+        """The token of the page behind an entry; None if there is none."""
+        if last is None:
+            return None
+        key = str(last).encode()
+        return base64.urlsafe_b64encode(_LISTING_LAYOUT + digest(key, self.request) + key).decode("ascii")
+
+
+def _read_token(text: str, request: bytes) -> str:
+    content = _decoded(text)
+    key = content[_LISTING_HEAD_BYTES:]
+    if content[:_LISTING_HEAD_BYTES] != _LISTING_LAYOUT + digest(key, request):
+        raise PageTokenError(_OF_ANOTHER_REQUEST)
+    return key.decode()
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, b"-_", validate=True)
+    except ValueError as error:
+        raise PageTokenError("this is no page token: send next_page_token back as it was given") from error

@@ -1,0 +1,1 @@
+"""What all endpoints share of HTTP: paths, JSON, ``Accept``, problems, and the headers of every answer."""

@@ -1,0 +1,117 @@
+"""JSON in and out: strict where a lenient reading could change what is asked.
+
+Read strictly: UTF-8 without half surrogate pairs, no NaN or Infinity, no name twice in one object. Numbers
+keep every digit that was written, since a DECIMAL literal may have 38 of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from typing import Any, NoReturn, TypeAlias
+
+import orjson
+
+from app.errors import RequestError
+
+JsonMembers: TypeAlias = dict[str, Any]
+"""A JSON object, with whatever :func:`write_json` takes in it."""
+
+_LONGEST_NUMBER = 4_300
+_EXPECTATIONS = {
+    "Expecting value": "a value is missing: a text in double quotes, a number, a list or an object",
+    "Expecting property name": "a name in double quotes is missing",
+    "Expecting ':'": "a colon behind the name is missing",
+    "Expecting ','": "a comma or the closing bracket is missing",
+    "Extra data": "the value is over, and more follows",
+    "Illegal trailing comma": "no comma may stand before the closing bracket",
+    "Unterminated string": "a text begins that does not end",
+    "Invalid control character": "a text has a line break or another control character: write \\n and such",
+    "Invalid \\": "a backslash stands before what is no escape",
+}
+"""What is wrong, by the beginning of the decoder's own message."""
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+
+
+def read_json(content: bytes, what: str = "the body") -> object:
+    """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
+
+    Raises RequestError: it is not JSON, or not of the strict kind.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_refuse_constant
+        )
+    except RecursionError as error:
+        raise RequestError(f"{what} nests too deeply") from error
+    except ArithmeticError as error:
+        raise RequestError(f"{what} has a number whose exponent cannot be held") from error
+    except json.JSONDecodeError as error:
+        place = f"at line {error.lineno}, column {error.colno}"
+        raise RequestError(f"{what} is not JSON: {place} {_in_our_words(error)}") from error
+    except ValueError as error:
+        raise RequestError(f"{what} is not JSON: {error}") from error
+    # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
+    if "\\ud" in text or "\\uD" in text:
+        _check_unicode(value, what)
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """``value`` as JSON; numpy arrays become lists, and ``orjson.Fragment`` goes in as it stands."""
+    try:
+        return orjson.dumps(value, option=_OPTIONS)
+    except orjson.JSONEncodeError:
+        # Names on disk need not be UTF-8, and Python shows their other bytes as half surrogate pairs.
+        return orjson.dumps(_mend(value), option=_OPTIONS)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"{twice!r:.100} stands twice in one object")
+    return members
+
+
+def _in_our_words(error: json.JSONDecodeError) -> str:
+    if error.doc[error.pos : error.pos + 1] == "'":
+        return "names and texts stand in double quotes"
+    beginning = next((text for text in _EXPECTATIONS if error.msg.startswith(text)), None)
+    return error.msg.lower() if beginning is None else _EXPECTATIONS[beginning]
+
+
+def _exact(text: str) -> float | Decimal:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters")
+    number, exact = float(text), Decimal(text)
+    return number if exact == Decimal(repr(number)) else exact
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number; write it as a string")
+
+
+def _check_unicode(value: object, what: str) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(f"{what} has an escape for half a surrogate pair") from error
+
+
+def _mend(value: object) -> object:
+    match value:
+        case str():
+            return value.encode(errors="replace").decode()
+        case dict():
+            return {_mend(name): _mend(member) for name, member in value.items()}
+        case list() | tuple():
+            return [_mend(item) for item in value]
+        case _:
+            return _mend(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value

@@ -1,0 +1,1 @@
+"""What callers send: bodies and query parameters."""

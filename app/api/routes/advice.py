@@ -1,0 +1,81 @@
+"""``GET .../advice`` and ``POST .../what-if``: which indexes a table needs, and which it can do without."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import orjson
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.advice.answers import Prices, TableAdvice
+from app.advice.table_advice import MOST_FILES, advise_table
+from app.advice.what_if import WhatIf, try_indexes
+from app.api.http.paths import TABLE
+from app.api.openapi import operation
+from app.api.questions.bodies import JsonBody
+from app.api.questions.plan_bodies import WhatIfBody
+from app.api.questions.queries import AdviceQuery, Table
+from app.api.runtime import Shared
+from app.planning.service import IndexService
+from app.planning.usage import TableUsage
+from app.planning.version.version import Version, missing_file_means_expired
+from app.server.processes import Processes
+
+router = APIRouter(tags=["advice"])
+
+_USAGE: Final = b"usage"
+
+
+class SharedUsage:
+    """What the plans of tables came to in every process."""
+
+    def __init__(self, service: IndexService, processes: Processes) -> None:
+        self._service = service
+        self._processes = processes
+        processes.answer(_USAGE, lambda: orjson.dumps(service.usage.to_json()))
+
+    def of_table(self, version: Version) -> TableUsage:
+        """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
+        usage = self._service.usage.of_table(version)
+        for _, answer in self._processes.ask(_USAGE):
+            for warehouse, directory, members in orjson.loads(answer or b"[]"):
+                if (warehouse, directory) == (version.source.warehouse.name, version.table.directory):
+                    usage.merge(TableUsage.of_json(members))
+        return usage
+
+
+@router.get(TABLE + "/advice", **operation(TableAdvice))
+async def advice(
+    request: Request, table: Table, query: Annotated[AdviceQuery, Query()], runtime: Shared
+) -> Response:
+    """Advise on a table's file indexes, from manifests and index heads; no data is read."""
+    shared: SharedUsage = request.app.state.usage
+    settings = runtime.settings
+    prices = Prices(settings.price_per_terabyte, settings.price_per_1000_calls)
+
+    def compute() -> TableAdvice:
+        version = runtime.service.resolve(table, query.selector())
+        usage = shared.of_table(version)
+        most_files = query.files or MOST_FILES
+        with missing_file_means_expired(version):
+            return advise_table(version, usage, prices, most_files)
+
+    return await runtime.answer(compute)
+
+
+@router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfBody))
+async def what_if(
+    table: Table, body: Annotated[WhatIfBody, Depends(JsonBody(WhatIfBody))], runtime: Shared
+) -> Response:
+    """Try indexes that nobody has built: how many files would they leave out? Reads some data files."""
+    service = runtime.service
+
+    def compute() -> WhatIf:
+        version = service.resolve(table, body.selector())
+        request_, zone = body.to_request(), service.zone(body.time_zone)
+        with missing_file_means_expired(version):
+            return try_indexes(version, request_, runtime.settings.limits, zone)
+
+    return await runtime.answer(compute)

@@ -1,0 +1,35 @@
+"""``POST .../aggregate``: counts, ends, sums and facets, as far as indexes and statistics tell them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from app.aggregates.aggregation import aggregate as aggregate_version
+from app.aggregates.answers import AggregateAnswer
+from app.api.http.paths import TABLE
+from app.api.openapi import operation
+from app.api.questions.bodies import JsonBody
+from app.api.questions.plan_bodies import AggregateBody
+from app.api.questions.queries import Table
+from app.api.runtime import Shared
+from app.planning.version.version import missing_file_means_expired
+
+router = APIRouter(tags=["aggregates"])
+
+
+@router.post(TABLE + "/aggregate", **operation(AggregateAnswer, AggregateBody))
+async def aggregate(
+    table: Table, body: Annotated[AggregateBody, Depends(JsonBody(AggregateBody))], runtime: Shared
+) -> Response:
+    """Answer aggregates from indexes and statistics, and tell the files that leave them open."""
+    service, question = runtime.service, body.to_request()
+
+    def compute() -> AggregateAnswer:
+        version, zone = service.resolve(table, question.selector), service.zone(question.time_zone)
+        with missing_file_means_expired(version):
+            return aggregate_version(version, question, runtime.settings.limits, zone)
+
+    return await runtime.answer(compute)

@@ -1,0 +1,156 @@
+"""``POST .../changes``: which files came and went between two versions, after a filter."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Annotated, Any
+
+import orjson
+import pyarrow as pa
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.answers.paging import PageToken
+from app.api.answers.plan_rows import PlannedFile, plan_rows
+from app.api.answers.selections import SelectionEncoding
+from app.api.answers.versioned import same_version, version_key
+from app.api.http.paths import TABLE
+from app.api.http.strict_json import write_json
+from app.api.openapi import operation
+from app.api.questions.bodies import JsonBody
+from app.api.questions.plan_bodies import ChangesBody
+from app.api.questions.queries import Table
+from app.api.runtime import Runtime, Shared
+from app.described import DESCRIBED
+from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
+from app.observation import Phase, during
+from app.planning.buckets.answers import SnapshotId
+from app.planning.changes import Changes
+from app.planning.plan.answers import Plan
+from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
+from app.planning.version.version import Version
+from app.types.digest import request_digest
+
+router = APIRouter(tags=["planning"])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """Files that came and went between two versions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    from_snapshot_id: SnapshotId
+    snapshot_id: SnapshotId
+    next_from_token: str | None
+    """What the next request goes on with as from_token; null for a table without snapshots."""
+    added: Sequence[PlannedFile]
+    """Of the later version."""
+    removed: Sequence[PlannedFile]
+    """Of the earlier one, as a plan of it tells them."""
+    warnings: Sequence[str]
+
+
+@router.post(TABLE + "/changes", **operation(ChangesAnswer, ChangesBody))
+async def changes(
+    request: Request,
+    table: Table,
+    body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
+    runtime: Shared,
+) -> Response:
+    """Tell the files that came and went since a version; waits for some if asked to."""
+    plan_request, until = body.to_request(), time.monotonic() + body.wait_seconds
+
+    def identity() -> str:
+        return runtime.service.resolve(table, plan_request.selector).identity
+
+    def compute() -> tuple[bool, str, bytes]:
+        after = runtime.service.resolve(table, plan_request.selector)
+        before = _earlier(runtime, table, body, after)
+        differences = runtime.service.changes(before, after, plan_request)
+        count = len(differences.added.files) + len(differences.removed.files)
+        if count > runtime.settings.page_size_max:
+            raise LimitExceededError(
+                f"{count} files came or went, and one answer has at most {runtime.settings.page_size_max}: "
+                "ask from a later snapshot, or with a filter",
+                limit=runtime.settings.page_size_max,
+            )
+        with during(Phase.ENCODE):
+            return count > 0, after.identity, _written(differences, _next_token(table, body, after))
+
+    if not body.wait_seconds:
+        return _answer((await runtime.run(compute))[-1])
+    # It is for all who wait, whoever of them goes away.
+    look = partial(runtime.for_nobody().run, identity, is_begun=True)
+    while True:
+        async with runtime.looks.turn(runtime.bulkhead, runtime.settings.deadline_seconds):
+            has_changed, seen, content = await runtime.run(compute)
+        latest = seen
+        while latest == seen:
+            if has_changed or time.monotonic() >= until or await request.is_disconnected():
+                return _answer(content)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(asyncio.get_running_loop().time() + until - time.monotonic()):
+                    latest = await runtime.looks.identity((table, plan_request.selector), look)
+
+
+def _answer(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
+
+
+def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Version) -> Version:
+    if body.from_snapshot_id is not None:
+        named = SnapshotSelector(body.from_snapshot_id, branch=body.branch)
+        return runtime.service.resolve(table, named)
+    if body.from_token is None:
+        return after
+    try:
+        key = PageToken.read(body.from_token, _about(table, body)).version
+    except PageTokenError as error:
+        raise PageTokenError(
+            "from_token was not given with changes of this table and branch: send next_from_token back as it "
+            "was given, or begin anew without it"
+        ) from error
+    version = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
+    if version is None:
+        raise SnapshotExpiredError(
+            f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
+            f"rolled back or made anew. Begin anew without from_token, and plan the table again"
+        )
+    return version
+
+
+def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | None:
+    if after.snapshot_id is None:
+        return None
+    return PageToken(version_key(after), 0).write(_about(table, body))
+
+
+def _about(table: TableRef, body: ChangesBody) -> bytes:
+    return request_digest("changes", table, body.branch)
+
+
+def _written(changes: Changes, next_token: str | None) -> bytes:
+    return write_json(
+        ChangesAnswer(
+            changes.removed.snapshot_id,
+            changes.added.snapshot_id,
+            next_token,
+            _files(changes.added),
+            _files(changes.removed),
+            tuple(dict.fromkeys((*changes.added.warnings, *changes.removed.warnings))),
+        )
+    )
+
+
+def _files(plan: Plan) -> list[Any]:
+    rows = plan_rows(plan, SelectionEncoding(SelectionForm.COUNT))
+    written = chain.from_iterable(batch.cast(pa.large_binary()).to_pylist() for batch in rows)
+    return [orjson.Fragment(row) for row in written]

@@ -1,0 +1,312 @@
+"""What is there: warehouses, databases, tables and their versions and index files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from app.access.tokens import Role
+from app.api.answers.encoding import NextToken, SchemaList, encode_schemas
+from app.api.answers.paging import PAGE_BYTES, Listing, NextPageToken, Window
+from app.api.answers.selections import MOST_POSITIONS
+from app.api.answers.versioned import Question
+from app.api.gate.access import Asking
+from app.api.http.negotiation import PlanFormat
+from app.api.http.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
+from app.api.http.strict_json import write_json
+from app.api.openapi import operation
+from app.api.questions.queries import (
+    BranchQuery,
+    IndexFilesQuery,
+    ListingQuery,
+    SchemasQuery,
+    Table,
+    VersionQuery,
+)
+from app.api.runtime import Shared
+from app.described import DESCRIBED
+from app.memory_budget import MemoryUse
+from app.planning.buckets.answers import SnapshotId
+from app.planning.version.descriptions import (
+    Branch,
+    IndexFileEntry,
+    Refusal,
+    Schema,
+    Snapshot,
+    TableDescription,
+    Tag,
+)
+from app.planning.version.version import Version
+from app.release import __version__
+from app.settings import Settings
+
+router = APIRouter(tags=["discovery"])
+
+_CAPABILITIES = {
+    "filters": ["spark_sql", "paimon_json"],
+    "selections": ["none", "count", "bitmap", "ranges", "positions"],
+    "formats": [format_.value for format_ in PlanFormat],
+    "encodings": ["gzip"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """A table whose latest snapshot is kept decoded."""
+
+    warehouse: str
+    database: str
+    table: str
+    snapshot_id: int | None
+    """The last one that was decoded; null before the first."""
+    failures: int
+    """Attempts to read the table that failed since the last that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The token that a request came with."""
+
+    name: str
+    role: Literal["reader", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The service's version, limits and capabilities, and what the caller may use of it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    service: str
+    version: str
+    warehouses: Sequence[str]
+    warehouse_urls: Mapping[str, str]
+    """What those who read a warehouse's files call it: its public URL."""
+    time_zone: str | None
+    """The session time zone of requests that name none; null: it is not known."""
+    limits: Mapping[str, float]
+    memory: MemoryUse
+    capabilities: Mapping[str, Sequence[str]]
+    watch: Sequence[WatchedTable]
+    """Of this process; others follow the tables on their own."""
+    token: Annotated[Token | None, Field(description="Null where the service asks for none.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseList:
+    """The warehouses that the caller may use."""
+
+    __pydantic_config__ = DESCRIBED
+
+    warehouses: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseList:
+    """The databases of a warehouse."""
+
+    __pydantic_config__ = DESCRIBED
+
+    databases: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableList:
+    """The tables of a database."""
+
+    __pydantic_config__ = DESCRIBED
+
+    tables: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotList:
+    """One page of a table's snapshots, oldest first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshots: Sequence[Snapshot]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class TagList:
+    """One page of a table's tags, by name."""
+
+    __pydantic_config__ = DESCRIBED
+
+    tags: Sequence[Tag]
+    next_page_token: NextPageToken
+
+
+@dataclass(frozen=True, slots=True)
+class BranchList:
+    """A table's branches besides the main one."""
+
+    __pydantic_config__ = DESCRIBED
+
+    branches: Sequence[Branch]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileList:
+    """One page of the index manifest's live entries."""
+
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
+    index_files: Sequence[IndexFileEntry]
+    next_page_token: NextPageToken
+
+
+@router.get("/v1/config", **operation(Configuration, storage=False))
+async def config(runtime: Shared, caller: Asking) -> Response:
+    """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
+    settings = runtime.settings
+    warehouses = {
+        name: warehouse
+        for name, warehouse in sorted(runtime.service.warehouses.items())
+        if caller.may_use(name)
+    }
+    answer = Configuration(
+        service="paimon-index",
+        version=__version__,
+        warehouses=list(warehouses),
+        warehouse_urls={name: warehouse.public_url for name, warehouse in warehouses.items()},
+        time_zone=settings.time_zone,
+        limits={
+            "body_bytes": settings.body_bytes,
+            "filter_depth": settings.limits.filter_depth,
+            "filter_literals": settings.filter_literals,
+            "files_named": settings.files_named,
+            "positions": MOST_POSITIONS,
+            "page_size": settings.page_size,
+            "page_size_max": settings.page_size_max,
+            "page_bytes": PAGE_BYTES,
+            "deadline_seconds": settings.deadline_seconds,
+            "concurrency": settings.concurrency,
+        },
+        memory=runtime.budget.use(),
+        capabilities=_CAPABILITIES,
+        watch=[
+            WatchedTable(table.warehouse, table.database, table.table, watched.snapshot_id, watched.failures)
+            for watched in runtime.watch.tables()
+            if caller.may_use((table := watched.table).warehouse, table.database)
+        ],
+        token=None
+        if caller.name is None
+        else Token(caller.name, "admin" if caller.role is Role.ADMIN else "reader"),
+    )
+    return Response(write_json(answer), media_type="application/json")
+
+
+@router.get("/v1", **operation(WarehouseList, storage=False))
+async def warehouses(runtime: Shared, caller: Asking) -> Response:
+    """List the warehouses that the caller may use; their URLs and the limits are in `/v1/config`."""
+    answer = WarehouseList([name for name in sorted(runtime.service.warehouses) if caller.may_use(name)])
+    return Response(write_json(answer), media_type="application/json")
+
+
+@router.get("/v1/{warehouse}", **operation(DatabaseList))
+async def warehouse(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+    """List the databases of a warehouse, as `/v1/{warehouse}/databases` does."""
+    return await databases(warehouse, runtime, caller)
+
+
+@router.get(DATABASES, **operation(DatabaseList))
+async def databases(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+    """List the databases of a warehouse that the caller may use."""
+
+    def compute() -> object:
+        names = runtime.service.databases(warehouse)
+        return DatabaseList([name for name in names if caller.may_use(warehouse, name)])
+
+    return await runtime.answer(compute)
+
+
+@router.get(TABLES, **operation(TableList))
+async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shared) -> Response:
+    """List the tables of a database."""
+    return await runtime.answer(lambda: TableList(runtime.service.tables(warehouse, database)))
+
+
+@router.get(TABLE, **operation(TableDescription))
+async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
+    """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
+    return await runtime.answer(
+        lambda: runtime.service.describe(table, query.selector(), _iceberg_refusal(runtime.settings))
+    )
+
+
+def _iceberg_refusal(settings: Settings) -> Refusal:
+    if not settings.iceberg:
+        return lambda *_: "this service answers no clients of Iceberg's: PAIMON_INDEX_ICEBERG is not set"
+    from app.iceberg.refusals import reason_against  # noqa: PLC0415 - loaded where Iceberg is served
+
+    return reason_against
+
+
+@router.get(TABLE + "/schemas", **operation(SchemaList))
+async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
+    """List a table's schemas, the oldest first, with the full types of their columns."""
+    question = Question(runtime, table, "schemas", query)
+
+    def compute(version: Version, window: Window, token: NextToken) -> SchemaList:
+        return encode_schemas(runtime.service.schemas(version), window, token)
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@router.get(TABLE + "/schemas/{schema_id}", **operation(Schema))
+async def schema(
+    table: Table, schema_id: SchemaId, query: Annotated[BranchQuery, Query()], runtime: Shared
+) -> Response:
+    """Show one schema of a table, with the full types of its columns."""
+    return await runtime.answer(lambda: runtime.service.schema(table, schema_id, query.branch))
+
+
+@router.get(TABLE + "/snapshots", **operation(SnapshotList))
+async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+    """List a table's snapshots, the oldest first."""
+    listing = Listing.of("snapshots", table, query, runtime.settings)
+    after = None if listing.after is None else int(listing.after)
+
+    def compute() -> object:
+        page, last = runtime.service.snapshots(table, query.branch, after, listing.size)
+        return SnapshotList(page, listing.next_token(last))
+
+    return await runtime.answer(compute)
+
+
+@router.get(TABLE + "/tags", **operation(TagList))
+async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+    """List a table's tags by name."""
+    listing = Listing.of("tags", table, query, runtime.settings)
+
+    def compute() -> object:
+        page, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
+        return TagList(page, listing.next_token(last))
+
+    return await runtime.answer(compute)
+
+
+@router.get(TABLE + "/branches", **operation(BranchList))
+async def branches(table: Table, runtime: Shared) -> Response:
+    """List a table's branches."""
+    return await runtime.answer(lambda: BranchList(runtime.service.branches(table)))
+
+
+@router.get(TABLE + "/index-files", **operation(IndexFileList))
+async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
+    """List the live entries of a table's index manifest."""
+    question = Question(runtime, table, "index-files", query)
+
+    def compute(version: Version, window: Window, token: NextToken) -> IndexFileList:
+        entries = runtime.service.index_files(version, query.type)
+        page = window.fill(len(entries), entries.__getitem__)
+        return IndexFileList(version.snapshot_id, page.entries, token(page.next_offset))
+
+    return await runtime.run(lambda: question.answer(compute))

@@ -1,0 +1,144 @@
+"""``/index-files``: index files on their own, without a table."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.answers.encoding import Evaluation, encode_evaluation
+from app.api.answers.selections import SelectionEncoding
+from app.api.gate.access import Asking, check_path
+from app.api.http.answer_headers import request_id_of
+from app.api.http.paths import WarehouseName
+from app.api.openapi import operation
+from app.api.questions.bodies import JsonBody
+from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
+from app.api.questions.queries import InspectQuery
+from app.api.runtime import Shared
+from app.described import DESCRIBED
+from app.errors import RequestError
+from app.planning.request.requests import SelectionForm
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFault:
+    """Why an index cannot be read."""
+
+    detail: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedIndex:
+    """One index of one column; which members there are depends on its type and on what types were given."""
+
+    type: Annotated[str, Field(examples=["range-bitmap"])]
+    offset: int
+    length: int
+    empty: bool | None = None
+    version: int | None = None
+    row_count: int | None = None
+    cardinality: int | None = None
+    """Distinct values."""
+    has_nulls: bool | None = None
+    null_count: int | None = None
+    min: Any = None
+    max: Any = None
+    bits: int | None = None
+    hash_functions: int | None = None
+    error: IndexFault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedColumn:
+    """The indexes of one column."""
+
+    name: str
+    indexes: list[InspectedIndex]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedVector:
+    """One deletion vector of a file."""
+
+    offset: int
+    size: int
+    bits: Literal[32, 64]
+    cardinality: int
+    highest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is in an index file, by its kind."""
+
+    __pydantic_config__ = DESCRIBED
+
+    kind: Literal["file_index", "deletion_vectors", "hash"]
+    version: int | None = None
+    size: int | None = None
+    columns: list[InspectedColumn] | None = None
+    """Of a file index."""
+    vectors: list[InspectedVector] | None = None
+    """Of a file of deletion vectors."""
+    row_count: int | None = None
+    """Of a hash index."""
+    hashes: list[int] | None = None
+    """Of a hash index, in the file's order."""
+    vector_count: int | None = None
+    """Of a file of deletion vectors."""
+    next_offset: int | None = None
+    """Asks for further vectors or hashes; null at the end."""
+
+
+async def _caller_names_paths(request: Request) -> None:
+    request.state.path_was_named = True
+
+
+router = APIRouter(
+    prefix="/v1/{warehouse}/index-files", tags=["index files"], dependencies=[Depends(_caller_names_paths)]
+)
+
+
+@router.post("/evaluate", **operation(Evaluation, EvaluateBody))
+async def evaluate(
+    request: Request,
+    warehouse: WarehouseName,
+    body: Annotated[EvaluateBody, Depends(JsonBody(EvaluateBody))],
+    runtime: Shared,
+    caller: Asking,
+) -> Response:
+    """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
+    for file in body.files:
+        check_path(caller, warehouse, file.path)
+    form = SelectionEncoding(SelectionForm(body.selection))
+    instance = request_id_of(request)
+
+    def compute() -> object:
+        files = runtime.service.evaluate(warehouse, body.to_request())
+        return encode_evaluation(files, form, body.row_count, instance)
+
+    return await runtime.answer(compute)
+
+
+@router.post("/inspect", **operation(Inspection, InspectBody))
+async def inspect(
+    warehouse: WarehouseName,
+    query: Annotated[InspectQuery, Query()],
+    body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
+    runtime: Shared,
+    caller: Asking,
+) -> Response:
+    """Show what is in an index file."""
+    check_path(caller, warehouse, body.path)
+    types, settings = query.types(), runtime.settings
+    limit = settings.page_size if body.limit is None else body.limit
+    if limit > settings.page_size_max:
+        raise RequestError(f"limit is at most {settings.page_size_max}")
+    entries = slice(body.offset, body.offset + limit)
+    return await runtime.answer(
+        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types, entries)
+    )

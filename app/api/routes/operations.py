@@ -1,0 +1,209 @@
+"""Running the service: health, caches and metrics."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+import orjson
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.access.tokens import EVERYBODY, Caller
+from app.api.http.negotiation import prefers_page
+from app.api.http.problems import ProblemError, problem_of_status
+from app.api.http.strict_json import write_json
+from app.api.openapi import operation, text_operation
+from app.described import DESCRIBED
+from app.planning.service import IndexService
+from app.release import __version__
+from app.server.processes import Processes
+from app.storage import CacheState, DiskCacheState
+from app.storage.shared_tier import SharedCacheState
+from app.telemetry.service import Telemetry
+
+Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
+"""Numbers of each cache by its name."""
+
+_STATISTICS: Final = b"caches"
+_CLEAR: Final = b"clear"
+_WARM: Final = b"warm"
+_NOT_YET: Final = b"not yet"
+_SHARED: Final = frozenset({"entries", "bytes", "capacity"})
+"""What all processes see of the one directory of the disk cache."""
+
+
+class Caches:
+    """The caches of all processes that serve together, as one."""
+
+    def __init__(self, service: IndexService, processes: Processes) -> None:
+        self._service = service
+        self._processes = processes
+        processes.answer(_STATISTICS, self._own_statistics)
+        processes.answer(_CLEAR, self._clear_own)
+
+    def statistics(self) -> Statistics:
+        """What each cache holds and how it has done, by its name; blocks for two seconds at most.
+
+        Raises ProblemError: a process did not answer in time.
+        """
+        return self._of_all(_STATISTICS, self._own_statistics())
+
+    def clear(self) -> Statistics:
+        """Empties all caches; gives what :meth:`statistics` would."""
+        return self._of_all(_CLEAR, self._clear_own())
+
+    def _own_statistics(self) -> bytes:
+        return orjson.dumps(self._service.cache_statistics())
+
+    def _clear_own(self) -> bytes:
+        self._service.clear_caches()
+        return self._own_statistics()
+
+    def _of_all(self, question: bytes, own: bytes) -> Statistics:
+        answers = [answer for _, answer in self._processes.ask(question)]
+        if missing := answers.count(None):
+            detail = (
+                f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
+            )
+            raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
+        return _added([orjson.loads(answer) for answer in (own, *filter(None, answers))])
+
+
+def _added(statistics: list[Statistics]) -> Statistics:
+    return {
+        cache: {
+            member: max(numbers) if cache == "disk" and member in _SHARED else sum(numbers)
+            for member in members
+            if (numbers := [process[cache][member] for process in statistics])
+        }
+        for cache, members in statistics[0].items()
+    }
+
+
+class Warmth:
+    """Whether all processes that serve together have read the watched tables; once they have, for good."""
+
+    def __init__(self, is_own: Callable[[], bool], processes: Processes) -> None:
+        self._is_own = is_own
+        self._processes = processes
+        self._is_reached = False
+        processes.answer(_WARM, lambda: b"" if is_own() else _NOT_YET)
+
+    async def is_reached(self) -> bool:
+        """Whether requests find warm tables."""
+        if not self._is_reached and self._is_own():
+            answers = await asyncio.to_thread(lambda: list(self._processes.ask(_WARM)))
+            self._is_reached = all(answer != _NOT_YET for _, answer in answers)
+        return self._is_reached
+
+
+router = APIRouter(tags=["operations"])
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What answers here."""
+
+    __pydantic_config__ = DESCRIBED
+
+    service: str
+    version: str
+    description: str
+    explorer: Annotated[str, Field(description="Path of the explorer, a page for people.", examples=["/ui"])]
+    docs: Annotated[str, Field(description="Path of the documentation of this API.", examples=["/docs"])]
+    openapi: Annotated[str, Field(description="Path of the OpenAPI document.", examples=["/openapi.json"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The service's health."""
+
+    __pydantic_config__ = DESCRIBED
+
+    status: Annotated[str, Field(examples=["ready"])]
+    warehouses_failing: int | None = None
+    """How many warehouses could not be listed, if any; which, the log and metrics tell."""
+
+
+class CacheStatistics(BaseModel):
+    """The state of each cache by its name."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    __pydantic_extra__: dict[str, CacheState]
+
+    disk: DiskCacheState | None = Field(
+        None, description="As far as this process knows; left out where nothing is kept on disk."
+    )
+    shared: SharedCacheState | None = Field(None, description="Left out where there is no shared cache.")
+
+
+@router.get("/", **operation(About, storage=False))
+async def about(request: Request) -> Response:
+    """Tell what this is, and where it is described."""
+    mounted = request.scope.get("root_path", "")
+    varies = {"Vary": "Accept"}
+    if prefers_page(request.headers.get("accept", "")):
+        # A person in a browser, who is led to the explorer.
+        return RedirectResponse(f"{mounted}/ui", status_code=307, headers=varies)
+    answer = About(
+        service="paimon-index",
+        version=__version__,
+        description="Answers from Apache Paimon index files which files and rows a query reads.",
+        explorer=f"{mounted}/ui",
+        docs=f"{mounted}/docs",
+        openapi=f"{mounted}/openapi.json",
+    )
+    return Response(write_json(answer), media_type="application/json", headers=varies)
+
+
+@router.get("/health/live", **operation(Health, storage=False))
+async def live() -> Response:
+    """Tell that the process runs."""
+    return Response(b'{"status":"live"}', media_type="application/json")
+
+
+@router.get("/health/ready", **operation(Health, storage=False))
+async def ready(request: Request) -> Response:
+    """Tell whether requests should come: 503 while starting, watched tables included, and shutting down.
+
+    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count.
+    """
+    if request.app.state.runtime is None or request.app.state.stopping.is_begun:
+        raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
+    warmth: Warmth = request.app.state.warmth
+    if not await warmth.is_reached():
+        raise ProblemError(problem_of_status(503, "the service reads the tables that it watches"))
+    answer: dict[str, object] = {"status": "ready"}
+    if failing := request.app.state.listings.failing:
+        answer["warehouses_failing"] = failing
+    return Response(write_json(answer), media_type="application/json")
+
+
+@router.get("/v1/cache", **operation(CacheStatistics, storage=False))
+async def cache(request: Request) -> Response:
+    """Tell what each cache holds and how it does, in all processes together."""
+    caches: Caches = request.app.state.caches
+    return Response(write_json(await asyncio.to_thread(caches.statistics)), media_type="application/json")
+
+
+@router.post("/v1/cache/clear", **operation(CacheStatistics, storage=False))
+async def clear_caches(request: Request) -> Response:
+    """Empty every cache of every process; what is asked next is read from storage again."""
+    caches: Caches = request.app.state.caches
+    return Response(write_json(await asyncio.to_thread(caches.clear)), media_type="application/json")
+
+
+@router.get("/metrics", **text_operation("Metrics in the text form that was asked for."))
+async def metrics(request: Request) -> Response:
+    """Tell what all processes of the service have counted, in Prometheus' text form or OpenMetrics."""
+    telemetry: Telemetry = request.app.state.telemetry
+    # Where the operator opens metrics to everybody, nobody is asked who he is.
+    caller: Caller = request.scope["state"].get("caller", EVERYBODY)
+    accept = ",".join(request.headers.getlist("accept"))
+    # Other processes are asked, and answers of a process that is busy take their time: never on the loop, and
+    # not among the threads that storage may hold up.
+    content, media_type = await asyncio.to_thread(telemetry.exposition, accept, caller.may_use)
+    return Response(content, media_type=media_type)

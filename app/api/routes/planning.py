@@ -1,0 +1,164 @@
+"""``POST .../plan``: which files, and which of their rows, does a query read?
+
+``POST .../pruned-snapshot`` answers the same to the engine's own readers, as a snapshot. ``.../deletions``
+tells which rows of which files are deleted, ``.../buckets`` which bucket a key lives in, what buckets hold,
+and where a writer would put a key.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.answers.encoding import (
+    DeletionsPage,
+    NextToken,
+    PlanAnswer,
+    archive_pruned_snapshot,
+    encode_deletions,
+    encode_lookup,
+    encode_plan,
+)
+from app.api.answers.paging import Window
+from app.api.answers.plan_batches import plan_batches
+from app.api.answers.plan_rows import plan_lines
+from app.api.answers.selections import SelectionEncoding
+from app.api.answers.versioned import Provisional, Question
+from app.api.http.negotiation import PlanFormat, preferred_format
+from app.api.http.paths import TABLE
+from app.api.http.strict_json import JsonMembers
+from app.api.openapi import operation
+from app.api.questions.bodies import AssignBody, DeletionsBody, JsonBody, LookupBody
+from app.api.questions.plan_bodies import PlanBody, PrunedSnapshotBody
+from app.api.questions.queries import BucketsQuery, Table
+from app.api.runtime import Shared
+from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
+from app.planning.plan.answers import Plan
+from app.planning.request.requests import SelectionForm
+from app.planning.version.version import Version
+
+Answer = TypeVar("Answer")
+
+router = APIRouter(tags=["planning"])
+deletions_router = APIRouter(tags=["deletions"])
+buckets_router = APIRouter(tags=["buckets"])
+
+_STREAMS = {
+    PlanFormat.LINES.value: "A file of the plan on each line; the last line alone has a summary.",
+    PlanFormat.ARROW.value: "An Arrow IPC stream with a row for each file; its schema holds the summary.",
+}
+_ARCHIVE = {
+    "application/zip": "An archive of `answer.json`, and of manifests and manifest lists below `manifest/`."
+}
+
+
+@router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, streams=_STREAMS))
+async def plan(
+    request: Request, table: Table, body: Annotated[PlanBody, Depends(JsonBody(PlanBody))], runtime: Shared
+) -> Response:
+    """Plan a scan: the files that a query reads, with the rows to read of each.
+
+    Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` likes best.
+    """
+    known = request.headers.getlist("if-none-match")
+    question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
+    query = body.to_request()
+    form = SelectionEncoding(query.selection, deletions=query.deletions)
+
+    def planned(version: Version, offset: int = 0) -> Plan:
+        return runtime.service.plan(version, query, runtime.settings.plan_budget_ms, is_counted=offset == 0)
+
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Provisional[JsonMembers]:
+        answer = planned(version, window.offset)
+        return tagged(answer, encode_plan(answer, window, form, token, explain=query.explain))
+
+    def lines(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
+        answer = planned(version)
+        return tagged(answer, plan_lines(answer, form, explain=query.explain))
+
+    def batches(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
+        answer = planned(version)
+        fields = version.schema.partition_fields
+        return tagged(answer, plan_batches(answer, fields, form, explain=query.explain))
+
+    match preferred_format(",".join(request.headers.getlist("accept"))):
+        case PlanFormat.JSON:
+            return await runtime.run(lambda: question.answer(page))
+        case PlanFormat.LINES as media_type:
+            return await runtime.run(lambda: question.stream(media_type, lines))
+        case PlanFormat.ARROW as media_type:
+            return await runtime.run(lambda: question.stream(media_type, batches))
+
+
+@router.post(TABLE + "/pruned-snapshot", **operation(None, PrunedSnapshotBody, streams=_ARCHIVE))
+async def pruned_snapshot(
+    table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
+) -> Response:
+    """Make a snapshot that names only the files that a query reads; nothing is written."""
+    query, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
+
+    def archive() -> bytes:
+        return archive_pruned_snapshot(
+            runtime.service.pruned_snapshot(table, query, budget_ms, body.most_share)
+        )
+
+    return Response(await runtime.run(archive), media_type="application/zip")
+
+
+def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
+    """The answer, which may be given again for as long as the version lasts if the plan is complete."""
+    return answer if plan.summary.complete else Provisional(answer)
+
+
+@deletions_router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody))
+async def deletions(
+    request: Request,
+    table: Table,
+    body: Annotated[DeletionsBody, Depends(JsonBody(DeletionsBody))],
+    runtime: Shared,
+) -> Response:
+    """List the deleted positions of data files."""
+    question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
+    deletions_request = body.to_request()
+    form = SelectionEncoding(SelectionForm(body.encoding))
+
+    def compute(version: Version, window: Window, token: NextToken) -> DeletionsPage:
+        answer = runtime.service.deletions(version, deletions_request)
+        return encode_deletions(answer, window, form, token)
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody))
+async def lookup(
+    request: Request,
+    table: Table,
+    body: Annotated[LookupBody, Depends(JsonBody(LookupBody))],
+    runtime: Shared,
+) -> Response:
+    """Look up the buckets of keys, in request order."""
+    question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
+    lookup_request = body.to_lookup()
+
+    def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
+        return encode_lookup(runtime.service.lookup(version, lookup_request))
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@buckets_router.get(TABLE + "/buckets", **operation(BucketList))
+async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
+    """List buckets with their index files and how full they are."""
+    buckets_request = query.to_request()
+    return await runtime.answer(lambda: runtime.service.buckets(table, buckets_request))
+
+
+@buckets_router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
+async def assign(
+    table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
+) -> Response:
+    """Tell which buckets a writer would assign to keys; nothing is written."""
+    assign_request = body.to_request()
+    return await runtime.answer(lambda: runtime.service.assign(table, assign_request))

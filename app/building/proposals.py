@@ -1,0 +1,189 @@
+"""Which indexes the columns of a data file are worth, judged by the values that it has.
+
+============================================================  =========================================
+column                                                        proposal
+============================================================  =========================================
+without values, or with one value in every row                none: statistics tell as much
+BOOLEAN, or at most 500 values with 4 rows each on average    bitmap
+numbers, dates, times and timestamps of up to 6 digits        range-bitmap
+strings, binaries and timestamps of more digits               bloom-filter, made for so many values
+DECIMAL of more than 18 digits                                bsi
+maps                                                          none: only single keys can have one
+other types                                                   none
+============================================================  =========================================
+
+Sizes are measured: each proposed index is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.building.columns import Advance, ColumnTypes, ignore_progress, read_columns
+from app.building.data_files import DataFile
+from app.errors import IndexWriteError, RequestError
+from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
+from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
+from app.file_index.container import write_index
+from app.file_index.index_kinds import KINDS, IndexKind
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.kind import ColumnProfile, Proposal
+from app.file_index.range_bitmap.kind import RANGE_BITMAP
+from app.file_index.table_options import IndexDefinition
+from app.options.file_indexes import split_map_key
+from app.types import DataType, TypeRoot
+
+_LARGE_PART: Final = 0.2
+_LARGEST_PART: Final = 1 / 3
+"""No index of a larger part of the data file is proposed without saying so."""
+_KILOBYTE: Final = 1000
+_ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
+_ENGINE_PREFIX: Final = "_KEY_"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAdvice:
+    """What a column is worth.
+
+    Attributes:
+        reason: why it should have this index, or none.
+        distinct: number of distinct values; None where no index could hold them.
+        warning: what it would cost without its options, or what to consider instead.
+    """
+
+    column: str
+    reason: str
+    data_type: DataType | None = None
+    distinct: int | None = None
+    null_count: int | None = None
+    index: IndexDefinition | None = None
+    size_bytes: int = 0
+    warning: str | None = None
+
+
+def advise(
+    file: DataFile, types: ColumnTypes, advance: Advance = ignore_progress
+) -> tuple[ColumnAdvice, ...]:
+    """Judges every column of a data file that belongs to its table, one after the other.
+
+    Raises CorruptFileError: the file is damaged. Raises StorageError: it cannot be read.
+    """
+    judged = []
+    for column in file.schema.names:
+        if column not in _ENGINE_COLUMNS and not column.startswith(_ENGINE_PREFIX):
+            judged.append(_advise_column(file, types, column))
+        advance(1)
+    return tuple(judged)
+
+
+def table_options(advice: tuple[ColumnAdvice, ...]) -> dict[str, str]:
+    """The table options that ask for the proposed indexes."""
+    indexes = [column.index for column in advice if column.index]
+    options = {
+        f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind == kind)
+        for kind in KINDS
+        if any(index.kind == kind for index in indexes)
+    }
+    for index in indexes:
+        for name, text in index.kind.written_options(index.options).items():
+            options[f"file-index.{index.kind}.{index.column}.{name}"] = text
+    return options
+
+
+def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdvice:
+    try:
+        data_type = types[column]
+    except RequestError as error:
+        return ColumnAdvice(column, str(error))
+    if data_type.root is TypeRoot.MAP:
+        return ColumnAdvice(column, f"list single keys of the map, as {column}[key]", data_type)
+    if not any(kind.takes(data_type) for kind in KINDS.values()):
+        return ColumnAdvice(column, "no index takes this type", data_type)
+    try:
+        keys = KeyColumn.of(read_columns(file, [column])[column], data_type, column)
+        return _propose(file, keys)
+    except IndexWriteError as error:
+        return ColumnAdvice(column, f"an index cannot hold it: {error}", data_type)
+
+
+def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
+    column, data_type = keys.name, keys.data_type
+    distinct, null_count = len(keys.distinct().keys), keys.row_count - len(keys.value_rows)
+    proposals = _proposals(ColumnProfile(data_type, distinct, len(keys.value_rows)))
+    if distinct == 0:
+        reason = "no row has a value, as statistics tell"
+    elif distinct == 1 and null_count == 0:
+        reason = "every row has the same value, as statistics tell"
+    elif not proposals:
+        reason = "no index suits its values"
+    else:
+        reason = _obstacle(column, *proposals[0]) or ""
+    if reason:
+        return ColumnAdvice(column, reason, data_type, distinct, null_count)
+    kind, proposal = proposals[0]
+    size_bytes = len(write_index(kind, keys, proposal.options))
+    return ColumnAdvice(
+        column,
+        proposal.reason,
+        data_type,
+        distinct,
+        null_count,
+        IndexDefinition(column, kind, data_type, proposal.options),
+        size_bytes,
+        _warning(file, column, kind, size_bytes, distinct),
+    )
+
+
+def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
+    taken = [kind for kind in KINDS.values() if kind.takes(profile.data_type)]
+    proposals = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
+    return sorted(proposals, key=lambda item: item[1].rank, reverse=True)
+
+
+def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
+    """What to know of the proposed indexes together; None if they are small beside their data file."""
+    size_bytes = sum(column.size_bytes for column in advice)
+    if size_bytes <= file.size_bytes * _LARGEST_PART:
+        return None
+    return (
+        f"together the proposed indexes take {size_bytes / file.size_bytes:.0%} of the data file's size: "
+        "list only columns that filters name"
+    )
+
+
+def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int) -> str | None:
+    warning = _warning_of_kind(file, column, kind, size_bytes, distinct)
+    if size_bytes <= file.size_bytes * _LARGEST_PART or kind == RANGE_BITMAP:
+        return warning
+    large = f"the {kind} of {column!r} takes {size_bytes / file.size_bytes:.0%} of the data file's size"
+    return large if warning is None else f"{large}; {warning}"
+
+
+def _warning_of_kind(
+    file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int
+) -> str | None:
+    if kind == BLOOM_FILTER:
+        wasted_bytes = payload_bytes(DEFAULT_ITEMS, DEFAULT_FPP) - size_bytes
+        return (
+            f"without items, the {kind} of {column!r} would be made for {DEFAULT_ITEMS:,} values and waste "
+            f"{wasted_bytes / _KILOBYTE:,.0f} KB beside the {file.row_count:,} rows of this file"
+            if wasted_bytes > 0
+            else None
+        )
+    if kind == RANGE_BITMAP and size_bytes > file.size_bytes * _LARGE_PART:
+        items = rounded_items(distinct)
+        return (
+            f"the {kind} of {column!r} takes {size_bytes / file.size_bytes:.0%} of the file's size: if only "
+            f"single values are asked for, a {BLOOM_FILTER} of {items:,} items takes "
+            f"{payload_bytes(items, DEFAULT_FPP) / _KILOBYTE:,.0f} KB"
+        )
+    return None
+
+
+def _obstacle(column: str, kind: IndexKind, proposal: Proposal[Any]) -> str | None:
+    if "," in column or column != column.strip() or not column or split_map_key(column)[1] is not None:
+        return "options cannot list a column of this name"
+    if kind.written_options(proposal.options) and "." in column:
+        return f"options cannot set the size of a {kind} on a name with a dot"
+    return None

@@ -1,0 +1,347 @@
+"""Answers which bucket a key is in, what a bucket holds, and where a writer would put a key.
+
+Keys with CHAR columns are looked up in every form in which writers may have stored them. A key's bucket
+follows from its bytes, and Spark takes values of CHAR(n) that differ in blanks at their end for one: ``'c3'``
+was hashed with two blanks behind it where the writer pads, as Spark and Flink do, and as it is where it does
+not, as the Java API. The padded form is the one that is answered where it is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.bucket_index import (
+    UNKNOWN,
+    AssignerOptions,
+    BucketFunction,
+    HashBucketAssigner,
+    Hashes,
+    PartitionIndex,
+    buckets_of,
+    hashed_buckets,
+    key_hashes,
+)
+from app.errors import FilterError, LimitExceededError
+from app.planning.buckets.answers import (
+    AssignedBucket,
+    AssignmentAnswer,
+    BucketInfo,
+    BucketList,
+    BucketLookup,
+    KeyBucket,
+)
+from app.planning.buckets.directory import read_directories
+from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest, NamedPartition
+from app.planning.version.files import Files
+from app.planning.version.version import Version
+from app.predicates.binding.names import Names
+from app.suggestions import hint
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.schema.schema import BucketMode
+from app.types import DataField, DataType, Json, TypeRoot, Value, parse_json
+from app.types.binary_row.row import write_row
+from app.types.binary_row.rows import FieldValues
+from app.types.data_types import INTEGER_BITS
+from app.types.session_zone import SessionZone
+from app.types.values import integer_range, same_in_sql
+from app.work import check_deadline
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+_VALUE_BYTES: Final = 64
+"""About what Python takes for a value beside its bytes."""
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+"""Bytes that go on with a character of UTF-8."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyForms:
+    """The forms of some keys.
+
+    ``fields``: the key columns of all forms, each of shape (forms,). ``owners``: for each form, which key it
+    is of; ascending. The padded form of a key is its first.
+    """
+
+    fields: tuple[FieldValues, ...]
+    owners: Sequence[int]
+
+    def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
+        """One answer a key, from the hash and the bucket of each form."""
+        answers = []
+        rows = zip(self.owners, hashes, buckets, strict=True)
+        for _, forms in itertools.groupby(rows, key=lambda form: form[0]):
+            listed = [(hashed, bucket) for _, hashed, bucket in forms]
+            first = next((form for form in listed if form[1] is not None), listed[0])
+            others = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
+            answers.append(KeyBucket(*first, tuple(sorted(others))))
+        return tuple(answers)
+
+
+def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
+    """Every form of some keys; None where no column is CHAR.
+
+    ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError: the forms of all keys take
+    too much memory.
+    """
+    types = [field.type for field in fields]
+    if all(data_type.root is not TypeRoot.CHAR for data_type in types):
+        return None
+    rows: list[tuple[Value | None, ...]] = []
+    owners: list[int] = []
+    left = MAX_BYTES
+    for owner, key in enumerate(zip(*(field.tolist() for field in fields), strict=True)):
+        lengths = [_form_lengths(value, data_type) for value, data_type in zip(key, types, strict=True)]
+        longest = sum(_VALUE_BYTES + form_lengths[0] for form_lengths in lengths)
+        left -= longest * math.prod(map(len, lengths))
+        if left < 0:
+            raise LimitExceededError(
+                f"the padded forms of {keys} keys take more than {MAX_BYTES} bytes: ask for fewer at once",
+                limit=MAX_BYTES,
+            )
+        forms = list(itertools.product(*map(_forms, key, lengths)))
+        rows += forms
+        owners += [owner] * len(forms)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(types)
+    made = tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
+    return KeyForms(made, owners)
+
+
+def _form_lengths(value: Value | None, data_type: DataType) -> range:
+    """Bytes of each form of a value, the padded one first; of what has one form, 0."""
+    if data_type.root is not TypeRoot.CHAR or not isinstance(value, bytes):
+        return range(1)
+    stem = value.rstrip(b" ")
+    characters = len(stem.translate(None, _CONTINUATION))
+    padded = len(stem) + max(0, data_type.precision - characters)
+    return range(max(padded, len(value)), len(stem) - 1, -1)
+
+
+def _forms(value: Value | None, lengths: range) -> list[Value | None]:
+    if not isinstance(value, bytes) or lengths == range(1):
+        return [value]
+    stem = value.rstrip(b" ")
+    return [stem.ljust(length) for length in lengths]
+
+
+_NO_FILES: Final = (0, 0)
+_NO_INDEX = {
+    BucketMode.CROSS_PARTITION: "keys of this table move between partitions, so it has no hash index",
+    BucketMode.BUCKET_UNAWARE: "this table has no buckets: its files all lie in bucket 0",
+    BucketMode.POSTPONE_MODE: "rows of this table wait in bucket -2 until a compaction assigns them",
+}
+
+
+def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> BucketLookup:
+    """The bucket of each key.
+
+    Raises:
+        FilterError: the partition or a key does not fit the table.
+        CorruptIndexError: a hash index is damaged.
+        StorageError: a hash index cannot be read.
+    """
+    mode = version.schema.bucket_mode
+    partition = NamedPartition.read(version.schema, request.partition, zone)
+    hashes, keys = _hashes(version, request, partition.exact, zone)
+    doubt = _doubt(version)
+    if doubt is not None:
+        unknown = tuple(KeyBucket(hashed, None) for hashed in hashes.tolist())
+        return BucketLookup(version.snapshot_id, mode.value.lower(), unknown, doubt)
+    forms = None if keys is None else key_forms(keys, len(hashes))
+    if forms is not None:
+        keys, hashes = forms.fields, key_hashes(forms.fields, len(forms.owners))
+    buckets: Sequence[int | None]
+    match mode:
+        case BucketMode.HASH_DYNAMIC:
+            looked_up = partition_index(version, partition).lookup(hashes)
+            buckets = [None if bucket == UNKNOWN else bucket for bucket in looked_up.tolist()]
+        case BucketMode.HASH_FIXED:
+            buckets = _fixed(version, hashes, keys, partition).tolist()
+        case _:
+            buckets = [None] * len(hashes)
+    answers = (
+        tuple(map(KeyBucket, hashes.tolist(), buckets))
+        if forms is None
+        else forms.buckets(hashes.tolist(), buckets)
+    )
+    return BucketLookup(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
+
+
+def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
+    """What is in each bucket of a partition, or of all partitions."""
+    schema = version.schema
+    named = request.partition
+    partition = None if named is None else NamedPartition.read(version.schema, named, zone)
+    files = _bucket_sizes(version.files())
+    indexes: dict[tuple[bytes, int], IndexEntry] = {
+        (row, entry.bucket): entry
+        for row, entries in version.contents().hash_indexes.items()
+        for entry in entries
+    }
+    selected = [
+        (row, bucket)
+        for row, bucket in {**files, **indexes}
+        if partition is None or partition.could_be(version.partitions.values(row))
+    ]
+    infos = []
+    for row, bucket in sorted(selected):
+        index = indexes.get((row, bucket))
+        is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
+        infos.append(
+            BucketInfo(
+                partition=version.partitions.json(row),
+                bucket=bucket,
+                index_file=None if index is None else version.source.paths.index_file(index),
+                index_rows=None if index is None else index.file.row_count,
+                full=(
+                    index is not None and index.file.row_count >= schema.options.dynamic_buckets.target_rows
+                )
+                if is_dynamic
+                else None,
+                data_files=files.get((row, bucket), _NO_FILES)[0],
+                rows=files.get((row, bucket), _NO_FILES)[1],
+            )
+        )
+    warnings = () if partition is None else partition.warnings
+    return BucketList(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
+
+
+def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignmentAnswer:
+    """Where a fresh assigner would put each key; where a choice is free, one of the choices.
+
+    Raises FilterError: the table assigns no buckets, or a key belongs to another assigner.
+    """
+    schema = version.schema
+    if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
+        mode = schema.bucket_mode.value.lower()
+        raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
+    partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
+    row = write_row(partition.exact, [field.type for field in schema.partition_fields])
+    hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
+    dynamic = schema.options.dynamic_buckets
+    options = AssignerOptions(
+        channels=request.num_channels,
+        assigners=request.num_assigners,
+        assign_id=request.assign_id,
+        target_rows=dynamic.target_rows,
+        max_buckets=dynamic.max_buckets,
+    )
+    assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
+    assigned = assigner.assign(row, hashes).tolist()
+    check_deadline()
+    buckets = tuple(
+        AssignedBucket(hashed, place.bucket, place.strategy.value, place.permitted)
+        for hashed, place in zip(hashes.tolist(), assigned, strict=True)
+    )
+    return AssignmentAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
+
+
+def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
+    """The hash index of a partition, all of its buckets together."""
+    entries = [
+        entry
+        for row, listed in version.contents().hash_indexes.items()
+        if partition.could_be(version.partitions.values(row))
+        for entry in listed
+    ]
+    (directory,) = read_directories(version.source, [entries])
+    return directory
+
+
+def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
+    """``(data files, rows)`` of each bucket that has files."""
+    _, firsts, numbers = np.unique(files.columns.bucket_keys, return_index=True, return_inverse=True)
+    counts = np.bincount(numbers, minlength=len(firsts)).tolist()
+    rows = np.zeros(len(firsts), np.int64)
+    np.add.at(rows, numbers, files.columns.row_counts)
+    sizes = zip(counts, rows.tolist(), strict=True)
+    return dict(zip(map(files.path, firsts.tolist()), sizes, strict=True))
+
+
+def _key_fields(version: Version) -> tuple[DataField, ...]:
+    schema = version.schema
+    if schema.bucket_mode is BucketMode.HASH_FIXED:
+        return schema.bucket_key
+    return schema.trimmed_primary_keys
+
+
+def _doubt(version: Version) -> str | None:
+    """Why nobody knows the buckets of keys: those of NULL hold rows that some readers show another key of."""
+    names = Names(version.schema.fields, version.relation(None))
+    return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)
+
+
+def _hashes(
+    version: Version, request: LookupRequest, partition: tuple[Value | None, ...], zone: SessionZone | None
+) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
+    if request.keys is None:
+        return np.array(request.hashes or (), np.int32), None
+    fields = _read_keys(version, request.keys, partition, zone)
+    return key_hashes(fields, len(request.keys)), fields
+
+
+def _read_keys(
+    version: Version,
+    keys: Sequence[Mapping[str, Json]],
+    partition: tuple[Value | None, ...],
+    zone: SessionZone | None,
+) -> tuple[FieldValues, ...]:
+    schema, fields = version.schema, _key_fields(version)
+    allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
+    for key in keys:
+        if not allowed.issuperset(key):
+            name = next(name for name in key if name not in allowed)
+            suggestion = hint(name, sorted(allowed), what="key columns")
+            raise FilterError(f"{name!r:.200} is no key column of this table{suggestion}", column=name)
+    for field, value in zip(schema.partition_fields, partition, strict=True):
+        if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):
+            raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
+    return tuple(_read_field(keys, field, zone) for field in fields)
+
+
+def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
+    return one == other or (one is not None and other is not None and same_in_sql(field.type, one, other))
+
+
+def _read_field(
+    keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
+) -> FieldValues:
+    if field.type.root in INTEGER_BITS:
+        numbers = [value for key in keys if type(value := key.get(field.name)) is int]
+        low, high = integer_range(field.type)
+        if numbers and len(numbers) == len(keys) and low <= min(numbers) and max(numbers) <= high:
+            return FieldValues(field.type, np.array(numbers, np.int64), np.zeros(len(numbers), np.bool_))
+    return FieldValues.of([_value(key, field, zone) for key in keys], field.type)
+
+
+def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | None) -> Value | None:
+    if field.name not in written:
+        raise FilterError(f"the key lacks {field.name!r}", column=field.name)
+    try:
+        return parse_json(written[field.name], field.type, zone)
+    except FilterError as error:
+        raise FilterError(str(error), column=field.name) from error
+
+
+def _fixed(
+    version: Version, hashes: Hashes, keys: tuple[FieldValues, ...] | None, partition: NamedPartition
+) -> NDArray[np.int64]:
+    """Buckets by the bucket function, among as many buckets as the partition has."""
+    options = version.schema.options
+    columns = version.contents().columns
+    inside = version.partitions.where(columns.partitions, partition.could_be)
+    totals = columns.total_buckets[inside[columns.partition_codes] & (columns.total_buckets > 0)]
+    total = int(totals[-1]) if len(totals) else options.bucket
+    if options.bucket_function not in set(BucketFunction):
+        raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")
+    function = BucketFunction(options.bucket_function)
+    if keys is not None:
+        return buckets_of(function, keys, len(hashes), total)
+    if function is not BucketFunction.DEFAULT:
+        raise FilterError(f"the bucket function {function.value!r} needs keys, not hashes")
+    return hashed_buckets(hashes, total)

@@ -1,5 +1,0 @@
-"""Which bucket a key is in, and which a writer would put it into.
-
-:mod:`~app.planning.keys.buckets` answers requests; :mod:`~app.planning.keys.directory` and
-:mod:`~app.planning.scan.bucket_pruning` serve bucket pruning in :mod:`app.planning.scan`.
-"""

@@ -1,0 +1,337 @@
+"""Stores of fsspec's libraries: opened here, and asked while requests last.
+
+Those of object stores are told to give fresh listings, to bear short silences only, and to repeat nothing. A
+library that repeats by itself multiplies what is repeated above it (:mod:`app.storage.retry`), and answers
+late. One that waits long for a store that has fallen silent holds up a request that another attempt would
+serve. Not every library has options for that; then what it does is set where it keeps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import inspect
+import secrets
+import threading
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+import fsspec
+from fsspec.asyn import get_loop
+from typing_extensions import override
+
+from app.errors import FileMissingError, SettingsError
+from app.storage.stores.failures import failure_of, is_behind_the_end
+from app.storage.stores.store import Attempt, Result, Store, StoredFile
+from app.work.deadline import wait_for
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+STALL_SECONDS: Final = 3.0
+HADOOP: Final = frozenset({"hdfs", "viewfs"})
+"""Schemes of Hadoop's filesystems, which hdfs-native reads."""
+_LIBRARIES: Final = {
+    "gs": "gcs",
+    "gcs": "gcs",
+    "az": "azure",
+    "abfs": "azure",
+    "abfss": "azure",
+    "oss": "oss",
+    "http": "http",
+    "https": "http",
+}
+_LONGEST_KEY: Final = 1024
+"""Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
+_WRITTEN: Final = ("last_modified", "LastModified", "mtime", "updated", "created")
+"""What libraries call the time at which a file was written."""
+_TAKEN: Final = "HTTP 412"
+"""Of HTTP stores: the condition that there be no such object does not hold."""
+
+
+class LibraryStore(Store):
+    """A directory of a library's filesystem, by its own path without a slash at the end.
+
+    A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.
+    Others cannot be ended: they keep the thread that asks.
+    """
+
+    def __init__(self, filesystem: AbstractFileSystem, directory: str) -> None:
+        self._filesystem: Any = filesystem
+        self._directory = directory
+
+    @override
+    def read(self, path: str, start: int, end: int) -> bytes:
+        try:
+            return bytes(self._ask("cat_file", self._place(path), start=start, end=end))
+        except Exception as error:
+            # An object store refuses a range that begins at the end, as that of an empty file does.
+            if is_behind_the_end(error):
+                return b""
+            raise
+
+    @override
+    def read_many(
+        self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
+    ) -> Sequence[Attempt[bytes]] | None:
+        """A thread that waits for each of them would cost more than the calls do."""
+        if self._coroutine("cat_file") is None:
+            return None
+
+        async def attempt(path: str, start: int, end: int) -> Attempt[bytes]:
+            async with calls:
+                began = time.perf_counter()
+                try:
+                    content = await self._answered("cat_file", self._place(path), start=start, end=end)
+                except Exception as error:  # noqa: BLE001 - whoever repeats the call judges it
+                    seconds = time.perf_counter() - began
+                    return (
+                        Attempt(seconds, b"") if is_behind_the_end(error) else Attempt(seconds, error=error)
+                    )
+                return Attempt(time.perf_counter() - began, content)
+
+        async def attempts() -> list[Attempt[bytes]]:
+            return await asyncio.gather(*(attempt(*each) for each in wanted))
+
+        return self._wait_for(attempts())
+
+    @override
+    def entries(self, path: str) -> list[tuple[str, bool]]:
+        return [(name, entry["type"] == "directory") for name, entry in self._listed(path)]
+
+    @override
+    def files(self, path: str) -> list[StoredFile]:
+        return [
+            StoredFile(name, int(entry.get("size") or 0), _written(entry))
+            for name, entry in self._listed(path)
+            if entry["type"] != "directory"
+        ]
+
+    def _listed(self, path: str) -> list[tuple[str, dict[str, Any]]]:
+        place = self._place(path)
+        listed = self._ask("ls", place, detail=True)
+        paths = [(str(entry["name"]).strip("/"), entry) for entry in listed]
+        # An object store may list the directory's own marker object as well.
+        parent = f"{place.strip('/')}/".removeprefix("/")
+        return [(path.removeprefix(parent), entry) for path, entry in paths if path.startswith(parent)]
+
+    @override
+    def size(self, path: str) -> int:
+        return int(self._ask("info", self._place(path)).get("size") or 0)
+
+    @override
+    def has_root(self) -> bool:
+        return bool(self._ask("exists", self._place("").strip("/").partition("/")[0]))
+
+    @override
+    def create(self, path: str, content: bytes) -> bool:
+        method = self._coroutine("pipe_file") or self._filesystem.pipe_file
+        parameters = inspect.signature(method).parameters
+        if "mode" in parameters:
+            condition: dict[str, object] = {"mode": "create"}
+        elif "overwrite" in parameters:
+            # As adlfs has it.
+            condition = {"overwrite": False}
+        else:
+            name = type(self._filesystem).__name__
+            raise SettingsError(
+                f"{self._directory} cannot be committed to: its library ({name}) has no way to create a file "
+                f"only if there is none"
+            )
+        try:
+            self._ask("pipe_file", self._place(path), content, **condition)
+        except FileExistsError:
+            return False
+        except Exception as error:
+            if _TAKEN in failure_of(error):
+                return False
+            raise
+        return True
+
+    @override
+    def replace(self, path: str, content: bytes) -> None:
+        self._ask("pipe_file", self._place(path), content)
+
+    @override
+    def delete(self, path: str) -> None:
+        self._ask("rm_file", self._place(path))
+
+    def _place(self, path: str) -> str:
+        """The filesystem's own path."""
+        place = f"{self._directory}/{path}" if path else self._directory or "/"
+        if len(place.partition("/")[2].encode(errors="surrogatepass")) > _LONGEST_KEY:
+            raise FileMissingError(f"there is no file {path}: its name is too long", path=path)
+        return place
+
+    def _coroutine(self, method: str) -> Any:
+        found = getattr(self._filesystem, f"_{method}", None)
+        return found if self._filesystem.async_impl and inspect.iscoroutinefunction(found) else None
+
+    async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
+        return await self._coroutine(method)(place, *arguments, **options)
+
+    def _ask(self, method: str, place: str, *arguments: object, **options: object) -> Any:
+        """What a filesystem's method answers (its blocking form: ``cat_file``), while the request lasts."""
+        if self._coroutine(method) is None:
+            return getattr(self._filesystem, method)(place, *arguments, **options)
+        return self._wait_for(self._answered(method, place, *arguments, **options))
+
+    def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
+        under_way = asyncio.run_coroutine_threadsafe(work, self._filesystem.loop)
+        try:
+            return wait_for(under_way)
+        finally:
+            under_way.cancel()
+
+
+class HadoopStore(LibraryStore):
+    """A directory of one of Hadoop's filesystems."""
+
+    @override
+    def read(self, path: str, start: int, end: int) -> bytes:
+        with self._filesystem.client.read(self._place(path)) as file:
+            # Beyond the end, the library's own call would end.
+            end = min(end, len(file))
+            content: bytes = file.read_range(start, end - start) if start < end else b""
+        return content
+
+    @override
+    def has_root(self) -> bool:
+        return bool(self._ask("exists", self._place("")))
+
+    @override
+    def create(self, path: str, content: bytes) -> bool:
+        """As the engine commits: of several that rename to one name, the name node lets one succeed."""
+        place = self._place(path)
+        directory, _, name = place.rpartition("/")
+        draft = f"{directory}/.{name}.{secrets.token_hex(8)}.tmp"
+        self._ask("pipe_file", draft, content)
+        try:
+            self._filesystem.client.rename(draft, place, False)  # noqa: FBT003 - the library names it not
+        except FileExistsError:
+            return False
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                self._ask("rm_file", draft)
+        return True
+
+
+def open_filesystem(
+    location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
+) -> AbstractFileSystem:
+    """The library's filesystem of a URL in its normal form.
+
+    Libraries are given what they take of the URL, such as host and user, in place of what is set here, and
+    ``options`` in place of both.
+
+    Raises:
+        ValueError: there is no library for the protocol, or it does not take the options.
+        ImportError: the library is not installed.
+        OSError: a file that the options or the environment name cannot be read.
+    """
+    protocol = location.partition(":")[0]
+    if protocol in HADOOP and find_spec("hdfs_native") is None:
+        raise ImportError(
+            "the package hdfs-native is not installed: install it, or the extra hdfs, and name the directory "
+            "of core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR"
+        )
+    library = fsspec.get_filesystem_class(protocol)
+    own = _options(protocol, stall_seconds)
+    if library.async_impl:
+        own["loop"] = event_loop()
+    of_url = library._get_kwargs_from_urls(location)  # noqa: SLF001 - fsspec's way
+    filesystem = fsspec.filesystem(protocol, **{**own, **of_url, **options})
+    if _LIBRARIES.get(protocol) == "azure":
+        _check_account(filesystem, location)
+    _set_up(filesystem, protocol, stall_seconds)
+    return filesystem
+
+
+def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
+    """What a store's filesystem is made with; nothing for what is no store."""
+    if protocol in HADOOP:
+        # From a name node on standby to the active one; by itself the library tries for minutes.
+        return {"dfs.client.failover.max.attempts": "1"}
+    library = _LIBRARIES.get(protocol)
+    if library is None:
+        return {}
+    # Warehouses of one store share no connections. The newest snapshot is found by listings.
+    common: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+    match library:
+        case "gcs":
+            return common | {"requests_timeout": _stalls(stall_seconds)}
+        case "http":
+            return common | {"client_kwargs": {"timeout": _stalls(stall_seconds)}}
+        case _:
+            return common
+
+
+def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float) -> None:
+    """Sets what no option of a library sets."""
+    match _LIBRARIES.get(protocol):
+        case "gcs":
+            request = inspect.unwrap(type(filesystem)._request)  # noqa: SLF001 - below what repeats it
+            filesystem._request = MethodType(request, filesystem)  # noqa: SLF001
+        case "azure":
+            client = filesystem.service_client
+            client._config.retry_policy.total_retries = 0  # noqa: SLF001 - only an option of each call
+            transport = client._pipeline._transport.connection_config  # noqa: SLF001 - likewise
+            transport.timeout = transport.read_timeout = stall_seconds
+        case "oss":
+            open_bucket, call = filesystem._get_bucket, filesystem._call_oss  # noqa: SLF001 - likewise
+            filesystem._get_bucket = lambda name, _=None: open_bucket(name, stall_seconds)  # noqa: SLF001
+            filesystem._call_oss = lambda method, *arguments, **options: call(  # noqa: SLF001
+                method,
+                *arguments,
+                retry=1,
+                **(options | {"max_retries": 1} if method.endswith("Iterator") else options),
+            )
+
+
+def _stalls(stall_seconds: float) -> object:
+    # It comes with the libraries that it is for.
+    from aiohttp import ClientTimeout  # noqa: PLC0415
+
+    return ClientTimeout(total=None, sock_connect=stall_seconds, sock_read=stall_seconds)
+
+
+def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
+    """Refuses settings, which the library prefers, of another account than ``container@account.domain``."""
+    _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
+    named, known = host.partition(".")[0].lower(), filesystem.service_client.account_name
+    if at and known not in (None, named):
+        raise ValueError(
+            f"the URL names the account {named}, and AZURE_STORAGE_CONNECTION_STRING or "
+            f"AZURE_STORAGE_ACCOUNT_NAME the account {known}: correct one of them"
+        )
+
+
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """What runs the calls of all asynchronous libraries; without uvloop, fsspec's own.
+
+    Each answer of obstore wakes the loop from a thread of its own, while it holds Python's lock.
+    """
+    if find_spec("uvloop") is None:
+        return get_loop()  # type: ignore[no-any-return]
+    import uvloop  # noqa: PLC0415 - it comes with the extra `s3`
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="storage calls", daemon=True).start()
+    return loop
+
+
+def _written(entry: Mapping[str, Any]) -> dt.datetime | None:
+    found = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
+    if isinstance(found, str):
+        found = dt.datetime.fromisoformat(found)
+    if isinstance(found, (int, float)):
+        return dt.datetime.fromtimestamp(found, dt.UTC)
+    if isinstance(found, dt.datetime):
+        return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+    return None

@@ -1,0 +1,169 @@
+"""Files of this machine, where links could lead anywhere and pipes could hold whoever opens them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import os
+import secrets
+from pathlib import Path
+from stat import S_ISDIR
+from typing import ClassVar
+
+from typing_extensions import override
+
+from app.errors import FileMissingError, PathNotAllowedError
+from app.regular_files import opened
+from app.storage.stores.store import Store, StoredFile
+
+_LONGEST_PATH = 4095
+"""Bytes of the longest path; of a longer one, each part would be looked at for links."""
+
+
+class LocalFiles(Store):
+    """Files below a directory of this machine, named without a slash at its end.
+
+    Written is a draft with a name of its own, which gets its final name once it is on the disk: by a link,
+    which unlike a rename fails where the name is taken.
+    """
+
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._homes = (f"{directory}/", f"{os.path.realpath(directory or '/')}/")
+
+    def path_of(self, path: str) -> str:
+        """The absolute path of a file or directory."""
+        place = f"{self._directory}/{path}" if path else self._directory or "/"
+        if len(place.encode(errors="surrogatepass")) > _LONGEST_PATH:
+            raise FileMissingError(f"there is no file {path}: its name is too long", path=path)
+        # Following every link from the top costs more than reading a small file, and there are hardly any.
+        if self._has_link(path):
+            real, home = os.path.realpath(place), os.path.realpath(self._directory or "/")
+            if os.path.commonpath((real, home)) != home:
+                raise PathNotAllowedError(f"{path!r} is a link that leads out of its root", path=path)
+            if _is_loop(place):
+                raise PathNotAllowedError(f"{path!r} is a link that leads to itself", path=path)
+        return place
+
+    def _has_link(self, path: str) -> bool:
+        place = self._directory
+        for segment in path.split("/"):
+            place = f"{place}/{segment}"
+            if os.path.islink(place):  # noqa: PTH114 - text in, text out
+                return True
+        return False
+
+    @override
+    def read(self, path: str, start: int, end: int) -> bytes:
+        place = f"{self._directory}/{path}"
+        try:
+            with opened(place) as (descriptor, status):
+                # Links are looked for only where the system does not say that the open file lies below.
+                if not _path_of(descriptor).startswith(self._homes):
+                    self.path_of(path)
+                left = min(end, status.st_size) - start
+                parts = []
+                while left > 0 and (part := os.pread(descriptor, left, start)):
+                    parts.append(part)
+                    start += len(part)
+                    left -= len(part)
+        except OSError:
+            self.path_of(path)
+            raise
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_into(self, path: str, buffer: memoryview) -> int:
+        """Fills a buffer from the start of a file; how many bytes there were, at most its length."""
+        at = 0
+        with opened(self.path_of(path)) as (descriptor, _):
+            while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], at)):
+                at += count
+        return at
+
+    @override
+    def entries(self, path: str) -> list[tuple[str, bool]]:
+        with os.scandir(self.path_of(path)) as entries:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+
+    @override
+    def files(self, path: str) -> list[StoredFile]:
+        with os.scandir(self.path_of(path)) as entries:
+            found = [(entry.name, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)]
+        return [
+            StoredFile(name, status.st_size, dt.datetime.fromtimestamp(status.st_mtime, dt.UTC))
+            for name, status in found
+        ]
+
+    @override
+    def size(self, path: str) -> int:
+        status = os.stat(self.path_of(path))  # noqa: PTH116 - as above
+        return 0 if S_ISDIR(status.st_mode) else status.st_size
+
+    @override
+    def has_root(self) -> bool:
+        return os.path.exists(self.path_of(""))  # noqa: PTH110 - as above
+
+    @override
+    def create(self, path: str, content: bytes) -> bool:
+        place = Path(self.path_of(path))
+        draft = _draft(place, content)
+        try:
+            place.hardlink_to(draft)
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink()
+        sync_directory(place.parent)
+        return True
+
+    @override
+    def replace(self, path: str, content: bytes) -> None:
+        place = Path(self.path_of(path))
+        _draft(place, content).replace(place)
+        sync_directory(place.parent)
+
+    @override
+    def delete(self, path: str) -> None:
+        os.unlink(self.path_of(path))  # noqa: PTH108 - as above
+
+
+def _path_of(descriptor: int) -> str:
+    """Where an open file lies, all links followed, where the system tells."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - as above
+    except OSError:
+        return ""
+
+
+def _is_loop(place: str) -> bool:
+    try:
+        os.stat(place)  # noqa: PTH116 - as above
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _draft(path: Path, content: bytes) -> Path:
+    """A file beside ``path`` with all of the content on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+def sync_directory(directory: Path) -> None:
+    """Has the names of a directory's files on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

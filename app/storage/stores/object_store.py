@@ -1,0 +1,206 @@
+"""Amazon S3, and stores that speak its protocol, through obstore's filesystem.
+
+Settings are obstore's own: what it is given as options, or else AWS's environment variables. Where there are
+AWS's profile files, boto3 finds the credentials, since obstore knows neither profiles nor single sign-on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from obstore import exceptions
+from obstore.fsspec import FsspecStore
+from obstore.store import S3Store
+from typing_extensions import override
+
+from app.storage.stores.failures import StoreAnswerError
+from app.storage.stores.libraries import LibraryStore, event_loop
+from app.storage.stores.store import StoredFile
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3CredentialProvider
+
+# obstore's classes do not tell a store that is busy from one that refuses; only its messages do.
+_STATUS: Final = re.compile(r"non-2xx status code: (\d{3})")
+_CODE: Final = re.compile(r"<Code>([A-Za-z][A-Za-z0-9_.-]{0,63})</Code>")
+_TIMED_OUT: Final = "TimedOut"
+_REDIRECTED: Final = "incorrectly configured region"
+
+_INSTANCE: Final = "http://169.254.169.254/"
+
+# Where the store itself answers these, obstore has classes for them, but for listings; otherwise they are of
+# what gives credentials.
+_REFUSALS: Final = (401, 403)
+_NOT_FOUND: Final = 404
+_LISTING: Final = "list-type=2"
+
+_TAKEN: Final = 412
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE")
+_PROFILES: Final = (
+    ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+    ("AWS_CONFIG_FILE", "~/.aws/config"),
+)
+
+_MOST_IDLE: Final = 1000
+"""Connections that are kept open, more than there are threads that ask."""
+
+_IDLE_SECONDS: Final = 15
+"""How long they are, less than the 20 s after which Amazon's servers close them."""
+
+_WRITE_SECONDS: Final = 300
+"""How long sending an object may take until the store answers."""
+
+_FRESH_SECONDS: Final = 60
+"""How long credentials of a profile are used before boto3 is asked again, which renews them."""
+
+
+class NoCredentialsError(OSError):
+    """There are no keys in the environment, and the instance or role gives none."""
+
+
+class ObjectStore(LibraryStore):
+    """A directory of a bucket, by both their names: ``bucket/warehouse``.
+
+    Args:
+        options: of obstore's ``S3Store``, before what the environment says.
+
+    Raises:
+        OSError: the file of certificates cannot be read.
+        ImportError: boto3 is not installed, and there is a profile.
+        ValueError: an option is none of obstore's, or there are no credentials.
+    """
+
+    def __init__(self, directory: str, options: Mapping[str, Any], stall_seconds: float) -> None:
+        self._bucket = directory.partition("/")[0]
+        super().__init__(_Filesystem(self._bucket, options, stall_seconds), directory)
+
+    @override
+    def has_root(self) -> bool:
+        try:
+            self._ask("exists", self._bucket)
+        except FileNotFoundError:
+            return False
+        return True
+
+    @override
+    def files(self, path: str) -> list[StoredFile]:
+        # Listings of the filesystem leave out when objects were written.
+        listed = self._ask("objects", self._place(path))
+        return [
+            StoredFile(each["path"].rpartition("/")[2], each["size"], each["last_modified"])
+            for each in listed
+        ]
+
+    @override
+    async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
+        try:
+            return await super()._answered(method, place, *arguments, **options)
+        except (exceptions.BaseError, FileNotFoundError) as error:
+            # The filesystem itself names what it misses, an empty directory; the store and its keys say more.
+            if place.endswith(str(error)):
+                raise
+            _raise_failure(error)
+
+
+class _Filesystem(FsspecStore):
+    """As obstore has it, but for puts, which have conditions and more time, and the question for a bucket."""
+
+    cachable = False
+
+    def __init__(self, bucket: str, options: Mapping[str, Any], stall_seconds: float) -> None:
+        endpoint = options.get("endpoint") or _first_of(_ENDPOINTS)
+        chosen: dict[str, Any] = {
+            # What fails is repeated above (app.storage.retry).
+            "retry_config": {"max_retries": 0},
+            "credential_provider": _provider(options),
+            "disable_bulk_delete": True,
+        }
+        # No certificate is valid for further dots before the store's name.
+        if not endpoint and "." not in bucket:
+            chosen["virtual_hosted_style_request"] = True
+        chosen |= options
+        client = _client(stall_seconds, allow_http=endpoint.startswith("http://"))
+        super().__init__("s3", loop=event_loop(), client_options=client, **chosen)
+        patience = dt.timedelta(seconds=max(stall_seconds, _WRITE_SECONDS))
+        self._open_for_writing = partial(
+            S3Store, bucket, client_options=client | {"read_timeout": patience}, **chosen
+        )
+
+    @cached_property
+    def _written(self) -> S3Store:
+        return self._open_for_writing()
+
+    async def _pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: object) -> None:
+        put_mode: Any = mode
+        await self._written.put_async(self._split_path(path)[1], value, mode=put_mode, use_multipart=False)
+
+    async def _objects(self, path: str) -> Sequence[Any]:
+        bucket, key = self._split_path(path)
+        return (await self._construct_store(bucket).list_with_delimiter_async(key))["objects"]
+
+    async def _exists(self, bucket: str, **_: object) -> bool:
+        await anext(aiter(self._construct_store(bucket).list(chunk_size=1)), None)
+        return True
+
+
+def _client(stall_seconds: float, *, allow_http: bool) -> ClientConfig:
+    client: ClientConfig = {
+        "allow_http": allow_http,
+        "connect_timeout": dt.timedelta(seconds=stall_seconds),
+        # Until the answer begins, and between two pieces of it; how long all of it takes is the request's to
+        # bound.
+        "read_timeout": dt.timedelta(seconds=stall_seconds),
+        "timeout": dt.timedelta(days=1),
+        "pool_max_idle_per_host": str(_MOST_IDLE),
+        "pool_idle_timeout": dt.timedelta(seconds=_IDLE_SECONDS),
+    }
+    # Of the store's authority, where it is none that every machine knows.
+    if authority := os.environ.get("AWS_CA_BUNDLE"):
+        client["root_certificate"] = Path(authority).read_bytes()
+    return client
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return next(filter(None, map(os.environ.get, names)), "")
+
+
+def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
+    """Gives credentials of a profile; None where obstore finds them by itself."""
+    has_own = {"access_key_id", "skip_signature"} & options.keys() or _first_of(_CREDENTIALS)
+    files = [Path(os.environ.get(name) or default).expanduser() for name, default in _PROFILES]
+    if has_own or not ("AWS_PROFILE" in os.environ or any(file.is_file() for file in files)):
+        return None
+    from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - it comes with the extra `s3`
+
+    return Boto3CredentialProvider(ttl=dt.timedelta(seconds=_FRESH_SECONDS))
+
+
+def _raise_failure(error: Exception) -> NoReturn:
+    """Raises what an error of obstore's is."""
+    said = str(error)
+    found, code = _STATUS.search(said), _CODE.search(said)
+    if _REDIRECTED in said:
+        raise StoreAnswerError("PermanentRedirect", 301) from None
+    if found is None:
+        # Other files may be missing, such as one with a token to sign with.
+        kind = TimeoutError if _TIMED_OUT in said else ConnectionError
+        raise (NoCredentialsError if _INSTANCE in said else kind)(type(error).__name__) from None
+    status = int(found[1])
+    is_of_store = not isinstance(error, exceptions.GenericError) or _LISTING in said
+    if status in (*_REFUSALS, _NOT_FOUND) and not is_of_store:
+        raise NoCredentialsError("NoCredentials: who should give them refuses") from None
+    if status == _NOT_FOUND:
+        raise FileNotFoundError("the store has no such object") from None
+    if status == _TAKEN:
+        raise FileExistsError("the store has such an object") from None
+    failed = StoreAnswerError(None if code is None else code[1], status)
+    if status in _REFUSALS:
+        raise PermissionError("the store refused") from failed
+    raise failed from None

@@ -1,0 +1,115 @@
+"""``python -m benchmarks.bounds``: memory in control groups, two warehouses beside each other, overload.
+
+Callers are processes of their own, and share the machine's cores with the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from benchmarks.bounds import memory, neighbours
+from benchmarks.bounds.asking import DEAR, IN_MANY, IN_ONE, ORC, ORS, PIPE, SIDE_FILES, Dear
+from benchmarks.bounds.tables import write_tables
+from benchmarks.control_groups import control_group
+from benchmarks.events import DATABASE
+from benchmarks.overload import overload, rate
+from benchmarks.runner import in_process
+from benchmarks.soak.serving import server
+
+_LIMITS: Final = (384, 512, 768, 1_024, 1_536)
+_CALLERS: Final = (1, 3, 12)
+_TIMES: Final = 5
+_GOODPUT: Final = 0.85
+_RECOVERY_SECONDS: Final = 1.0
+_PLAN: Final = f"/v1/main/databases/{DATABASE}/tables/plain/plan"
+_PARTS: Final = ("memory", "neighbours", "overload")
+
+
+def main() -> int:
+    """Runs what the command line asks for; returns 1 where a bound does not hold."""
+    asked = _arguments()
+    faults = 0
+    with TemporaryDirectory(prefix="paimon-index-limits-") as temporary:
+        warehouse = write_tables(Path(asked.directory or temporary))
+        dear = [each for each in DEAR if asked.only is None or asked.only in each.name]
+        if "memory" in asked.parts:
+            limits = (512, 1_024) if asked.quick else asked.limits
+            callers = (1, 3) if asked.quick else _CALLERS
+            wanted = [IN_ONE, IN_MANY] if asked.quick else dear
+            faults += _print(memory.HEAD, _memory(warehouse, wanted, limits, callers))
+        if "neighbours" in asked.parts:
+            wanted = [ORS, IN_MANY] if asked.quick else dear
+            faults += _print(neighbours.HEAD, _neighbours(warehouse, wanted))
+        if "overload" in asked.parts:
+            faults += _print("", _overload(warehouse))
+    print(f"{faults} bounds do not hold" if faults else "all bounds hold")
+    return 1 if faults else 0
+
+
+def _print(head: str, rows: Iterator[tuple[str, bool]]) -> int:
+    """Prints a table as it comes; returns how many of its rows tell of faults."""
+    print(head)
+    faults = 0
+    for row, is_sound in rows:
+        print(row, flush=True)
+        faults += not is_sound
+    return faults
+
+
+def _memory(
+    warehouse: Path, wanted: Sequence[Dear], limits: Sequence[int], callers: Sequence[int]
+) -> Iterator[tuple[str, bool]]:
+    with control_group(1 << 30) as group:
+        if group is None:
+            yield "skipped: needs root and a control group", True
+            return
+    for dear in wanted:
+        need = memory.needed(warehouse, dear)
+        yield f"| {dear.name} | none | 1 | | {need // memory.MIB} | |", True
+        for limit in limits:
+            for cell in memory.cells(warehouse, dear, limit, callers, need):
+                yield str(cell), not cell.faults
+
+
+def _neighbours(warehouse: Path, wanted: Sequence[Dear]) -> Iterator[tuple[str, bool]]:
+    rows = [partial(neighbours.beside, warehouse, dear) for dear in (*wanted, PIPE)]
+    rows.append(partial(neighbours.beside_hung_storage, warehouse, SIDE_FILES))
+    rows.append(partial(neighbours.beside_stopped_decoder, warehouse, ORC))
+    for row in rows:
+        found = row()
+        yield str(found), not list(found.faults)
+
+
+def _overload(warehouse: Path) -> Iterator[tuple[str, bool]]:
+    with server([f"main={warehouse}"], {}) as (_, url):
+        port = memory.port_of(url)
+        alone = in_process(rate, port, _PLAN, 1)
+        load = in_process(overload, port, _PLAN, _TIMES * alone)
+    is_sound = (
+        load.goodput >= _GOODPUT * alone and load.recovery <= _RECOVERY_SECONDS and not load.statuses.get(500)
+    )
+    row = (
+        f"overload of {_TIMES} times: {load.goodput:.1f} answers a second in time, {alone:.1f} of one caller "
+        f"after the other; the next caller waited {load.recovery:.2f} s; {memory.counted(load.statuses)}"
+    )
+    yield row, is_sound
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bounds", description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
+    parser.add_argument("--quick", action="store_true", help="a part that takes three minutes at most")
+    parser.add_argument("--directory", help="keeps the tables, and takes those that are there")
+    parser.add_argument("--only", help="requests with this text in their names")
+    parser.add_argument("--limits", type=int, nargs="+", default=_LIMITS, help="in megabytes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""Dear requests of every kind, and the callers who ask them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+from benchmarks.bounds.tables import BODIES, COLUMNAR_FILES, FILES, LAYOUT
+from benchmarks.events import DATABASE, FIRST_PRIVATE_CATEGORY
+from benchmarks.manifest_records import file_name
+
+OK: Final = 200
+OF_THE_CONTRACT: Final = frozenset({OK, 413, 422, 424, 429, 503, 504})
+BROKEN: Final = 0
+"""In place of a status: the connection ended before the answer did, or was not taken."""
+HUNG: Final = -1
+"""In place of a status: there was no answer long after the deadline."""
+PATIENCE_SECONDS: Final = 130.0
+"""The service has 60 at most for a body, and as many for its answer."""
+
+_LONG_BODY: Final = 31 << 20
+_UNREAD_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request.
+
+    Attributes:
+        number: that of the request.
+        status: of HTTP; :data:`BROKEN` or :data:`HUNG` where there is none.
+        rows: what is named in it.
+        total: how many there are in all.
+        is_exact: nothing is warned of, and nothing was left unasked.
+    """
+
+    number: int
+    status: int
+    rows: frozenset[str] = frozenset()
+    total: int = 0
+    is_exact: bool = True
+
+    def agrees(self, truth: frozenset[str]) -> bool:
+        """Whether it names what is true, or says that it may name more."""
+        if self.status != OK or self.rows == truth:
+            return True
+        return not self.is_exact and (self.rows >= truth or self.total > len(truth))
+
+
+class Caller:
+    """Asks one server."""
+
+    def __init__(self, port: int, warehouse: str) -> None:
+        self._port = port
+        self._warehouse = warehouse
+
+    def post(self, path: str, body: object, accept: str = "application/json") -> tuple[int, bytes]:
+        """The status and the content of an answer."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            with closing(self._connection()) as connection:
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    # Who is refused may have been told so before the end of his body.
+                    connection.request(
+                        "POST", path, content, {"Accept": accept, "Content-Type": "application/json"}
+                    )
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+        except TimeoutError:
+            return HUNG, b""
+        except (OSError, http.client.HTTPException):
+            return BROKEN, b""
+
+    def of_table(self, table: str, what: str, body: object) -> tuple[int, bytes]:
+        """That of an endpoint of a table."""
+        return self.post(f"/v1/{self._warehouse}/databases/{DATABASE}/tables/{table}/{what}", body)
+
+    def of_iceberg(self, table: str, what: str, body: object) -> tuple[int, bytes]:
+        """The same of Iceberg's catalog."""
+        return self.post(f"/iceberg/v1/{self._warehouse}/namespaces/{DATABASE}/tables/{table}/{what}", body)
+
+    def leave_unread(self, table: str) -> int:
+        """Asks for a whole plan, and takes none of it."""
+        path = f"/v1/{self._warehouse}/databases/{DATABASE}/tables/{table}/plan"
+        headers = {"Accept": "application/x-ndjson", "Content-Type": "application/json"}
+        try:
+            with closing(self._connection()) as connection:
+                connection.request("POST", path, b"{}", headers)
+                status = connection.getresponse().status
+                time.sleep(_UNREAD_SECONDS)
+                return status
+        except TimeoutError:
+            return HUNG
+        except (OSError, http.client.HTTPException):
+            return BROKEN
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Dear:
+    """A request that takes much.
+
+    Attributes:
+        ask: as one caller, with a number that makes the request differ from others.
+        truth: what is to be named, by that number.
+        expected: its status where it fits.
+    """
+
+    name: str
+    ask: Callable[[Caller, int], Answer]
+    truth: Callable[[int], frozenset[str]] = lambda _number: frozenset()
+    expected: int = OK
+
+
+def _plan(table: str) -> Callable[[Caller, int], Answer]:
+    def ask(caller: Caller, number: int) -> Answer:
+        category = FIRST_PRIVATE_CATEGORY + number % BODIES
+        body = {"filter": f"cat = {category}", "page_size": 1_000}
+        return _of_plan(number, *caller.of_table(table, "plan", body))
+
+    return ask
+
+
+def _of_category(files: int) -> Callable[[int], frozenset[str]]:
+    return lambda number: frozenset(map(file_name, range(number % BODIES, files, BODIES)))
+
+
+def _filter(text: str) -> Callable[[Caller, int], Answer]:
+    def ask(caller: Caller, number: int) -> Answer:
+        body = {"filter": text.replace("?", str(number))}
+        return _status(number, *caller.of_table("small", "plan", body))
+
+    return ask
+
+
+def _status(number: int, status: int, _content: bytes) -> Answer:
+    return Answer(number, status)
+
+
+def _of_plan(number: int, status: int, content: bytes) -> Answer:
+    if status != OK:
+        return Answer(number, status)
+    told: dict[str, Any] = json.loads(content)
+    names = frozenset(each["path"].rpartition("/")[2] for each in told["files"])
+    is_exact = told["summary"]["complete"] and not told["warnings"]
+    return Answer(number, status, names, told["summary"]["files_kept"], is_exact)
+
+
+def _unread(caller: Caller, number: int) -> Answer:
+    return Answer(number, caller.leave_unread("many"))
+
+
+def _aggregate(caller: Caller, number: int) -> Answer:
+    body = {"group_by": ["cat"], "top": 1_000 + number}
+    status, content = caller.of_table("many", "aggregate", body)
+    if status != OK:
+        return Answer(number, status)
+    told = json.loads(content)
+    groups = frozenset(f"{each['key']['cat']}: {each['rows']}" for each in told["groups"])
+    return Answer(number, status, groups, is_exact=told["exact"])
+
+
+def _groups(_number: int) -> frozenset[str]:
+    rows = LAYOUT.rows // LAYOUT.distinct
+    common = dict.fromkeys(range(LAYOUT.distinct - 1), FILES * rows)
+    private = {FIRST_PRIVATE_CATEGORY + body: FILES // BODIES * rows for body in range(BODIES)}
+    return frozenset(f"{category}: {count}" for category, count in (common | private).items())
+
+
+def _what_if(table: str) -> Callable[[Caller, int], Answer]:
+    def ask(caller: Caller, number: int) -> Answer:
+        body = {
+            "indexes": [{"column": "n0", "index": "bloom-filter"}],
+            "filters": [f"n0 = {number + 1}"],
+            "bytes": 1 << 30,
+        }
+        status, content = caller.of_table(table, "what-if", body)
+        if status != OK:
+            return Answer(number, status)
+        kept = json.loads(content)["filters"][0]["files_kept"]
+        return Answer(number, status, frozenset({f"{kept} files"}))
+
+    return ask
+
+
+def _iceberg(caller: Caller, number: int) -> Answer:
+    """The plan, and all tasks of it."""
+    category = FIRST_PRIVATE_CATEGORY + number % BODIES
+    body: dict[str, object] = {"filter": {"type": "eq", "term": "cat", "value": category}}
+    names: set[str] = set()
+    status, content = caller.of_iceberg("many", "plan", body)
+    waiting: list[str] = []
+    while status == OK:
+        told = json.loads(content)
+        names |= {each["data-file"]["file-path"].rpartition("/")[2] for each in told["file-scan-tasks"] or ()}
+        waiting += told.get("plan-tasks") or ()
+        if not waiting:
+            break
+        status, content = caller.of_iceberg("many", "tasks", {"plan-task": waiting.pop()})
+    return Answer(number, status, frozenset(names), is_exact=False)
+
+
+def _statistics(caller: Caller, number: int) -> Answer:
+    fields = ["id", "cat", "score", "c0"] * 1_000
+    body = {"filter": {"type": "eq", "term": "id", "value": number}, "stats-fields": fields}
+    return _status(number, *caller.of_iceberg("small", "plan", body))
+
+
+def _long_text(caller: Caller, number: int) -> Answer:
+    body = {"filter": f"note = '{'x' * _LONG_BODY}'"}
+    return _status(number, *caller.of_table("small", "plan", body))
+
+
+def _parentheses(caller: Caller, number: int) -> Answer:
+    return _status(number, *caller.of_table("small", "plan", {"filter": "(" * _LONG_BODY}))
+
+
+def _pipe(caller: Caller, number: int) -> Answer:
+    return _status(number, *caller.of_table("pipe", "plan", {}))
+
+
+IN_ONE: Final = Dear("100,000 files in one manifest", _plan("one"), _of_category(FILES))
+IN_MANY: Final = Dear("100,000 files in 100 manifests", _plan("many"), _of_category(FILES))
+SIDE_FILES: Final = Dear("100,000 side files", _plan("beside"), _of_category(FILES))
+WHAT_IF: Final = Dear("what-if of 300 MB", _what_if("wide"), lambda _: frozenset({"1 files"}))
+LONG_TEXT: Final = Dear("bodies of 31 MB", _long_text)
+ORC: Final = Dear("an ORC manifest", _plan("orc"), _of_category(COLUMNAR_FILES))
+PIPE: Final = Dear("a pipe as LATEST", _pipe, expected=503)
+ORS: Final = Dear("2,000 ORs", _filter(" OR ".join(f"c0 = ?{number}" for number in range(2_000))))
+
+DEAR: Final = (
+    IN_ONE,
+    IN_MANY,
+    SIDE_FILES,
+    WHAT_IF,
+    Dear("what-if of 20 times 14 MB", _what_if("wider"), lambda _: frozenset({"20 files"})),
+    LONG_TEXT,
+    Dear("31 MB of (", _parentheses, expected=422),
+    Dear("a stream nobody reads", _unread),
+    ORC,
+    Dear("a Parquet manifest", _plan("parquet"), _of_category(COLUMNAR_FILES)),
+    Dear("Iceberg's plan and tasks", _iceberg, _of_category(FILES)),
+    Dear("Iceberg's stats-fields", _statistics),
+    Dear("aggregates", _aggregate, _groups),
+    ORS,
+)
+
+_ALL: Final = (*DEAR, PIPE)
+"""Each is known by its place to the processes of callers."""
+
+
+def answers(port: int, warehouse: str, dear: Dear, callers: int) -> list[Answer]:
+    """What each of some callers who ask at the same time is answered, in a process of their own."""
+    with _process(_ask_once, port, warehouse, _ALL.index(dear), callers) as ended:
+        found: list[Answer] = ended.recv()
+        return found
+
+
+@contextmanager
+def asked_all_the_time(port: int, warehouse: str, dear: Dear, callers: int) -> Iterator[Connection]:
+    """Has callers ask again and again until the end of the block; gives the statuses of their answers."""
+    with _process(_ask_again, port, warehouse, _ALL.index(dear), callers) as statuses:
+        yield statuses
+
+
+@contextmanager
+def _process(run: Callable[..., None], *arguments: object) -> Iterator[Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=run, args=(*arguments, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _ask_once(port: int, warehouse: str, place: int, callers: int, told: Connection) -> None:
+    found: list[Answer] = []
+
+    def ask(number: int) -> None:
+        found.append(_ALL[place].ask(Caller(port, warehouse), number))
+
+    _in_threads(ask, range(callers))
+    told.send(found)
+
+
+def _ask_again(port: int, warehouse: str, place: int, callers: int, told: Connection) -> None:
+    numbers = count(callers)
+    lock = threading.Lock()
+
+    def ask(_number: int) -> None:
+        while True:
+            answer = _ALL[place].ask(Caller(port, warehouse), next(numbers))
+            with lock, suppress(OSError):
+                told.send(answer.status)
+
+    _in_threads(ask, range(callers))
+
+
+def _in_threads(run: Callable[[int], None], numbers: Sequence[int]) -> None:
+    threads = [threading.Thread(target=run, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
