@@ -59,7 +59,7 @@ class _Question:
     layout: Layout
     files: int
     manifests: int
-    filter: str
+    filter: str | None
     target: Target
 
 
