@@ -16,6 +16,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
+from app.planning.request.budget import SHARE_OF_DEADLINE
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.suggestions import alike
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
-_SHARE_OF_DEADLINE = 2 / 3
 RESERVED_WAREHOUSES = frozenset({"config", "cache"})
 
 _PUBLIC_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.+")
@@ -272,7 +272,7 @@ class Settings(BaseSettings):
         if self.budget_ms is not None:
             return self.budget_ms
         # The rest is for what else the answer takes, before its deadline.
-        return int(self.deadline_seconds * 1000 * _SHARE_OF_DEADLINE)
+        return int(self.deadline_seconds * 1000 * SHARE_OF_DEADLINE)
 
 
 def _json(value: Any, expected: str) -> Any:

@@ -9,10 +9,11 @@ read are not tried, as plans leave them out only together.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import numpy as np
 import orjson
@@ -27,6 +28,7 @@ from app.errors import (
     CorruptIndexError,
     FilterError,
     IndexWriteError,
+    LimitExceededError,
     UnsupportedFormatError,
 )
 from app.file_index.answers.result import SKIP
@@ -50,7 +52,7 @@ from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
 from app.work import check_deadline, remaining_seconds
-from app.work.ledger import LEDGER
+from app.work.ledger import LEDGER, Claim
 
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000
@@ -63,8 +65,13 @@ _SHARE_OF_ROOM: Final = 1 / 4
 _MOST_BYTES: Final = 1 << 30
 _LEAST_SHARE: Final = 4
 """A file is not worth trying with less memory for its columns than this part of its bytes."""
+_BUILDING_EXPANSION: Final = 12
+_BUILDING_ROW_BYTES: Final = 16
+"""Bitmaps take most: 11 times the column of texts that all differ, of numbers 60 bytes a row."""
 _TIME_LEFT: Final = 5.0
 """Seconds of the deadline that are left for the answer."""
+_Payloads: TypeAlias = "dict[tuple[str, IndexKind | str], bytes | None]"
+"""Of indexes, by column and kind; None for one without rows."""
 _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 """Names and texts, in which a question mark is no placeholder."""
 
@@ -143,15 +150,29 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     """
     definitions = _definitions(version, request.indexes)
     trial = _Trial(version, request, definitions, limits, zone)
-    filters = [trial.effect(written) for written in request.filters]
+    asked = [trial.plan(written) for written in request.filters]
+    for file in dict.fromkeys(chain.from_iterable(question.chosen for question in asked)):
+        trial.try_file(file, [question for question in asked if file in question.chosen])
     return WhatIf(
         version.snapshot_id,
         trial.files_read,
         trial.bytes_read,
         [trial.proposed(number, index) for number, index in enumerate(request.indexes)],
-        filters,
+        [trial.effect(question) for question in asked],
         list(dict.fromkeys(trial.warnings)),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """A filter, and today's plan for it; ``skipped`` are by number of a definition, or all of them (None)."""
+
+    filter: str
+    state: PlanState
+    kept: NDArray[np.int64]
+    chosen: Sequence[int]
+    tried: list[int] = field(default_factory=list)
+    skipped: dict[int | None, list[int]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(slots=True, eq=False)
@@ -162,26 +183,28 @@ class _Trial:
     limits: Limits
     zone: SessionZone | None
     files_read: int = 0
-    payloads: dict[int, list[bytes | None]] = field(default_factory=dict)
-    """By file: that of each definition, None where it cannot be built."""
     bytes_read: int = 0
+    built_bytes: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    """Of an index, by the number of its definition and then by file."""
     warnings: list[str] = field(default_factory=list)
 
-    def effect(self, written: str | Mapping[str, Json]) -> FilterEffect:
+    def plan(self, written: str | Mapping[str, Json]) -> _Asked:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
             raise FilterError(f"{written}: what-if takes values of your data in place of each ?")
-        version = self.version
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
-        decisions = decide(version, request, self.limits, self.zone)
+        decisions = decide(self.version, request, self.limits, self.zone)
         self.warnings += decisions.warnings.all
         state = decisions.state
         kept = state.left()
-        sizes = version.files().columns.file_sizes
-        tried = [file for file in self._chosen(kept[state.merge_groups[kept] < 0]) if self._is_built(file)]
+        text = written if isinstance(written, str) else orjson.dumps(written).decode()
+        return _Asked(text, state, kept, self._chosen(kept[state.merge_groups[kept] < 0]))
+
+    def effect(self, asked: _Asked) -> FilterEffect:
+        sizes = self.version.files().columns.file_sizes
         effects = []
-        for numbers in (*((number,) for number in range(len(self.definitions))), None):
-            skipped = [file for file in tried if self._skips(state, file, numbers)]
-            declared = None if numbers is None else self.request.indexes[numbers[0]]
+        for number in (*range(len(self.definitions)), None):
+            skipped = asked.skipped[number]
+            declared = None if number is None else self.request.indexes[number]
             effects.append(
                 Effect(
                     None if declared is None else declared.column,
@@ -190,13 +213,12 @@ class _Trial:
                     int(sizes[skipped].sum()),
                 )
             )
-        text = written if isinstance(written, str) else orjson.dumps(written).decode()
-        return FilterEffect(text, len(kept), int(sizes[kept].sum()), len(tried), effects)
+        kept = asked.kept
+        return FilterEffect(asked.filter, len(kept), int(sizes[kept].sum()), len(asked.tried), effects)
 
     def proposed(self, number: int, declared: DeclaredIndex) -> ProposedIndex:
         row_counts = self.version.files().columns.row_counts
-        built = {file: payloads[number] for file, payloads in self.payloads.items()}
-        sizes = {file: len(payload) for file, payload in built.items() if payload is not None}
+        sizes = self.built_bytes[number]
         rows = int(row_counts[list(sizes)].sum()) if sizes else 0
         total = sum(sizes.values()) * int(row_counts.sum()) // rows if rows else 0
         return ProposedIndex(declared.column, declared.kind, declared.parameters, len(sizes), total)
@@ -207,16 +229,40 @@ class _Trial:
         chosen: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
         return chosen
 
-    def _is_built(self, file: int) -> bool:
-        """Whether the indexes of a file are there, built now if there is time and room."""
-        if file in self.payloads:
-            return True
-        for columns in self._read(file, {definition.column for definition in self.definitions}):
-            self.payloads[file] = [self._build(file, columns, definition) for definition in self.definitions]
-        return file in self.payloads
+    def try_file(self, file: int, asked: Sequence[_Asked]) -> None:
+        """Builds the indexes of a file, if there is time and room for it, and asks them filters."""
+        written = self._file_schema(file)
+        questions = [(question, *self._existing(file, written, question.state)) for question in asked]
+        names = {definition.column for definition in self.definitions}
+        for claim, columns in self._read(file, written, names):
+            built: dict[int, tuple[str, bytes]] = {}
+            built_bytes = 0
+            for number, definition in enumerate(self.definitions):
+                column = self._field_in_file(written, definition.column)
+                payload = self._build(claim, columns, column, definition, built_bytes)
+                if payload is not None and column is not None:
+                    built[number] = column.name, payload
+                    self.built_bytes[number][file] = len(payload)
+                    built_bytes += len(payload)
+            for question, predicate, existing in questions:
+                # Asked, they stand in a file of their own.
+                claim.grow_to(_bytes_of(columns) + 2 * built_bytes)
+                question.tried.append(file)
+                for number in (*range(len(self.definitions)), None):
+                    indexes = dict(existing)
+                    for at in built if number is None else built.keys() & {number}:
+                        name, payload = built[at]
+                        indexes[name, self.definitions[at].kind] = payload
+                    if self._skips(file, predicate, indexes):
+                        question.skipped[number].append(file)
 
-    def _read(self, file: int, names: set[str]) -> Iterator[Mapping[str, pa.ChunkedArray]]:
-        """Columns of a file by their names in its schema; nothing if there is no time or room for it."""
+    def _read(
+        self, file: int, written: TableSchema, names: set[str]
+    ) -> Iterator[tuple[Claim, Mapping[str, pa.ChunkedArray]]]:
+        """Columns of a file by their names in its schema; nothing if there is no time or room for it.
+
+        The claim on memory has been granted for them, and may grow. Nothing is asked of a cache under it.
+        """
         check_deadline()
         version = self.version
         path = version.source.paths.data_file(version.files().entry(file))
@@ -245,11 +291,11 @@ class _Trial:
         # Plans of the warehouse do not wait for it.
         line = f"{readers.warehouse} what-if"
         with (
-            LEDGER.claim("decoding", 2 * size + most + most // 2, path=path, line=line),
+            LEDGER.claim("decoding", 2 * size + most + most // 2, path=path, line=line) as claim,
             readers.core(),
         ):
             data = version.source.warehouse.read(path, size)
-            answer = DECODER.decode(data_format, data, self._names_in_file(file, names), most)
+            answer = DECODER.decode(data_format, data, self._names_in_file(written, names), most)
             del data
             if answer.fault:
                 self.warnings.append(f"{path} is not tried, since it cannot be decoded: {answer.fault}")
@@ -258,76 +304,78 @@ class _Trial:
             row_count = int(version.files().columns.row_counts[file])
             if table.num_rows != row_count:
                 raise CorruptFileError(f"expected {row_count} rows, found {table.num_rows}").at(path)
-            yield {name: table[name] for name in table.column_names}
+            yield claim, {name: table[name] for name in table.column_names}
 
-    def _names_in_file(self, file: int, names: set[str]) -> list[str]:
-        written, by_name = self._file_schema(file), self.version.schema.by_name
+    def _names_in_file(self, written: TableSchema, names: set[str]) -> list[str]:
+        by_name = self.version.schema.by_name
         ids = {by_name[split_map_key(name)[0]].id for name in names}
         return [field.name for field in written.fields if field.id in ids]
 
     def _build(
-        self, file: int, columns: Mapping[str, pa.ChunkedArray], definition: IndexDefinition
+        self,
+        claim: Claim,
+        columns: Mapping[str, pa.ChunkedArray],
+        column: DataField | None,
+        definition: IndexDefinition,
+        built_bytes: int,
     ) -> bytes | None:
-        keys = self._keys(file, columns, definition.column)
+        """An index beside others; None where a file has no such column, or it cannot be."""
+        if column is None:
+            return None
+        name, key = split_map_key(column.name)
+        values = columns[name]
+        building = _BUILDING_EXPANSION * values.nbytes + _BUILDING_ROW_BYTES * len(values)
         try:
-            return None if keys is None else write_index(definition.kind, keys, definition.options)
-        except IndexWriteError as error:
+            claim.grow_to(_bytes_of(columns) + built_bytes + building)
+            if key is not None:
+                under = values_under(values.combine_chunks(), key, column=name, first_row=0)
+                values = pa.chunked_array([under])
+            keys = KeyColumn.of(values, column.type, column.name)
+            return write_index(definition.kind, keys, definition.options)
+        except (IndexWriteError, LimitExceededError) as error:
             self.warnings.append(f"{definition.kind} of {definition.column!r}: {error}")
             return None
-
-    def _keys(self, file: int, columns: Mapping[str, pa.ChunkedArray], column: str) -> KeyColumn | None:
-        """A column's keys in a file; None where the file was written without it, or with another type."""
-        written = self._field_in_file(file, column)
-        if written is None:
-            return None
-        name, key = split_map_key(written.name)
-        values = columns[name]
-        if key is not None:
-            values = pa.chunked_array([values_under(values.combine_chunks(), key, column=name, first_row=0)])
-        return KeyColumn.of(values, written.type, written.name)
 
     def _file_schema(self, file: int) -> TableSchema:
         return self.version.file_schema(int(self.version.files().columns.schema_ids[file]))
 
-    def _field_in_file(self, file: int, column: str) -> DataField | None:
+    def _field_in_file(self, written: TableSchema, column: str) -> DataField | None:
+        """A column, or one key of it; None where a file was written without it, or with another type."""
         name, key = split_map_key(column)
         current = self.version.schema.by_name[name]
-        written = self._file_schema(file).by_id.get(current.id)
-        if written is None or not written.type.same_kind(current.type):
+        found = written.by_id.get(current.id)
+        if found is None or not found.type.same_kind(current.type):
             return None
         if key is None:
-            return written
-        return DataField(written.id, f"{written.name}[{key}]", written.type.children[1])
+            return found
+        return DataField(found.id, f"{found.name}[{key}]", found.type.children[1])
 
-    def _skips(self, state: PlanState, file: int, numbers: tuple[int, ...] | None) -> bool:
-        """Whether some of the indexes (None: all), and those that the file has, leave it out."""
-        predicate = state.predicates[state.predicate_codes[file]]
+    def _skips(self, file: int, predicate: BoundPredicate, payloads: _Payloads) -> bool:
+        """Whether some indexes leave a file out."""
         if predicate == ALWAYS_TRUE:
             return False
-        version = self.version
-        rebound = in_file_schema(predicate, version.schema, self._file_schema(file))
-        payloads = dict(self._existing(file, rebound))
-        for number in range(len(self.definitions)) if numbers is None else numbers:
-            payload, definition = self.payloads[file][number], self.definitions[number]
-            written = self._field_in_file(file, definition.column)
-            if payload is not None and written is not None:
-                payloads[written.name, definition.kind] = payload
         listed: dict[str, list[tuple[str, bytes | None]]] = {}
         for (column, kind), content in payloads.items():
             listed.setdefault(column, []).append((kind, content))
-        row_count = int(version.files().columns.row_counts[file])
+        row_count = int(self.version.files().columns.row_counts[file])
         try:
-            return evaluate(rebound, FileIndex.read(write(listed)), row_count=row_count) is SKIP
+            return evaluate(predicate, FileIndex.read(write(listed)), row_count=row_count) is SKIP
         except CorruptIndexError:
             # An index of the file, which the plan tells of.
             return False
 
     def _existing(
-        self, file: int, predicate: BoundPredicate
-    ) -> Iterator[tuple[tuple[str, IndexKind | str], bytes | None]]:
+        self, file: int, written: TableSchema, state: PlanState
+    ) -> tuple[BoundPredicate, _Payloads]:
+        """What a filter asks of a file, and the indexes that the file has for it."""
+        predicate: BoundPredicate = state.predicates[state.predicate_codes[file]]
+        existing: _Payloads = {}
+        if predicate == ALWAYS_TRUE:
+            return predicate, existing
+        predicate = in_file_schema(predicate, self.version.schema, written)
         indexes, at = FileIndexes(self.version), np.array([file])
         if not self.version.schema.options.file_index_read or not indexes.has_index(at)[0]:
-            return
+            return predicate, existing
         wanted = wanted_indexes(predicate)
         for _, index in indexes.open(at, wanted):
             if isinstance(index, CorruptIndexError):
@@ -335,7 +383,12 @@ class _Trial:
             for entry in chain.from_iterable(index.entries.values()):
                 if (entry.column, entry.kind) in wanted and entry.kind in KINDS:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
-                    yield (entry.column, entry.kind), payload
+                    existing[entry.column, entry.kind] = payload
+        return predicate, existing
+
+
+def _bytes_of(columns: Mapping[str, pa.ChunkedArray]) -> int:
+    return sum(column.nbytes for column in columns.values())
 
 
 def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:

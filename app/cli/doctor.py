@@ -110,15 +110,15 @@ def _check_memory(settings: Settings) -> Iterator[Finding]:
     except SettingsError as error:
         yield Finding("memory", Outcome.FAILED, str(error), "raise the limit or lower what was set")
         return
-    found = (
+    state = (
         f"{budget.limit >> 20} MiB for each of {settings.workers} worker(s) ({budget.source}), "
         f"{budget.caches.total >> 20} MiB of them for caches"
     )
     if budget.limit - PROCESS_BYTES < _COMFORTABLE_BYTES:
         advice = "give each worker 512 MiB or more: little is kept, so that most is read again and again"
-        yield Finding("memory", Outcome.WARNING, found, advice)
+        yield Finding("memory", Outcome.WARNING, state, advice)
     else:
-        yield Finding("memory", Outcome.OK, found)
+        yield Finding("memory", Outcome.OK, state)
 
 
 def _check_clock(_: Settings) -> Iterator[Finding]:
@@ -135,12 +135,12 @@ def _check_system(_: Settings) -> Iterator[Finding]:
     # The service raises its own limit to the hard one.
     files = getrlimit(RLIMIT_NOFILE)[1]
     is_bounded = files != RLIM_INFINITY
-    found = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
+    state = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
     if is_bounded and files < _LEAST_OPEN_FILES:
         advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -Hn)"
-        yield Finding("system", Outcome.WARNING, found, advice)
+        yield Finding("system", Outcome.WARNING, state, advice)
     else:
-        yield Finding("system", Outcome.OK, found)
+        yield Finding("system", Outcome.OK, state)
 
 
 def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
@@ -157,12 +157,12 @@ def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding("disk cache", Outcome.FAILED, f"cannot be written to: {error}", advice)
         return
     free = status.f_bavail * status.f_frsize
-    found = f"{directory} can be written to, {free >> 20} MiB are free"
+    state = f"{directory} can be written to, {free >> 20} MiB are free"
     if free < settings.disk_cache_bytes:
         advice = f"lower PAIMON_INDEX_DISK_CACHE_BYTES ({settings.disk_cache_bytes}) or give it a larger disk"
-        yield Finding("disk cache", Outcome.WARNING, found, advice)
+        yield Finding("disk cache", Outcome.WARNING, state, advice)
     else:
-        yield Finding("disk cache", Outcome.OK, found)
+        yield Finding("disk cache", Outcome.OK, state)
 
 
 def _check_warehouses(settings: Settings) -> Iterator[Finding]:
@@ -195,9 +195,9 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
 def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> Finding:
     (content,) = warehouse.read_ranges([(path, 0, 1)])
     if isinstance(content, PaimonIndexError):
-        found = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
+        state = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
         return Finding(
-            check, Outcome.FAILED, found, _advice_on(content, warehouse.url, "read objects (s3:GetObject)")
+            check, Outcome.FAILED, state, _advice_on(content, warehouse.url, "read objects (s3:GetObject)")
         )
     return Finding(check, Outcome.OK, f"{databases} database(s); {path} can be read")
 
@@ -226,11 +226,11 @@ def _advice_on(error: BaseException, url: str, may: str = "list the directory (s
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes
 
 
 def _first_line(error: BaseException) -> str:

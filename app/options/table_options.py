@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from app.errors import UnsupportedFormatError
@@ -55,33 +56,33 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableOptions:
-    """The options of one schema.
+    """The options of one schema, each parsed once.
 
     Properties raise ``CorruptMetadataError`` if what stands there does not have its form.
     """
 
     values: Mapping[str, str]
 
-    @property
+    @cached_property
     def bucket(self) -> int:
         """The fixed number of buckets, or -1 or -2."""
         number = self._reader.integer("bucket", most=INT32_MAX)
         return UNBOUNDED_BUCKETS if number is None else number
 
-    @property
+    @cached_property
     def bucket_key(self) -> tuple[str, ...]:
         """The columns that are hashed; empty if the option is not set."""
         names = (name.strip() for name in self.values.get(BUCKET_KEY, "").split(","))
         return tuple(name for name in names if name)
 
-    @property
+    @cached_property
     def bucket_function(self) -> str:
         """``default``, ``mod``, ``hive``, or whatever stands there."""
         return self.values.get("bucket-function.type", "default").strip().lower()
 
-    @property
+    @cached_property
     def merge_engine(self) -> MergeEngine:
         """The merge engine of a primary key table."""
         written = self.values.get("merge-engine", MergeEngine.DEDUPLICATE)
@@ -90,17 +91,17 @@ class TableOptions:
         except ValueError as error:
             raise UnsupportedFormatError(f"merge engine {written!r} is not supported") from error
 
-    @property
+    @cached_property
     def deletion_vectors(self) -> bool:
         """Whether deletion vectors are in force."""
         return self._reader.boolean("deletion-vectors.enabled", default=False)
 
-    @property
+    @cached_property
     def merge_on_read(self) -> bool:
         """Whether files that no compaction has given deletion vectors yet are read and merged."""
         return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
 
-    @property
+    @cached_property
     def top_level(self) -> int:
         """The level that a full compaction of a primary key table writes."""
         levels = self._reader.integer("num-levels", most=INT32_MAX)
@@ -109,52 +110,52 @@ class TableOptions:
         trigger = self._reader.integer("num-sorted-run.compaction-trigger", most=INT32_MAX)
         return _COMPACTION_TRIGGER if trigger is None else trigger
 
-    @property
+    @cached_property
     def file_index_read(self) -> bool:
         """Whether file indexes may be used."""
         return self._reader.boolean("file-index.read.enabled", default=True)
 
-    @property
+    @cached_property
     def row_tracking(self) -> bool:
         """Whether rows have row ids."""
         return self._reader.boolean("row-tracking.enabled", default=False)
 
-    @property
+    @cached_property
     def data_evolution(self) -> bool:
         """Whether several files may hold columns of the same rows."""
         return self._reader.boolean("data-evolution.enabled", default=False)
 
-    @property
+    @cached_property
     def change_log(self) -> bool:
         """Whether releases 0.4 and 0.5 keep changes of rows; later ones do wherever there is a key."""
         return self.values.get("write-mode", "").strip().lower() == "change-log"
 
-    @property
+    @cached_property
     def default_partition(self) -> str:
         """The directory name of null and blank partition values."""
         return self.values.get("partition.default-name", "__DEFAULT_PARTITION__")
 
-    @property
+    @cached_property
     def legacy_partition_names(self) -> bool:
         """Whether partition directories show Java's internal values rather than SQL text."""
         return self._reader.boolean("partition.legacy-name", default=True)
 
-    @property
+    @cached_property
     def data_directory(self) -> str | None:
         """The directory of the table that partitions and buckets lie below, without slashes around it."""
         return self.values.get("data-file.path-directory", "").strip("/") or None
 
-    @property
+    @cached_property
     def index_files_beside_data(self) -> bool:
         """Whether hash and deletion vector files lie in bucket directories."""
         return self._reader.boolean("index-file-in-data-file-dir", default=False)
 
-    @property
+    @cached_property
     def file_indexes(self) -> tuple[DeclaredIndex, ...]:
         """The file indexes that new files get, by column, then kind."""
         return stored_indexes(self.values)
 
-    @property
+    @cached_property
     def dynamic_buckets(self) -> DynamicBucketOptions:
         """How many keys dynamic buckets take, and how many buckets there may be."""
         return DynamicBucketOptions.stored(self.values)

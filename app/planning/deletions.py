@@ -177,10 +177,10 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
         keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.readers.warehouse
     )
-    found = [vectors[key] for key in keys]
-    for vector, (entry, lies, row_count) in zip(found, places, strict=True):
+    loaded = [vectors[key] for key in keys]
+    for vector, (entry, lies, row_count) in zip(loaded, places, strict=True):
         _check(vector, paths[id(entry)], lies, row_count)
-    return found
+    return loaded
 
 
 def _readable_bytes(entry: IndexEntry, lies: DeletionRange) -> int:

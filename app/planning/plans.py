@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -30,32 +31,38 @@ PlanKey: TypeAlias = "tuple[str, bytes]"
 
 _SECONDS: Final = 300.0
 """After which a load is given up; what it has read stays in the caches."""
+_MOST_LOADS: Final = 64
+"""Of a warehouse, under way and waiting; a plan that is asked again has its own begun then."""
 
 
 class BackgroundLoads:
-    """Does one thing after the other, each once at a time."""
+    """Does one thing after the other for a warehouse, since another's storage may hang; each thing once."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="loading")
+        self._pools: dict[str, ThreadPoolExecutor] = {}
         self._end = Cancellation()
-        self._known: set[Hashable] = set()
+        self._known: defaultdict[str, set[Hashable]] = defaultdict(set)
         self._lock = threading.Lock()
 
-    def begin(self, key: Hashable, load: Callable[[], object]) -> None:
-        """Has a thread load something, unless it does so or is about to; after :meth:`close` none does."""
+    def begin(self, warehouse: str, key: Hashable, load: Callable[[], object]) -> None:
+        """Has a thread load something, unless it has that or enough else to do, or after :meth:`close`."""
         with self._lock:
-            if key in self._known or self._end.event.is_set():
+            known = self._known[warehouse]
+            if key in known or len(known) >= _MOST_LOADS or self._end.event.is_set():
                 return
-            self._known.add(key)
-            self._pool.submit(self._load, key, load)
+            if warehouse not in self._pools:
+                self._pools[warehouse] = ThreadPoolExecutor(1, thread_name_prefix=f"loading-{warehouse}")
+            known.add(key)
+            self._pools[warehouse].submit(self._load, known, key, load)
 
     def close(self) -> None:
-        """Ends the load under way; those that have not begun never do."""
+        """Ends the loads under way; those that have not begun never do."""
         with self._lock:
             self._end.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self, key: Hashable, load: Callable[[], object]) -> None:
+    def _load(self, known: set[Hashable], key: Hashable, load: Callable[[], object]) -> None:
         try:
             with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
@@ -64,7 +71,7 @@ class BackgroundLoads:
             _log.info("loading in the background ended early: %s", error)
         finally:
             with self._lock:
-                self._known.discard(key)
+                known.discard(key)
 
 
 class Plans:
@@ -98,7 +105,8 @@ class Plans:
         if plan is None:
             plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
             if plan.ran_out_of_time:
-                self._loads.begin(key, lambda: self._finish(version, anyone, key))
+                name = version.source.warehouse.name
+                self._loads.begin(name, key, lambda: self._finish(version, anyone, key))
             elif own != key:
                 self.cache.put(key, plan)
         return plan

@@ -34,6 +34,7 @@ from app.file_index.stacked_index import FileIndex
 from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse
 from app.suggestions import hint
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX
 from app.types import Json, parse_type
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
@@ -262,8 +263,6 @@ _FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
 _BUCKET_INDEX = re.compile(
     rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
 )
-
-FILE_INDEX_SUFFIX = ".index"
 
 
 def check_index_place(path: str) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.predicates.like import literal_prefix
-from app.predicates.model import SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
+from app.predicates.model import NULL_TESTS, SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
 from app.types import DataField, TypeRoot, Value
 from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
@@ -29,7 +29,6 @@ from app.types.value_arrays import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 
-_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 _BY_BOTH: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN, Operator.ENDS_WITH, Operator.CONTAINS})
 """Only bounds that meet prove anything of these."""
 _BELOW_ONLY: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL})
@@ -49,7 +48,7 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
-    by_nulls = all_null | ((leaf.operator in _NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
+    by_nulls = all_null | ((leaf.operator in NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
     has_ends = ~by_nulls & (bounds.has_low | bounds.has_high)
     if has_ends.all():
         return _ends(leaf, bounds, verdicts)

@@ -49,6 +49,9 @@ class Operator(StrEnum):
     LIKE = "LIKE"
 
 
+NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
+TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
+
 NEGATIONS: Final = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.NOT_EQUAL: Operator.EQUAL,

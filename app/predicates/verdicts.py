@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.predicates.like import like, literal_prefix
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.model import (
+    TEXT_TESTS,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+)
 from app.types import DataField, Value
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
@@ -112,7 +121,6 @@ _FEW: Final = 4
 """Up to so many literals, comparing with each is quicker than searching."""
 _SELECTING_COSTS: Final = 8
 """Selecting the bounds of a file takes about as long as judging so many files."""
-_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
 
 def evaluate_bounds(
@@ -262,7 +270,7 @@ def _is_nan(literal: Value) -> bool:
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
-    if leaf.operator in _TEXT_TESTS:
+    if leaf.operator in TEXT_TESTS:
         none, every = _proofs_of_text(leaf, ends)
     else:
         none, every = _proofs_of_order(leaf, ends)

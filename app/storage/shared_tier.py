@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -43,7 +44,7 @@ _WAIT_SECONDS: Final = 0.5
 """For the first bytes of an object."""
 _BYTES_PER_SECOND: Final = 4 << 20
 """How fast the others come at least, of many objects at once; silence is given up before."""
-_WRITE_SECONDS: Final = 30.0
+_WRITE_SECONDS: Final = 15.0
 _REST_SECONDS: Final = 30.0
 _ABSENT_SECONDS: Final = 60.0
 _MOST_NAMES: Final = 10_000
@@ -143,7 +144,7 @@ class SharedTier:
                 return
             self._waiting_bytes += size
             self._is_there(name)
-        self._pool.submit(self._write, name, keys, size, entries)
+        self._later(self._write, name, keys, size, entries)
 
     def is_wanted(self, keys: Sequence[bytes]) -> bool:
         """Whether an object is not known to be there."""
@@ -167,12 +168,17 @@ class SharedTier:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
 
+    def _later(self, work: Callable[..., None], *arguments: object) -> None:
+        # Plans may still end while the service is closed.
+        with suppress(RuntimeError):
+            self._pool.submit(work, *arguments)
+
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
         if self._rests_until is not None:
             if now >= self._rests_until:
                 self._rests_until = now + _REST_SECONDS
-                self._pool.submit(self._probe)
+                self._later(self._probe)
             return False
         return self._absent.get(name, now) <= now
 
@@ -211,7 +217,7 @@ class SharedTier:
             start = self._range(path, 0, _FIRST_BYTES)
         sizes = Sizes.read(start)
         more = sizes.stored - len(start)
-        if more <= 0 or len(start) < _FIRST_BYTES:
+        if more <= 0:
             return start, sizes
         with time_limit(_WAIT_SECONDS + more / _BYTES_PER_SECOND):
             return start + self._range(path, len(start), more), sizes

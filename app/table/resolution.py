@@ -63,13 +63,13 @@ def expected_files(
 class ReadAhead(SmallFiles):
     """Storage that answers once for each file that was read ahead, and asks for all the rest.
 
-    Once, since a file that is asked for again may have come or gone in between. ``found`` has contents by
+    Once, since a file that is asked for again may have come or gone in between. ``contents`` are by
     path; None where there is no file, or why it could not be read.
     """
 
-    def __init__(self, storage: Storage, found: dict[str, bytes | PaimonIndexError | None]) -> None:
+    def __init__(self, storage: Storage, contents: dict[str, bytes | PaimonIndexError | None]) -> None:
         self._storage = storage
-        self._found = found
+        self._contents = contents
 
     @classmethod
     def of(cls, storage: Storage, readers: Readers, files: Iterable[tuple[str, int]]) -> Self:
@@ -90,16 +90,16 @@ class ReadAhead(SmallFiles):
 
     @override
     def read_start(self, path: str, count: int) -> bytes:
-        if path not in self._found:
+        if path not in self._contents:
             return self._storage.read_start(path, count)
-        found = self._found.pop(path)
-        if found is None:
+        content = self._contents.pop(path)
+        if content is None:
             # What the next commit would write is missing in every request. An error that was kept would hold
             # its frames, and they the answer of the request, until garbage is looked for.
             raise FileMissingError(f"there is no file {path}", path=path)
-        if isinstance(found, PaimonIndexError):
-            raise found
-        return found[:count]
+        if isinstance(content, PaimonIndexError):
+            raise content
+        return content[:count]
 
     @override
     def list_names(self, directory: str) -> list[str]:
@@ -191,10 +191,10 @@ class Versions:
             remembered: ResolvedSnapshot | None = self.reader.metadata.get(self._newest_key)
             if remembered is not None and remembered.age_ms <= max_staleness_ms:
                 return remembered
-        found = self._look_up(wanted)
+        resolved = self._look_up(wanted)
         if is_newest:
-            self.reader.metadata.put(self._newest_key, found)
-        return found
+            self.reader.metadata.put(self._newest_key, resolved)
+        return resolved
 
     def forget_newest(self, resolved: ResolvedSnapshot) -> None:
         """Has the next request look for the latest version, since this one has gone away."""
@@ -215,10 +215,10 @@ class Versions:
         elif snapshot is None:
             schema = self._newest_schema(references, seen, None)
         else:
-            schema = self._schema_beside(references, seen, snapshot, wanted)
-        found = Seen(None if snapshot is None else snapshot.id, schema.id)
-        if is_guessed and wanted.schema_id is None and found != known:
-            self.reader.metadata.put(key, found)
+            schema = self._schema_of_filters(references, seen, snapshot, wanted)
+        now = Seen(None if snapshot is None else snapshot.id, schema.id)
+        if is_guessed and wanted.schema_id is None and now != known:
+            self.reader.metadata.put(key, now)
         facts = (self.reader.storage.name, self.directory, snapshot.digest if snapshot else "", schema.digest)
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, self.branch, wanted.tag, self.directory, identity, asked_at)
@@ -246,7 +246,7 @@ class Versions:
             # Whoever looks at one after the other says what is wrong.
             return None
 
-    def _schema_beside(
+    def _schema_of_filters(
         self, references: References, seen: Seen | None, snapshot: Snapshot, wanted: Wanted
     ) -> TableSchema:
         """The schema that filters on a snapshot are about."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.types.binary_row.rows import FieldValues, write_rows
-from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
+from app.types.civil_time import NANOS_PER_UNIT
 from app.types.data_types import (
     BINARY_ROOTS,
     FLOATING_ROOTS,
@@ -21,7 +21,6 @@ from app.types.data_types import (
 )
 from app.types.value_arrays import INT64, Values
 
-_NANOS: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
 _WORD: Final = np.dtype("<i8")
 _ARITY: Final = np.dtype(">i4")
 
@@ -59,7 +58,7 @@ def _values(array: pa.Array, data_type: DataType) -> Values:
     if root is TypeRoot.DECIMAL:
         return _unscaled(array)
     if root in TIMESTAMP_ROOTS:
-        return _scaled(np.asarray(array.cast(pa.int64()).fill_null(0)), _NANOS[array.type.unit])
+        return _scaled(np.asarray(array.cast(pa.int64()).fill_null(0)), NANOS_PER_UNIT[array.type.unit])
     if root in (TypeRoot.DATE, TypeRoot.TIME):
         array = array.cast(pa.int32())
     return np.asarray(array.fill_null(0)).astype(np.int64)

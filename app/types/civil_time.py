@@ -16,6 +16,8 @@ from typing import Final
 NANOS_PER_MICRO: Final = 1_000
 NANOS_PER_MILLI: Final = 1_000_000
 NANOS_PER_SECOND: Final = 1_000_000_000
+NANOS_PER_UNIT: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
+"""By the name of Arrow's unit."""
 SECONDS_PER_DAY: Final = 86_400
 MILLIS_PER_DAY: Final = SECONDS_PER_DAY * 1_000
 NANOS_PER_DAY: Final = SECONDS_PER_DAY * NANOS_PER_SECOND

@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import httpx
+
 from benchmarks.bounds import memory, neighbours
-from benchmarks.bounds.asking import DEAR, IN_MANY, IN_ONE, ORC, ORS, PIPE, SIDE_FILES, Dear
+from benchmarks.bounds.asking import (
+    DEAR,
+    IN_MANY,
+    IN_ONE,
+    OF_THE_CONTRACT,
+    ORC,
+    ORS,
+    PIPE,
+    SIDE_FILES,
+    Dear,
+    answers,
+    asked_all_the_time,
+)
 from benchmarks.bounds.tables import write_tables
 from benchmarks.control_groups import control_group
 from benchmarks.events import DATABASE
@@ -27,6 +43,9 @@ _CALLERS: Final = (1, 3, 12)
 _TIMES: Final = 5
 _GOODPUT: Final = 0.85
 _RECOVERY_SECONDS: Final = 1.0
+_AT_ONCE: Final = 6
+_ROUNDS: Final = 4
+_IMPATIENCE_SECONDS: Final = 0.4
 _PLAN: Final = f"/v1/main/databases/{DATABASE}/tables/plain/plan"
 _PARTS: Final = ("memory", "neighbours", "overload")
 
@@ -47,7 +66,7 @@ def main() -> int:
             wanted = [ORS, IN_MANY] if asked.quick else dear
             faults += _print(neighbours.HEAD, _neighbours(warehouse, wanted))
         if "overload" in asked.parts:
-            faults += _print("", _overload(warehouse))
+            faults += _print("", chain(_overload(warehouse), _hanging_up(warehouse)))
     print(f"{faults} bounds do not hold" if faults else "all bounds hold")
     return 1 if faults else 0
 
@@ -99,6 +118,20 @@ def _overload(warehouse: Path) -> Iterator[tuple[str, bool]]:
         f"after the other; the next caller waited {load.recovery:.2f} s; {memory.counted(load.statuses)}"
     )
     yield row, is_sound
+
+
+def _hanging_up(warehouse: Path) -> Iterator[tuple[str, bool]]:
+    """Callers who wait for what others, who go, had begun to read."""
+    for dear in (IN_MANY, ORC):
+        statuses: Counter[int] = Counter()
+        with server([f"main={warehouse}"], {}) as (_, url):
+            port = memory.port_of(url)
+            with asked_all_the_time(port, "main", dear, _AT_ONCE, _IMPATIENCE_SECONDS):
+                for _ in range(_ROUNDS):
+                    httpx.post(f"{url}/v1/cache/clear", timeout=60)
+                    statuses.update(answer.status for answer in answers(port, "main", dear, _AT_ONCE))
+        told = memory.counted(statuses)
+        yield f"{dear.name}, beside {_AT_ONCE} who hang up: {told}", set(statuses) <= OF_THE_CONTRACT
 
 
 def _arguments() -> argparse.Namespace:

@@ -57,11 +57,12 @@ class Answer:
 
 
 class Caller:
-    """Asks one server."""
+    """Asks one server, and goes when it says nothing for some seconds."""
 
-    def __init__(self, port: int, warehouse: str) -> None:
+    def __init__(self, port: int, warehouse: str, patience: float = PATIENCE_SECONDS) -> None:
         self._port = port
         self._warehouse = warehouse
+        self._patience = patience
 
     def post(self, path: str, body: object, accept: str = "application/json") -> tuple[int, bytes]:
         """The status and the content of an answer."""
@@ -104,7 +105,7 @@ class Caller:
             return BROKEN
 
     def _connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +269,11 @@ def answers(port: int, warehouse: str, dear: Dear, callers: int) -> list[Answer]
 
 
 @contextmanager
-def asked_all_the_time(port: int, warehouse: str, dear: Dear, callers: int) -> Iterator[Connection]:
+def asked_all_the_time(
+    port: int, warehouse: str, dear: Dear, callers: int, patience: float = PATIENCE_SECONDS
+) -> Iterator[Connection]:
     """Has callers ask again and again until the end of the block; gives the statuses of their answers."""
-    with _process(_ask_again, port, warehouse, _ALL.index(dear), callers) as statuses:
+    with _process(_ask_again, port, warehouse, _ALL.index(dear), callers, patience) as statuses:
         yield statuses
 
 
@@ -299,13 +302,15 @@ def _ask_once(port: int, warehouse: str, place: int, callers: int, told: Connect
     told.send(found)
 
 
-def _ask_again(port: int, warehouse: str, place: int, callers: int, told: Connection) -> None:
+def _ask_again(
+    port: int, warehouse: str, place: int, callers: int, patience: float, told: Connection
+) -> None:
     numbers = count(callers)
     lock = threading.Lock()
 
     def ask(_number: int) -> None:
         while True:
-            answer = _ALL[place].ask(Caller(port, warehouse), next(numbers))
+            answer = _ALL[place].ask(Caller(port, warehouse, patience), next(numbers))
             with lock, suppress(OSError):
                 told.send(answer.status)
 

@@ -142,6 +142,21 @@ def test_requests_are_sent_once_watched_tables_were_read(golden: GoldenWarehouse
     assert sum(count for key, count in store.asked.items() if "/manifest/" in key) == read
 
 
+def test_what_is_read_when_callers_have_gone_waits_for_no_other_storage(golden: GoldenWarehouse) -> None:
+    store = Store.of(golden.root, lambda key: Fault.HANG if ".index" in key else None)
+    hasty = {"filter": "rank_no = 4956", "budget_ms": 0}
+    with both(golden, store, stall_seconds=PATIENT_SECONDS) as client:
+        client.post(f"/v1/remote/{TABLE}/plan", json=hasty).raise_for_status()
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        give_up, is_complete = time.monotonic() + PATIENT_SECONDS / 2, False
+        while not is_complete and time.monotonic() < give_up:
+            is_complete = client.post(f"/v1/local/{TABLE}/plan", json=hasty).json()["summary"]["complete"]
+        store.ends.set()
+
+    assert is_complete
+
+
 def test_connections_that_break_now_and_then_are_no_errors_to_callers(golden: GoldenWarehouse) -> None:
     draw = Random(6)  # noqa: S311 - no secret
     in_a_row: Counter[str] = Counter()

@@ -191,6 +191,14 @@ def test_a_write_that_fails_is_counted_and_reads_go_on(tmp_path: Path) -> None:
         assert shared.statistics().dropped == 1
 
 
+def test_a_tier_that_is_closed_takes_nothing_and_fails_nobody(tmp_path: Path) -> None:
+    with tier(str(tmp_path)) as shared:
+        shared.close()
+        shared.offer(KEYS, ENTRIES)
+        assert values(shared) is None
+    assert not any(tmp_path.iterdir())
+
+
 def test_counters_begin_at_nothing(tmp_path: Path) -> None:
     with tier(str(tmp_path)) as shared:
         assert shared.statistics() == SharedCacheState()

@@ -32,7 +32,7 @@ from pyarrow import types
 from app.file_index.keys.keys import FloatingKeys, IntegerKeys, KeySpace
 from app.types import DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
-from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
+from app.types.civil_time import NANOS_PER_MILLI, NANOS_PER_UNIT
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.value_arrays import INT64
 
@@ -59,7 +59,6 @@ _TESTS: Final[dict[TypeRoot, tuple[Callable[[pa.DataType], bool], ...]]] = {
     TypeRoot.TIME: (types.is_time, types.is_int32),
     TypeRoot.DECIMAL: (types.is_decimal,),
 }
-_NANOS: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
 
 
 def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
@@ -127,10 +126,10 @@ def _fit(
     if data_type.root is TypeRoot.DECIMAL:
         return _decimals(numbers, data_type, refuse)
     if types.is_timestamp(array_type):
-        return _rescaled(numbers, _NANOS[array_type.unit], space.unit, refuse)
+        return _rescaled(numbers, NANOS_PER_UNIT[array_type.unit], space.unit, refuse)
     if types.is_time(array_type):
-        in_millis = _rescaled(numbers, _NANOS[array_type.unit], NANOS_PER_MILLI, refuse)
-        back = _rescaled(in_millis, NANOS_PER_MILLI, _NANOS[array_type.unit], refuse)
+        in_millis = _rescaled(numbers, NANOS_PER_UNIT[array_type.unit], NANOS_PER_MILLI, refuse)
+        back = _rescaled(in_millis, NANOS_PER_MILLI, NANOS_PER_UNIT[array_type.unit], refuse)
         _check(back == numbers, "whole milliseconds", refuse)
         return in_millis
     bounds = np.iinfo(np.dtype(space.stored.format))

@@ -30,6 +30,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.errors import CorruptIndexError, FilterError
 from app.types import DataType, TypeRoot, Value
@@ -55,6 +56,8 @@ def after(key: Key) -> Key:
 
 class KeySpace(Protocol):
     """The keys of one type."""
+
+    __slots__ = ()
 
     @property
     def width(self) -> int | None:
@@ -94,7 +97,7 @@ class KeySpace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerKeys:
+class IntegerKeys(KeySpace):
     """Values that are integers, counted in coarser units than 1 for timestamps only."""
 
     stored: struct.Struct
@@ -103,47 +106,47 @@ class IntegerKeys:
     boolean: bool = False
 
     @property
+    @override
     def width(self) -> int:
-        """Bytes of a stored key."""
         return self.stored.size
 
+    @override
     def key(self, value: Value) -> int:
-        """The key of a value."""
         return int(value) // self.unit
 
+    @override
     def value(self, key: Key) -> Value:
-        """A value with this key."""
         number = int(key) * self.unit
         return bool(number) if self.boolean else number
 
+    @override
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to ``value``, ascending."""
         key, rest = divmod(int(value), self.unit)
         return (key,) if self.lossy or rest == 0 else ()
 
+    @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
         if self.unit == 1 and not self.boolean:
             return tuple(values)  # type: ignore[arg-type] # integers are their own keys
         return tuple(dict.fromkeys(key for value in values for key in self.equal_keys(value)))
 
+    @override
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
         place = int(value) + behind
         above = -(-place // self.unit)
         return (place // self.unit if self.lossy else above), above
 
+    @override
     def read(self, buffer: Buffer, at: int) -> tuple[int, int]:
-        """The key stored at ``at`` and the offset behind it."""
         return _read_fixed(self.stored, buffer, at)
 
+    @override
     def write(self, key: Key) -> bytes:
-        """The stored form."""
         return self.stored.pack(key)
 
 
 @dataclass(frozen=True, slots=True)
-class FloatingKeys:
+class FloatingKeys(KeySpace):
     """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are the keys of these."""
 
     values: struct.Struct
@@ -152,24 +155,24 @@ class FloatingKeys:
     nan: int
 
     @property
+    @override
     def width(self) -> int:
-        """Bytes of a stored key."""
         return self.stored.size
 
     @property
+    @override
     def lossy(self) -> bool:
-        """Never: each value has a key of its own."""
         return False
 
+    @override
     def key(self, value: Value) -> int:
-        """The key of a value."""
         if math.isnan(value):  # type: ignore[arg-type] # a float, by the type of this key space
             return self.nan
         bits: int = self.stored.unpack(self.values.pack(value))[0]
         return self.reorder(bits)
 
+    @override
     def value(self, key: Key) -> float:
-        """A value with this key."""
         return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
 
     def reorder(self, bits: _Bits) -> _Bits:
@@ -177,71 +180,71 @@ class FloatingKeys:
         value_bits = 8 * self.width - 1
         return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
 
+    @override
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to ``value``, ascending."""
         return (-1, 0) if value == 0 else (self.key(value),)
 
+    @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
         return tuple(key for value in values for key in self.equal_keys(value))
 
+    @override
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
         keys = self.equal_keys(value)
         cut = after(keys[-1]) if behind else keys[0]
         return cut, cut
 
+    @override
     def read(self, buffer: Buffer, at: int) -> tuple[int, int]:
-        """The key stored at ``at`` and the offset behind it."""
         bits, end = _read_fixed(self.stored, buffer, at)
         key = self.reorder(bits)
         return (key if ~self.infinity <= key <= self.infinity else self.nan), end
 
+    @override
     def write(self, key: Key) -> bytes:
-        """The stored form."""
         return self.stored.pack(self.reorder(int(key)))
 
 
 @dataclass(frozen=True, slots=True)
-class ByteKeys:
+class ByteKeys(KeySpace):
     """Texts and binaries, which are their own keys."""
 
     @property
+    @override
     def width(self) -> None:
-        """Bytes of a stored key."""
         return None
 
     @property
+    @override
     def lossy(self) -> bool:
-        """Never: each value has a key of its own."""
         return False
 
+    @override
     def key(self, value: Value) -> bytes:
-        """The key of a value."""
         if not isinstance(value, bytes):
             raise FilterError(f"expected bytes as a key, found {value!r:.100}")
         return value
 
+    @override
     def value(self, key: Key) -> Value:
-        """A value with this key."""
         return key
 
+    @override
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to ``value``, ascending."""
         return (self.key(value),)
 
+    @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
         return tuple(map(self.key, values))
 
+    @override
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
         key = self.key(value)
         cut = after(key) if behind else key
         return cut, cut
 
+    @override
     def read(self, buffer: Buffer, at: int) -> tuple[bytes, int]:
-        """The key stored at ``at`` and the offset behind it."""
         length, start = _read_fixed(_I32, buffer, at)
         end = start + length
         if length < 0 or end > len(buffer):
@@ -250,8 +253,8 @@ class ByteKeys:
             )
         return bytes(buffer[start:end]), end
 
+    @override
     def write(self, key: Key) -> bytes:
-        """The stored form."""
         stored = self.key(key)
         return _I32.pack(len(stored)) + stored
 

@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +22,12 @@ from app.jobs.rows.target import Target
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.table import TablePaths
+from app.types.binary_row.row import ARITY_BYTES
 from app.types.index_files import HASH as HASH_INDEX
 from app.types.index_files import IndexFileMeta
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-_ARITY_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class BucketAssignment:
         return HashBucketAssigner(self.assigners[channel], self._load, np.random.default_rng(seed))
 
     def _load(self, partition: bytes) -> PartitionIndex:
-        arity = len(self.target.schema.partition_keys).to_bytes(_ARITY_BYTES, "big")
+        arity = len(self.target.schema.partition_keys).to_bytes(ARITY_BYTES, "big")
         listed = self.files.get(arity + partition, ())
         return PartitionIndex.merge(
             [(file.bucket, hash_index.read_whole(file.read(self.target.place), file.meta)) for file in listed]
@@ -122,5 +121,5 @@ def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, 
 
 def _keys(batch: pa.RecordBatch) -> KeyBatch:
     coded = batch.column(PARTITION).dictionary_encode()
-    partitions = [row.as_py()[_ARITY_BYTES:] for row in coded.dictionary]
+    partitions = [row.as_py()[ARITY_BYTES:] for row in coded.dictionary]
     return KeyBatch.of(partitions, np.asarray(coded.indices), np.asarray(batch.column(HASH)))

@@ -34,7 +34,7 @@ from app.jobs.rows.target import Target
 from app.table.schema.schema import BucketMode
 from app.types import DataField
 from app.types.arrow_fields import field_values, serialized_rows
-from app.types.binary_row.row import row_hash
+from app.types.binary_row.row import ARITY_BYTES, row_hash
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ HASH: Final = "hash"
 CHANNEL: Final = "channel"
 SLOT: Final = "slot"
 
-_ARITY_BYTES: Final = 4
 _INT: Final = struct.Struct("<i")
 _SPARK_SEED: Final = 42
 _MICROS_PER_MILLI: Final = 1000
@@ -161,7 +160,7 @@ def slots_of(channels: int) -> list[int]:
 
 def _row_hashes(partitions: pa.BinaryArray) -> Hashes:
     coded = partitions.dictionary_encode()
-    distinct = [row_hash(row.as_py()[_ARITY_BYTES:]) for row in coded.dictionary]
+    distinct = [row_hash(row.as_py()[ARITY_BYTES:]) for row in coded.dictionary]
     hashes: Hashes = np.array(distinct, np.int32)[np.asarray(coded.indices)]
     return hashes
 

@@ -16,7 +16,7 @@ from app.file_index.answers.conditions import SHORT_LIST
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.work import check_deadline, remaining_seconds
 
-_SHARE_OF_DEADLINE: Final = 2 / 3
+SHARE_OF_DEADLINE: Final = 2 / 3
 """The rest of what a request has until its deadline is for whatever else its answer takes."""
 
 
@@ -39,7 +39,7 @@ class Budget:
     def before_deadline(self) -> Self:
         """The same, ending at the latest after two thirds of the time until the request's deadline."""
         remaining = remaining_seconds()
-        until = math.inf if remaining is None else time.monotonic() + remaining * _SHARE_OF_DEADLINE
+        until = math.inf if remaining is None else time.monotonic() + remaining * SHARE_OF_DEADLINE
         return type(self)(until if self.ends is None else min(self.ends, until))
 
     @property

@@ -40,6 +40,7 @@ from app.predicates.binding.names import ROW_ID
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    NULL_TESTS,
     BoundLeaf,
     BoundPredicate,
     Constant,
@@ -240,7 +241,6 @@ def _unasked(why: str) -> ExplainStep:
 
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
-_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 
 
 def in_file_schema(
@@ -276,7 +276,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
         return BoundLeaf(leaf.operator, written, leaf.literals)
     if bounds_cast(written.type, field.type) is None:
         return unknown
-    if leaf.operator in _NULL_TESTS or (
+    if leaf.operator in NULL_TESTS or (
         written.type.root not in _NUMERIC and _same_form(written.type, field.type)
     ):
         return BoundLeaf(leaf.operator, written, leaf.literals)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, assert_never
+from typing import assert_never
 
 from app.errors import FilterError
 from app.predicates import unbound
@@ -24,6 +24,7 @@ from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     NEGATIONS,
+    NULL_TESTS,
     BoundLeaf,
     BoundPredicate,
     Operator,
@@ -34,8 +35,6 @@ from app.predicates.sql.reasons import TWO_COLUMNS
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS
 from app.types.session_zone import SessionZone
-
-_NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
 def bind(
@@ -103,7 +102,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     field = names.tested(leaf.column)
     if field is None:
         return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, reason=names.doubt(leaf.column))
-    if field.type.root in NESTED_ROOTS and leaf.operator not in _NULL_TESTS:
+    if field.type.root in NESTED_ROOTS and leaf.operator not in NULL_TESTS:
         if any(literal.kind is unbound.LiteralKind.JSON for literal in leaf.literals):
             raise FilterError(
                 f"{field.name} is {field.type}, which only IS_NULL and IS_NOT_NULL can test",
@@ -179,7 +178,7 @@ def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negat
 
 def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:
     def test(operator: Operator) -> BoundPredicate:
-        if field.type.root is TypeRoot.CHAR and operator not in _NULL_TESTS:
+        if field.type.root is TypeRoot.CHAR and operator not in NULL_TESTS:
             return compare_char(leaf, operator, field, scope.room)
         return compare(leaf, operator, field, scope.zone)
 

@@ -28,7 +28,7 @@ from app.predicates.binding.comparisons import like_test, undecided, unproven
 from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Exact, Nowhere, Place
 from app.predicates.like import ANY, ONE, Pieces, Wildcard, read_pattern, write_pattern
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
+from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, TEXT_TESTS, BoundLeaf, BoundPredicate, Operator
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.unbound import Leaf, LiteralKind
 from app.types import DataField
@@ -40,7 +40,6 @@ _VALUE_BYTES: Final = 64
 _MOST_BEGINNINGS: Final = 100
 _BELOW_BLANK: Final = re.compile(r"[\x00-\x1f]")
 _STANDS_FOR_BLANKS: Final = (BLANK, ONE, ANY)
-_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 _EQUALITIES: Final = frozenset({Operator.EQUAL, Operator.IN})
 _INEQUALITIES: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
@@ -83,7 +82,7 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: Padding
         return undecided(leaf, field)
     if not texts:
         return ALWAYS_FALSE
-    if operator in _TEXT_TESTS:
+    if operator in TEXT_TESTS:
         return _text_test(leaf, operator, texts[0], field)
     if operator in _EQUALITIES or operator in _INEQUALITIES:
         test = _equality(leaf, operator, field, texts, room)

@@ -8,7 +8,7 @@ from typing import Final
 from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Nowhere
 from app.predicates.binding.time_fitting import TIME_ROOTS
-from app.predicates.model import Operator
+from app.predicates.model import TEXT_TESTS
 from app.predicates.unbound import ColumnFunction, Leaf, Literal, LiteralKind
 from app.types import DataField, DataType, TypeRoot
 from app.types.civil_time import date_text, epoch_days
@@ -18,7 +18,6 @@ PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or witho
 LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"
 WITHOUT_OPPOSITE: Final = "the opposite of a test of text is not decided"
 
-_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 _NUMBERS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
 _TIMES: Final = frozenset({LiteralKind.DATE, LiteralKind.TIMESTAMP_NTZ, LiteralKind.TIMESTAMP_LTZ})
 _EXACT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
@@ -35,7 +34,7 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
     root = field.type.root
     if root in NESTED_ROOTS:
         return f"{field.name} is {field.type}, of which indexes know NULL alone"
-    if leaf.operator in _TEXT_TESTS and root not in STRING_ROOTS:
+    if leaf.operator in TEXT_TESTS and root not in STRING_ROOTS:
         return f"it tests text, and {field.name} is {field.type}, which Spark casts: compare it by =, < or >"
     # Whether a literal has a place does not depend on the time zone.
     unplaced = [literal for literal in leaf.literals if fit(literal, field, None) is Nowhere.UNDECIDED]

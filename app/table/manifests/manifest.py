@@ -37,6 +37,7 @@ from app.table.manifests.manifest_entry import (
 from app.table.manifests.record_files import check_version, is_orc, read_columns
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
+from app.types.binary_row.row import ARITY_BYTES
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.roaring import Buffer
 
@@ -73,7 +74,6 @@ class Derived:
 
 
 _UNKNOWN_SOURCE = -1
-_ARITY_BYTES = 4
 _MEMORY_PER_MANIFEST = 18_000
 """Of the objects around the columns, measured; of small manifests that is nearly all."""
 
@@ -205,8 +205,8 @@ class Manifest:
     @property
     def has_keys(self) -> bool:
         """Whether a file has keys with columns, as files of append tables have not."""
-        keys = self.min_keys.take(np.flatnonzero(self.min_keys.lengths >= _ARITY_BYTES))
-        return bool(keys.gather(0, _ARITY_BYTES).any())
+        keys = self.min_keys.take(np.flatnonzero(self.min_keys.lengths >= ARITY_BYTES))
+        return bool(keys.gather(0, ARITY_BYTES).any())
 
     def file_name(self, row: int) -> str:
         """The name of one file."""

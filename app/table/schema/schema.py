@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
@@ -58,7 +59,7 @@ class BucketMode(StrEnum):
     """Rows wait in bucket -2 until a compaction assigns them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSchema:
     """One schema of a table, with the defaults of its version; ``time_millis`` is 0 if it is not recorded."""
 
@@ -115,17 +116,17 @@ class TableSchema:
             options[BUCKET_KEY] = self.options.values[BUCKET_KEY]
         return replace(self, options=TableOptions(MappingProxyType(options)))
 
-    @property
+    @cached_property
     def partition_fields(self) -> tuple[DataField, ...]:
         """The partition columns, in the order of directories and partition rows."""
         return self._named(self.partition_keys)
 
-    @property
+    @cached_property
     def trimmed_primary_keys(self) -> tuple[DataField, ...]:
         """The primary key without partition columns: what keys of files and of dynamic buckets consist of."""
         return self._named(name for name in self.primary_keys if name not in self.partition_keys)
 
-    @property
+    @cached_property
     def system_columns(self) -> tuple[DataField, ...]:
         """What Parquet files of a table with a primary key have before its columns, with the engine's ids.
 
@@ -139,12 +140,12 @@ class TableSchema:
         )
         return (*keys, _SEQUENCE_NUMBER, _VALUE_KIND)
 
-    @property
+    @cached_property
     def bucket_key(self) -> tuple[DataField, ...]:
         """The columns whose hash chooses a fixed bucket; empty if rows are not hashed."""
         return self._named(self.options.bucket_key) or self.trimmed_primary_keys
 
-    @property
+    @cached_property
     def bucket_mode(self) -> BucketMode:
         """How rows come into buckets."""
         match self.options.bucket:
@@ -159,22 +160,22 @@ class TableSchema:
             case _:
                 return BucketMode.CROSS_PARTITION
 
-    @property
+    @cached_property
     def counts_rows(self) -> bool:
         """Whether files of releases 0.4 and 0.5 count equal rows, each of which is its own key."""
         return self.options.change_log and not self.primary_keys
 
-    @property
+    @cached_property
     def merge_engine(self) -> MergeEngine | None:
         """The merge engine; None for append tables."""
         return self.options.merge_engine if self.primary_keys else None
 
-    @property
+    @cached_property
     def keeps_one_version(self) -> bool:
         """Whether the compacted files of a primary key table hold at most one live version of a key."""
         return self.options.deletion_vectors or self.merge_engine is MergeEngine.FIRST_ROW
 
-    @property
+    @cached_property
     def hides_level_zero(self) -> bool:
         """Whether batch reads see rows of a primary key table only once they are compacted."""
         if not self.primary_keys:
