@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from app.errors import PaimonIndexError, SettingsError
@@ -10,7 +11,13 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
+from app.storage.shared_tier import SharedTier
+
+_LEAST_KEY_BYTES: Final = 16
+_SILENCE_SECONDS: Final = 1.0
+"""After which nobody waits for the shared cache, which the warehouses can stand in for."""
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
@@ -29,6 +36,8 @@ def create_service(settings: Settings) -> IndexService:
     budget = MemoryBudget.of(settings)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
+    store = open_shared_store(settings, RetryPolicy(attempts=1))
+    shared = None if store is None else SharedTier(store, _signing_key(settings))
     warehouses = {
         name: _open(
             name,
@@ -38,6 +47,7 @@ def create_service(settings: Settings) -> IndexService:
             engine_writes_only=name in settings.engine_writes_only,
             retry=RetryPolicy(budget=retries),
             disk=disk,
+            shared=shared,
         )
         for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
     }
@@ -47,8 +57,61 @@ def create_service(settings: Settings) -> IndexService:
         limits=settings.limits,
         time_zone=settings.time_zone,
         disk=disk,
+        shared=shared,
         with_shapes=settings.filter_shapes,
     )
+
+
+def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
+    """The prefix of the shared cache of ``settings``, if there is one.
+
+    Raises:
+        SettingsError: its URL cannot be used, or it and a warehouse lie inside of one another.
+    """
+    if settings.shared_cache is None:
+        return None
+    try:
+        store = Warehouse(
+            "shared cache",
+            settings.shared_cache,
+            retry=retry,
+            stall_seconds=_SILENCE_SECONDS,
+        )
+        others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
+        inside = [each for each in others if _overlap(store.url, f"{each.rstrip('/')}/")]
+    except (PaimonIndexError, ValueError, ImportError, OSError) as error:
+        reason = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"the shared cache cannot be opened: {reason}") from error
+    if inside:
+        raise SettingsError(
+            f"{ENVIRONMENT_PREFIX}SHARED_CACHE: {store.public_url} and a warehouse lie inside of one "
+            f"another: give it a prefix of its own"
+        )
+    return store
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _signing_key(settings: Settings) -> bytes:
+    """Empty where nobody else can write; SettingsError: it cannot be read, or is too short."""
+    if settings.shared_cache_private:
+        return b""
+    variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"
+    if settings.shared_cache_key is not None:
+        key = settings.shared_cache_key.get_secret_value().encode()
+    else:
+        variable += "_FILE"
+        try:
+            key = Path(settings.shared_cache_key_file or "").read_bytes().strip()
+        except OSError as error:
+            raise SettingsError(f"{variable}: cannot be read: {error.strerror}") from error
+    if len(key) < _LEAST_KEY_BYTES:
+        raise SettingsError(
+            f"{variable}: a key has at least {_LEAST_KEY_BYTES} characters, as `openssl rand -hex 32` makes"
+        )
+    return key
 
 
 def _open(name: str, url: str, **how: Any) -> Warehouse:

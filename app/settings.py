@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
@@ -105,6 +105,10 @@ class Settings(BaseSettings):
 
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
+    shared_cache: str | None = None
+    shared_cache_key: SecretStr | None = None
+    shared_cache_key_file: str | None = None
+    shared_cache_private: bool = False
 
     memory_bytes: Positive | None = None
 
@@ -124,6 +128,14 @@ class Settings(BaseSettings):
             return cls(**given)  # type: ignore[arg-type]
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
+
+    def with_shared_cache(self, url: str) -> Self:
+        """The same with the shared cache in another place.
+
+        Raises:
+            SettingsError: nothing says how entries are signed there.
+        """
+        return self.load(**{**self.model_dump(exclude_unset=True), "shared_cache": url})
 
     @classmethod
     def _unknown(cls, variable: str) -> str | None:
@@ -221,6 +233,18 @@ class Settings(BaseSettings):
             raise ValueError(f"needs {ENVIRONMENT_PREFIX}TLS_CERTIFICATE")
         return value
 
+    @model_validator(mode="after")
+    def _check_shared_cache(self) -> Self:
+        prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
+        keys = (self.shared_cache_key, self.shared_cache_key_file, self.shared_cache_private or None)
+        # A job is given the key by its environment, and the place by a flag.
+        if self.shared_cache is not None and sum(key is not None for key in keys) != 1:
+            raise ValueError(
+                f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
+                f"{prefix}_PRIVATE=true where nobody but this service may write to it"
+            )
+        return self
+
     @field_validator("page_size_max")
     @classmethod
     def _check_page_sizes(cls, value: int, info: ValidationInfo) -> int:
@@ -270,6 +294,9 @@ def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
 
 
 def _explain(fault: ErrorDetails) -> str:
+    if not fault["loc"]:
+        # Of several settings together, which the message names.
+        return fault["msg"].removeprefix("Value error, ")
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")

@@ -33,6 +33,7 @@ from benchmarks import (
     manifest_formats,
     memory,
     merging,
+    new_pods,
     overload,
     peers,
     plans,
@@ -166,6 +167,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     if engine_directory is not None:
         yield engine.plan_suite(engine_directory, max(sizes))
     if arguments.only != "*":
+        yield from new_pods.suites()
         for files in arguments.files or (scale.FILES,):
             yield from scale.suites(files)
 

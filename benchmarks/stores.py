@@ -34,7 +34,7 @@ from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
 from benchmarks.synthetic import write_table
 from benchmarks.workload import Figure, Suite, Target, Unit
 
-_DELAY_SECONDS: Final = 0.02
+DELAY_SECONDS: Final = 0.02
 _FILES: Final = 10_000
 _SIDE_FILES: Final = 3_000
 """Fewer, since the server takes so long to get them; the target is its share of 3 s for 10,000."""
@@ -60,7 +60,7 @@ def suites() -> Iterator[Suite]:
 def _figures(directory: Path) -> Iterator[Figure]:
     # As the server does.
     prepare_process()
-    with serve(delay_seconds=_DELAY_SECONDS, remembers=True) as storage:
+    with serve(delay_seconds=DELAY_SECONDS, remembers=True) as storage:
         for name, layout, count, target in _COLD:
             warehouse = directory / f"store-{name.replace(' ', '-')}"
             if not warehouse.exists():

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a program of its own, in no package
-"""Puts a directory into a bucket, which is made: ``fill_bucket.py DIRECTORY BUCKET``.
+"""Puts a directory into a bucket, and makes it and others: ``fill_bucket.py DIRECTORY BUCKET OTHER ...``.
 
 ``compose.yaml`` runs it in the service's image. AWS's environment variables name the store and its keys;
 what the bucket has by the same names is replaced.
@@ -13,10 +13,11 @@ from pathlib import Path
 import boto3
 
 
-def main(directory: Path, bucket: str) -> None:
+def main(directory: Path, bucket: str, *others: str) -> None:
     """Uploads every file below ``directory``, by its path from there."""
     store = boto3.client("s3", region_name="us-east-1")
-    store.create_bucket(Bucket=bucket)
+    for each in (bucket, *others):
+        store.create_bucket(Bucket=each)
     files = [path for path in directory.rglob("*") if path.is_file()]
     for path in files:
         store.upload_file(str(path), bucket, path.relative_to(directory).as_posix())
@@ -24,4 +25,4 @@ def main(directory: Path, bucket: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -36,6 +36,9 @@ class MemoryStorage:
     def arrays_of(self, path: str, size: int | None, form: str) -> None:
         """Nothing is kept."""
 
+    def shared_arrays_of(self, made: object) -> None:
+        """Nothing is shared."""
+
     def list_names(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
         below = (path.removeprefix(prefix) for path in self.files if path.startswith(prefix))

@@ -1,6 +1,7 @@
 """How the memory of a process is shared out."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -162,6 +163,53 @@ def test_credentials_of_a_url_are_not_told() -> None:
 
     assert "nowhere://...@host/x" in str(caught.value)
     assert "pass" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shared_cache": "/shared"}, "SHARED_CACHE needs one of"),
+        (
+            {"shared_cache": "/shared", "shared_cache_key": "k" * 16, "shared_cache_private": True},
+            "needs one of",
+        ),
+        (
+            {"shared_cache": "/shared", "shared_cache_key": "k" * 16, "shared_cache_key_file": "f"},
+            "needs one of",
+        ),
+        ({"shared_cache": "/shared", "shared_cache_key": "short"}, "SHARED_CACHE_KEY: a key has at least 16"),
+        (
+            {"shared_cache": "/shared", "shared_cache_key_file": "/none"},
+            "SHARED_CACHE_KEY_FILE: cannot be read",
+        ),
+        ({"shared_cache": "/data/shared", "shared_cache_private": True}, "lie inside of one another"),
+        ({"shared_cache": "/", "shared_cache_private": True}, "lie inside of one another"),
+        ({"shared_cache": "file:/data", "shared_cache_private": True}, "lie inside of one another"),
+        (
+            {"shared_cache": "nowhere://user:pass@host/x", "shared_cache_private": True},
+            "nowhere://...@host/x",
+        ),
+    ],
+)
+def test_a_shared_cache_is_signed_and_outside_of_warehouses(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        create_service(Settings.load(warehouses={"main": "/data"}, **given))
+
+    assert message in str(caught.value)
+    assert "pass@" not in str(caught.value)
+
+
+def test_the_key_of_the_shared_cache_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("0123456789abcdef\n")
+    (tmp_path / "key").chmod(0o400)
+    given: dict[str, Any] = {
+        "warehouses": {"main": str(tmp_path / "data")},
+        "shared_cache": f"{tmp_path}/shared",
+    }
+    for key in ({"shared_cache_key_file": str(tmp_path / "key")}, {"shared_cache_key": "0123456789abcdef"}):
+        settings = Settings.load(**given, **key)
+        assert "0123456789abcdef" not in repr(settings)
+        create_service(settings).close()
 
 
 @pytest.mark.parametrize("name", ["main.db", "main.db.", "main..t", "main.db.a/b", "main.db/x.t"])

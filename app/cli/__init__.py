@@ -58,6 +58,7 @@ _COMMANDS: Final = {
     "what-if": _Command("advise", "Try indexes on some data files: how many files would they leave out?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "token": _Command("token", "Make tokens for callers: token new."),
+    "cache": _Command("cache", "Look after the shared cache: cache prune."),
     "openapi": _Command("serve", "Print the OpenAPI document."),
 }
 _REMOVED: Final = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -44,6 +44,8 @@ from app.jobs import (
     rows_from_files,
     upsert,
 )
+from app.opening import create_service
+from app.planning.request.requests import SnapshotSelector, TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +84,13 @@ class JobOptions(WarehouseOptions):
         opened = self.open()
         url = opened.settings.warehouses[opened.warehouse]
         return JobTable.open(url, name, allow_external=opened.settings.allow_external)
+
+    def share(self, name: str, url: str, columns: Iterable[str]) -> None:
+        """Leaves what plans of a table read, on filters of some columns, in a shared cache."""
+        opened, (database, _, table) = self.open(), name.partition(".")
+        with closing(create_service(opened.settings.with_shared_cache(url))) as service:
+            version = service.resolve(TableRef(opened.warehouse, database, table), SnapshotSelector())
+            service.share(version, sorted(columns))
 
     def report(self, report: Report, print_words: Callable[[Report], None]) -> None:
         """Prints what a job did, as JSON or in words."""
@@ -159,11 +168,22 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     ] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Remove all file indexes instead.")] = False,
+    shared_cache: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Leave what plans read in this shared cache of the service, signed with "
+            "PAIMON_INDEX_SHARED_CACHE_KEY.",
+        ),
+    ] = None,
     job: JobOptions,
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
     if drop and (options or advised or only or missing_only or rebuild):
         raise RequestError("--drop builds nothing: leave out what says which indexes to build")
+    if shared_cache is not None:
+        # Before the work is done, not after.
+        create_service(job.open().settings.with_shared_cache(shared_cache)).close()
     if advised and options:
         raise RequestError("--advised and --option both say which indexes to build: give one of them")
     if only and not (advised or options):
@@ -186,6 +206,8 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
                 rebuild=rebuild,
                 advance=advance,
             )
+        if shared_cache is not None:
+            job.share(table, shared_cache, {each.column for each in report.indexes})
     job.report(report, print_indexes)
 
 

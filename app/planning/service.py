@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ from app.planning.request.requests import (
     SnapshotSelector,
     TableRef,
 )
-from app.planning.side_files.file_indexes import open_declared
+from app.planning.side_files.file_indexes import open_declared, read_indexes
 from app.planning.standalone import inspect_file
 from app.planning.usage import Usage
 from app.planning.version.contents import ContentsCache
@@ -61,6 +61,7 @@ from app.planning.version.descriptions import (
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.cache import CacheRoom
+from app.storage.shared_tier import SharedTier
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
@@ -87,6 +88,7 @@ class IndexService:
         limits: Limits,
         time_zone: str | None = None,
         disk: DiskTier | None = None,
+        shared: SharedTier | None = None,
         with_shapes: bool = True,
     ) -> None:
         self.warehouses = dict(warehouses)
@@ -94,6 +96,7 @@ class IndexService:
         self._time_zone = time_zone
         self.usage = Usage(with_shapes=with_shapes)
         self._disk = disk
+        self._shared = shared
         capacities = cache_bytes.by_name
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
@@ -265,6 +268,17 @@ class IndexService:
         with missing_file_means_expired(version):
             _warm(version, at_once=at_once)
 
+    def share(self, version: Version, columns: Iterable[str]) -> None:
+        """Reads what plans of a version need, index files of some columns too, and leaves it to others.
+
+        Returns once all of it lies in the shared cache, or could not be written.
+        """
+        with missing_file_means_expired(version):
+            version.load()
+            read_indexes(version, columns)
+        if self._shared is not None:
+            self._shared.flush()
+
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
     ) -> EvaluateAnswer:
@@ -301,10 +315,12 @@ class IndexService:
         return None if name is None else session_zone(name)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
+        """The numbers of each cache by its name; of ``disk`` and ``shared`` if there are."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
             statistics["disk"] = asdict(self._disk.statistics())
+        if self._shared is not None:
+            statistics["shared"] = asdict(self._shared.statistics())
         return statistics
 
     def clear_caches(self) -> None:
@@ -333,6 +349,8 @@ class IndexService:
         self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
+        if self._shared is not None:
+            self._shared.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, member.name) for member in fields(self._indexes)]

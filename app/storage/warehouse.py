@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.errors import (
     FileMissingError,
@@ -16,7 +16,8 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk.copies import Copies
-from app.storage.disk.disk_tier import DiskTier, KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import DiskTier, KeptArrays, arrays_key
 from app.storage.locations import Roots, is_absolute_uri, normal_uri, without_credentials
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
@@ -24,6 +25,10 @@ from app.storage.retry import RetryPolicy
 from app.storage.stores import STALL_SECONDS, LocalFiles, Store, open_store
 from app.storage.stores.store import Result
 from app.work.memory import Scratch
+
+if TYPE_CHECKING:
+    # Which is a warehouse as well.
+    from app.storage.shared_tier import SharedArrays, SharedTier
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -64,6 +69,7 @@ class Warehouse:
         retry: RetryPolicy | None = None,
         readers: Readers | None = None,
         disk: DiskTier | None = None,
+        shared: SharedTier | None = None,
         stall_seconds: float = STALL_SECONDS,
         engine_writes_only: bool = False,
     ) -> None:
@@ -78,6 +84,9 @@ class Warehouse:
         self._max_file_bytes = max_file_bytes
         self._retry = retry or RetryPolicy()
         self.readers = readers or Readers(warehouse=name)
+        self._shared = shared
+        # Whatever a process calls it: all that is made of its files is the same.
+        self._place = own_url
         # A name may be given to another directory while the disk tier keeps pieces of this one.
         self._copies = None if disk is None else Copies(disk, f"{name} {self.url}")
         self._scratch = Scratch()
@@ -176,7 +185,15 @@ class Warehouse:
         if self._copies is None:
             return None
         self._roots.locate(path)
-        return self._copies.arrays_of(path, size, form)
+        return KeptArrays(self._copies.tier, Piece(self._place, path, size, 0, None), form)
+
+    def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
+        """Where processes share what is made of such files, each with its form; None if they do not."""
+        if self._shared is None:
+            return None
+        places = [self.arrays_of(*each) for each in made]
+        keys = [arrays_key(Piece(self._place, path, size, 0, None), form) for path, size, form in made]
+        return self._shared.together(keys, places)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False

@@ -1,6 +1,6 @@
 """Writing into a warehouse: files that are made once and never overwritten, and hints, which may be.
 
-No part of the service writes: only jobs make a :class:`Writing`. Nobody finds a part of a file, and of
+The service writes to its shared cache alone, only jobs to warehouses. Nobody finds a part of a file, and of
 several writers of one name exactly one succeeds.
 """
 

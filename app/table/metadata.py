@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+import pyarrow as pa
+
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.storage import ByteCache
+from app.storage.disk.column_entry import Columns
 from app.storage.disk.disk_tier import KeptArrays
+from app.storage.shared_tier import SharedArrays
 from app.table.decoding import decode, report_undecodable
-from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
+from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
+from app.table.manifests.shared_groups import shared_groups
 from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
@@ -33,6 +39,10 @@ _QUICK_SECONDS: Final = 0.005
 _EXPANSION: Final = 2
 """Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
 
+_SHARED_BYTES: Final = 128 << 10
+_SHARED_FILES: Final = 4
+"""Fewer and smaller manifests are read and decoded in as little time as it takes to ask the shared tier."""
+
 MetadataFile: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
 
@@ -40,8 +50,8 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 @dataclass(frozen=True, slots=True)
 class _DiskForm(Generic[Parsed]):
     name: str
-    store: Callable[[KeptArrays, Parsed], None]
-    open: Callable[[KeptArrays, Callable[[], Parsed]], Parsed | None]
+    columns: Callable[[Parsed], dict[str, pa.Array]]
+    open: Callable[[KeptArrays | None, Callable[[], Parsed], Columns | None], Parsed | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +60,13 @@ class _Decoding(Generic[Parsed]):
     part: str = ""
     disk_form: _DiskForm[Parsed] | None = None
 
+    @property
+    def form_name(self) -> str:
+        """What places call what is decoded."""
+        return f"{'' if self.disk_form is None else self.disk_form.name} {self.part}"
 
-_DISK_FORM: Final = _DiskForm("manifest 1", store_manifest, open_manifest)
+
+_DISK_FORM: Final = _DiskForm("manifest 1", manifest_columns, open_manifest)
 _LIST: Final = _Decoding(ManifestList.read)
 _WHOLE: Final = _Decoding(Manifest.read, "", _DISK_FORM)
 _WITHOUT_EMBEDDED: Final = _Decoding(
@@ -121,7 +136,8 @@ class TableMetadata:
         """
         files = self.manifest_files(resolved) if files is None else files
         decoding = _WHOLE if whole or not self.keeps_indexes_apart(resolved) else _WITHOUT_EMBEDDED
-        manifests = tuple(self._get_all(self._reader.manifests if cached else None, files, decoding))
+        cache = self._reader.manifests if cached else None
+        manifests = tuple(self._get_all(cache, files, decoding, resolved))
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
@@ -153,6 +169,20 @@ class TableMetadata:
         name, size = file
         return self._storage.arrays_of(self._path(name), size, what)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes share what is made of manifests."""
+        return self._storage.shared_arrays_of(()) is not None
+
+    def shared_groups(self, resolved: ResolvedSnapshot) -> Iterator[Sequence[ManifestFile]]:
+        """The manifests of a version in groups, of which processes share what is made as one object."""
+        files = self.manifest_files(resolved)
+        return (files[numbers.start : numbers.stop] for numbers in shared_groups(files))
+
+    def shared_of_manifests(self, made: Sequence[tuple[MetadataFile, str]]) -> SharedArrays | None:
+        """Where processes share what was made of manifests, each as something; None where they do not."""
+        return self._storage.shared_arrays_of([(self._path(name), size, what) for (name, size), what in made])
+
     def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of versions of the table, one for all; None without a disk."""
         return self._storage.arrays_of(resolved.directory, None, what)
@@ -171,7 +201,7 @@ class TableMetadata:
 
     def _place(self, file: MetadataFile, decoding: _Decoding[Any]) -> KeptArrays | None:
         form = decoding.disk_form
-        return None if form is None else self.place_of_manifest(file, f"{form.name} {decoding.part}")
+        return None if form is None else self.place_of_manifest(file, decoding.form_name)
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/manifest/{name}"
@@ -198,12 +228,12 @@ class TableMetadata:
         def read() -> Parsed:
             return self._read(file, decoding.parse, is_kept=False)
 
-        found = form.open(place, read)
+        found = form.open(place, read, None)
         if found is None:
             decoded = read()
-            form.store(place, decoded)
+            place.put(form.columns(decoded))
             # What is mapped takes less memory than what was decoded.
-            found = form.open(place, read)
+            found = form.open(place, read, None)
             return decoded if found is None else found
         return found
 
@@ -230,9 +260,16 @@ class TableMetadata:
         return decoded
 
     def _get_all(
-        self, cache: ByteCache[Any] | None, files: Sequence[MetadataFile], decoding: _Decoding[Parsed]
+        self,
+        cache: ByteCache[Any] | None,
+        files: Sequence[MetadataFile],
+        decoding: _Decoding[Parsed],
+        of: ResolvedSnapshot | None = None,
     ) -> list[Parsed]:
-        """Several files at once; what is cached already keeps no thread busy."""
+        """Several files at once; what is cached already keeps no thread busy.
+
+        ``of``: the version of all manifests, if processes may share what is made of them.
+        """
         keys = [self._key(file, decoding) for file in files]
         found: dict[Any, Parsed] = {} if cache is None else cache.get_many(keys)
         if len(found) == len(keys):
@@ -242,17 +279,56 @@ class TableMetadata:
             if place is not None and place.is_kept:
                 # What is mapped is there before threads have handed over to each other.
                 found[key] = self._get(cache, file, decoding, place)
-        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
+        missing = {file: key for file, key in zip(files, keys, strict=True) if key not in found}
+        absent = [] if of is None else self._get_shared(cache, missing, decoding, of, found)
+        missing = {file: key for file, key in missing.items() if key not in found}
         total = sum(size or 0 for _, size in missing)
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers = self._reader.readers
-        read = iter(
-            readers.map(
-                lambda file: self._get(cache, file, decoding),
-                missing,
-                alone_seconds=_QUICK_SECONDS if is_quick else 0,
-            )
+        read = readers.map(
+            lambda file: self._get(cache, file, decoding),
+            missing,
+            alone_seconds=_QUICK_SECONDS if is_quick else 0,
         )
+        found |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
             readers.later(give_memory_back)
-        return [found[key] if key in found else next(read) for key in keys]
+        for group, arrays in absent:
+            members = [found.get(self._key(file, decoding)) for file in group]
+            if decoding.disk_form is not None and None not in members:
+                arrays.offer([decoding.disk_form.columns(each) for each in members if each is not None])
+        return [found[key] for key in keys]
+
+    def _get_shared(
+        self,
+        cache: ByteCache[Any] | None,
+        missing: Mapping[MetadataFile, Hashable],
+        decoding: _Decoding[Parsed],
+        of: ResolvedSnapshot,
+        found: dict[Any, Parsed],
+    ) -> list[tuple[Sequence[MetadataFile], SharedArrays]]:
+        """Adds to ``found`` what processes share of ``missing`` files; gives groups that nobody shares."""
+        form = decoding.disk_form
+        if form is None or not missing:
+            return []
+        worth: list[tuple[Sequence[MetadataFile], SharedArrays]] = []
+        group: Sequence[MetadataFile]
+        for group in self.shared_groups(of):
+            sizes = [file[1] or 0 for file in group if file in missing]
+            if len(sizes) < _SHARED_FILES and sum(sizes) < _SHARED_BYTES:
+                continue
+            arrays = self.shared_of_manifests([(file, decoding.form_name) for file in group])
+            if arrays is None:
+                return []
+            worth.append((group, arrays))
+        got = self._reader.readers.map(lambda each: each[1].get(), worth)
+        for (group, arrays), columns in zip(worth, got, strict=True):
+            for file, place, entry in zip(group, arrays.places, columns or (), strict=False):
+                if entry is not None and file in missing:
+                    read = partial(self._read, file, decoding.parse, is_kept=False)
+                    parsed = form.open(place, read, entry)
+                    if parsed is not None:
+                        found[missing[file]] = parsed
+                        if cache is not None:
+                            cache.put(missing[file], parsed)
+        return [each for each, columns in zip(worth, got, strict=True) if columns is None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.storage import ByteCache, Readers
 from app.storage.disk.disk_tier import KeptArrays
+from app.storage.shared_tier import SharedArrays
 from app.types.roaring import Buffer
 
 
@@ -50,6 +52,9 @@ class Storage(SmallFiles, Protocol):
 
     def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
         """Where what is made of a file that never changes is kept as arrays, if that is done."""
+
+    def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
+        """Where processes share what is made of such files, each with its form, if that is done."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _DISK: Final = "disk"
+_SHARED: Final = "shared"
 _GAUGES: Final = {
     "bytes": ("bytes", "Bytes of decoded objects kept."),
     "in_flight": ("loading_bytes", "Bytes that loads under way have claimed."),
@@ -34,15 +35,33 @@ _COUNTERS: Final = {
     "waits": ("waits", "Objects waited for while another request loaded them."),
     "corrupt": ("corruptions", "Entries that were not what was written."),
 }
+_SHARED_COUNTERS: Final = {
+    "hits": ("hits", "Objects read from the shared cache."),
+    "misses": ("misses", "Objects that the shared cache did not have, or did not give in time."),
+    "bytes": ("read_bytes", "Bytes of the objects read."),
+    "failures": ("failures", "Calls for the shared cache that failed or took too long."),
+    "corrupt": ("corruptions", "Objects that were not what a holder of the key has written."),
+    "written": ("writes", "Objects written."),
+    "written_bytes": ("written_bytes", "Bytes of the objects written."),
+    "dropped": ("dropped_writes", "Objects not written, since too many waited or the store failed."),
+}
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
-    """The caches, and the disk cache under names of its own, since processes share its directory."""
-    memory = {name: members for name, members in statistics.items() if name != _DISK}
+    """The caches; the disk cache and the shared one under names of their own, since processes share them."""
+    memory = {name: members for name, members in statistics.items() if name not in (_DISK, _SHARED)}
     families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
     disk = {name: members for name, members in statistics.items() if name == _DISK}
     families += [_family(PREFIX + "disk_cache_", member, disk) for member in (*_GAUGES, *_COUNTERS)]
-    return [family for family in families if family is not None]
+    shared = statistics.get(_SHARED, {})
+    return [
+        *(family for family in families if family is not None),
+        *(
+            CounterMetricFamily(f"{PREFIX}shared_cache_{name}", help_text, value=shared[member])
+            for member, (name, help_text) in _SHARED_COUNTERS.items()
+            if shared
+        ),
+    ]
 
 
 def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:

@@ -497,6 +497,13 @@ def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Pa
         assert emptied == filled
 
 
+def test_the_shared_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Path) -> None:
+    with serve() as client:
+        assert "shared" not in get(client, "/v1/cache", CacheStatistics)
+    with serve(shared_cache=str(tmp_path), shared_cache_private=True) as client:
+        assert set(get(client, "/v1/cache", CacheStatistics)["shared"].values()) == {0}
+
+
 def literal(column: str, text: str) -> str:
     """A body with the number just as it is written."""
     return (

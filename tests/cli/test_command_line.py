@@ -26,6 +26,24 @@ FEE_FILES = [
 ]
 
 
+def test_cache_prune_counts_and_removes(tmp_path: Path) -> None:
+    old = tmp_path / "1" / ("0" * 64)
+    old.parent.mkdir()
+    old.write_bytes(b"12345")
+    os.utime(old, (0, 0))
+    variables = {"PAIMON_INDEX_SHARED_CACHE": str(tmp_path), "PAIMON_INDEX_SHARED_CACHE_PRIVATE": "true"}
+
+    tried = run("cache", "prune", "--older-than", "30", "--dry-run", **variables)
+    assert tried.stdout == "1 entries of 5 bytes would be removed, 0 of 0 bytes left\n"
+    assert old.exists()
+    done = run("cache", "prune", "--older-than", "30", "--json", **variables)
+    assert json.loads(done.stdout) == {"removed": 1, "removed_bytes": 5, "left": 0, "left_bytes": 0}
+    assert not old.exists()
+    refused = run("cache", "prune", "--older-than", "30")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "PAIMON_INDEX_SHARED_CACHE" in refused.stderr
+
+
 def test_plan_as_json_is_the_services_answer() -> None:
     done = run(
         "plan", "demo.sessions", "--warehouse", f"main={WAREHOUSE}", "--filter", "fee = 58.43", "--json"

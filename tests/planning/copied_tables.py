@@ -15,14 +15,16 @@ from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
 from app.storage import DiskTier, Warehouse
+from app.storage.shared_tier import SharedTier
 from tests.golden_tables import DATABASE, GoldenWarehouse
 
 
-def open_service(
+def open_service(  # noqa: PLR0913 - what differs between tests
     root: Path,
     allow_external: Sequence[str] = (),
     *,
     disk: DiskTier | None = None,
+    shared: SharedTier | None = None,
     time_zone: str | None = "UTC",
     cache_bytes: CacheBytes | None = None,
     engine_writes_only: bool = False,
@@ -34,6 +36,7 @@ def open_service(
         url or root.as_uri(),
         allow_external=allow_external,
         disk=disk,
+        shared=shared,
         engine_writes_only=engine_writes_only,
     )
     return IndexService(
@@ -42,6 +45,7 @@ def open_service(
         limits=Limits(),
         time_zone=time_zone,
         disk=disk,
+        shared=shared,
     )
 
 

@@ -184,6 +184,20 @@ def test_the_disk_cache_is_counted_apart(serve: Serve, tmp_path: Path) -> None:
     assert scraped.value("cache_bytes", cache="disk") == 0
 
 
+def test_the_shared_cache_is_counted_apart(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
+    with serve(shared_cache=str(tmp_path), shared_cache_private=True) as client:
+        client.post(f"{TABLES}/append_sidecar/plan", json={})
+        told = client.get("/v1/cache").json()["shared"]
+        scraped = Scrape.of(client)
+
+    assert scraped.value("shared_cache_misses_total") == told["misses"] > 0
+    assert scraped.value("shared_cache_failures_total") == 0
+    assert scraped.value("cache_misses_total", cache="shared") == 0
+
+
 START = {"type": "http.response.start", "status": 200, "headers": []}
 PIECE = {"type": "http.response.body", "body": b"piece", "more_body": True}
 END = {"type": "http.response.body", "body": b"", "more_body": False}

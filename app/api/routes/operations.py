@@ -21,6 +21,7 @@ from app.planning.service import IndexService
 from app.release import __version__
 from app.server.processes import Processes
 from app.storage import CacheState, DiskCacheState
+from app.storage.shared_tier import SharedCacheState
 from app.telemetry.service import Telemetry
 
 Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
@@ -136,6 +137,7 @@ class CacheStatistics(BaseModel):
     disk: DiskCacheState | None = Field(
         None, description="As far as this process knows; left out where nothing is kept on disk."
     )
+    shared: SharedCacheState | None = Field(None, description="Left out where there is no shared cache.")
 
 
 @router.get("/", **operation(About, storage=False))

@@ -8,8 +8,8 @@ loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -22,14 +22,18 @@ from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, between, fronts_of
 from app.planning.side_files.segments import KeptSegments
+from app.planning.side_files.shared_segments import SharedRows, SharedSegments
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests.manifest import Derived, Manifest
+from app.table.manifests.manifest_list import ManifestFile
 from app.types.bytes_column import BytesColumn
 from app.work import check_deadline
 
 _FILES_OF_BUDGET: Final = 128
 """Index files that a plan with a budget of time reads between two looks at the clock."""
+_SHARE_OF_CACHE: Final = 2
+"""Payloads that others have read are read ahead, as far as they take no more than so much of their cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,8 +109,10 @@ class FileIndexes:
 
         Raises DeadlineExceededError: the request's time ran out.
         """
-        for shares in self._turns(files):
+        shared = self._shared(files, wanted)
+        for turn in self._turns(files):
             may_fetch = not self.budget.is_spent
+            shares = self._with_shared(turn, shared) if may_fetch else turn
             fronts = self._fronts(shares if may_fetch else [])
             for share in shares:
                 check_deadline()
@@ -116,7 +122,15 @@ class FileIndexes:
                 positions, rows = share.positions[share.beside], share.rows[share.beside]
                 lacking = np.ones(len(rows), np.bool_)
                 side, unread = self._side(share.number), share.unread if may_fetch else rows[:0]
-                for at, index, places in side.stacks(rows, wanted, unread, fronts, may_fetch=may_fetch):
+                found = side.stacks(
+                    rows,
+                    wanted,
+                    unread,
+                    fronts,
+                    may_fetch=may_fetch,
+                    load_bodies=shared.load_bodies if may_fetch else _nothing,
+                )
+                for at, index, places in found:
                     lacking[at] = False
                     yield Stacked(share.number, positions[at], index, places)
                     # Released before the next stack is loaded.
@@ -124,6 +138,52 @@ class FileIndexes:
                 if not may_fetch:
                     lacking &= ~np.isin(rows, list(side.failures))
                     self._unloaded.update(files[positions[lacking]].tolist())
+        shared.offer()
+
+    def load_shared(self, column: str) -> None:
+        """Has the caches hold what others have read of the index files, as far as filters on a column ask it.
+
+        Raises CorruptMetadataError: a file has more than one.
+        """
+        if self.version.table.metadata.is_shared:
+            files = self.version.files().all()
+            wanted = frozenset((column, kind) for kind in KINDS.values())
+            self._shared(files[self.has_index(files)], wanted).load_bodies()
+
+    def _shared(self, files: NDArray[np.int64], wanted: WantedIndexes) -> SharedSegments:
+        """What processes share of the index files that are asked for ascending ``files``."""
+        version, all_files = self.version, self.version.files()
+        metadata = version.table.metadata
+
+        def groups() -> Iterator[Sequence[SharedRows]]:
+            if not all_files.manifests.in_memory:
+                # They would be read once more.
+                return
+            numbers = {file: number for number, file in enumerate(version.manifest_files())}
+            asked = {number: rows for number, _, rows in all_files.by_manifest(files)}
+            for group in metadata.shared_groups(version.resolved):
+                if all(file in numbers for file in group) and any(numbers[file] in asked for file in group):
+                    yield [self._shared_rows(numbers[file], file, asked) for file in group]
+
+        room = self._capacity // _SHARE_OF_CACHE
+        return SharedSegments(metadata, version.source.readers, groups, wanted, room)
+
+    def _shared_rows(
+        self, number: int, file: ManifestFile, asked: Mapping[int, NDArray[np.int64]]
+    ) -> SharedRows:
+        all_files = self.version.files()
+        lengths = all_files.manifests[number].embedded_indexes.lengths
+        live = all_files.columns.rows[number]
+        live = np.arange(len(lengths)) if live is None else live
+        rows = asked.get(number, live[:0])
+        return SharedRows(file, self._side(number), rows[lengths[rows] < 0], live[lengths[live] < 0])
+
+    def _with_shared(self, turn: list[Share], shared: SharedSegments) -> list[Share]:
+        """The same without files whose heads others have read."""
+        if not any(len(share.unread) for share in turn):
+            return turn
+        shared.load_heads()
+        return [replace(share, unread=self._side(share.number).without_head(share.unread)) for share in turn]
 
     def _turns(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
         """Cuts ascending ``files`` up into what is asked between two looks at the budget.
@@ -252,6 +312,10 @@ class FileIndexes:
         return self._beside[number]
 
 
+def _nothing() -> None:
+    """There is nothing to load."""
+
+
 def _opened(
     stacked: Stacked, files: NDArray[np.int64]
 ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
@@ -265,11 +329,12 @@ def _opened(
 
 
 def open_declared(version: Version) -> None:
-    """Opens what filters on indexed columns ask first: their statistics, and indexes embedded in manifests.
+    """Opens what filters on indexed columns ask first: their statistics, and indexes that are there.
 
-    Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
+    These are embedded in manifests, or others have read them. Raises CorruptMetadataError: the statistics of
+    one of the manifests are damaged, or a file has two index files.
     """
-    files, bounds = version.files(), FileBounds(version)
+    files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version)
     if not files.manifests.in_memory:
         # Nothing of them would stay.
         return
@@ -281,6 +346,21 @@ def open_declared(version: Version) -> None:
         for manifest in files.manifests:
             if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
                 _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
+    for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
+        indexes.load_shared(name)
+
+
+def read_indexes(version: Version, columns: Iterable[str]) -> None:
+    """Reads what filters on some columns ask of index files, as far as caches and the shared tier lack it.
+
+    Errors as of :meth:`FileIndexes.has_index`; files whose indexes cannot be read are left out.
+    """
+    files, indexes = version.files().all(), FileIndexes(version)
+    having = files[indexes.has_index(files)]
+    for column in columns:
+        wanted = frozenset((column, kind) for kind in KINDS.values())
+        for _ in indexes.stacks(having, wanted):
+            check_deadline()
 
 
 def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:

@@ -8,16 +8,17 @@ the files that somebody asked about, and further ones are added when they are ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked_index import StackedIndex
+from app.file_index.stacked_index import Heads, StackedIndex
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts, Payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -89,7 +90,7 @@ class SideIndexes:
         """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""
         parts = [rows[:0]]
         for first, start, stop in _runs(rows, FILES_OF_HEADS):
-            segment, some = self._known_heads(first), rows[start:stop]
+            segment, some = self.known_heads(first), rows[start:stop]
             if not segment.is_complete:
                 parts.append(some[~segment.has(some - first)])
         return np.concatenate(parts)
@@ -102,6 +103,7 @@ class SideIndexes:
         fronts: Iterator[bytes | PaimonIndexError],
         *,
         may_fetch: bool,
+        load_bodies: Callable[[], None] = lambda: None,
     ) -> Iterator[Found]:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
 
@@ -109,6 +111,7 @@ class SideIndexes:
             unread: those of ``rows`` whose fronts are read; none unless ``may_fetch``.
             fronts: the next ones are theirs.
             may_fetch: whether index files are read; otherwise it is what the caches keep.
+            load_bodies: is called before payloads are read that the caches lack.
 
         Yields:
             Positions in ``rows``, the index that stacks these files, and their places in it. Files that
@@ -137,9 +140,8 @@ class SideIndexes:
                 check_deadline()
                 some = at[start_of_part:stop_of_part]
                 lacked = rows[some] if may_fetch else rows[:0]
-                body = self._body(
-                    heads, first, range(first_of_part, first_of_part + size), lacked, listed, read
-                )
+                part = range(first_of_part, first_of_part + size)
+                body = self._body(heads, first, part, lacked, listed, read, load_bodies)
                 inside = places[start_of_part:stop_of_part] - first_of_part
                 if not body.is_complete:
                     fetched = body.fetched[inside]
@@ -148,7 +150,8 @@ class SideIndexes:
                 # Released before the next segment is loaded.
                 del body
 
-    def _known_heads(self, first: int) -> HeadSegment:
+    def known_heads(self, first: int) -> HeadSegment:
+        """What memory and disk hold of the heads of the segment that begins with row ``first``."""
         cache, key = self.source.caches.file_indexes, (*self.key, "heads", first)
         segment: HeadSegment | None = cache.get(key)
         if segment is None:
@@ -157,6 +160,43 @@ class SideIndexes:
                 cache.put(key, segment)
         return segment
 
+    def put_heads(self, first: int, stored: Mapping[str, Any]) -> None:
+        """Has memory hold heads that another process has read, as of :func:`stored_heads`."""
+        segment = self.kept.heads_of(stored)
+        if segment.known:
+            self.source.caches.file_indexes.put((*self.key, "heads", first), segment)
+
+    def known_body(self, first: int, size: int, wanted: WantedIndexes) -> BodySegment:
+        """What memory and disk hold of asked indexes of the ``size`` rows from ``first`` on."""
+        cache, key = self.source.caches.file_indexes, (*self.key, "bodies", wanted, first, size)
+        segment: BodySegment | None = cache.get(key)
+        if segment is None:
+            segment = self.kept.body(first, size, wanted, self._heads_of_part(first, size))
+            if segment.known:
+                cache.put(key, segment)
+        return segment
+
+    def put_body(self, first: int, size: int, wanted: WantedIndexes, stored: Mapping[str, Any]) -> None:
+        """As :meth:`put_heads`, with asked indexes, as of :func:`stored_body`."""
+        key = (*self.key, "bodies", wanted, first, size)
+        segment = self.kept.body_of(stored, wanted, self._heads_of_part(first, size))
+        if segment.known:
+            self.source.caches.file_indexes.put(key, segment)
+
+    def without_body(
+        self, first: int, size: int, wanted: WantedIndexes, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Those of some rows of a segment whose asked indexes are neither in memory nor on the disk."""
+        if not len(rows):
+            return rows
+        fetched = self.known_body(first, size, wanted).fetched[rows - first]
+        whole = self.known_heads(first - first % FILES_OF_HEADS).whole[rows - first + first % FILES_OF_HEADS]
+        return rows[~fetched & ~whole]
+
+    def _heads_of_part(self, first: int, size: int) -> Heads:
+        start = first % FILES_OF_HEADS
+        return self.known_heads(first - start).slice(start, start + size)
+
     def _heads(
         self,
         first: int,
@@ -164,7 +204,7 @@ class SideIndexes:
         unread: NDArray[np.int64],
         fronts: Iterator[bytes | PaimonIndexError],
     ) -> tuple[HeadSegment, dict[int, bytes]]:
-        segment, warehouse = self._known_heads(first), self.source.warehouse
+        segment, warehouse = self.known_heads(first), self.source.warehouse
         if segment.is_complete and not len(unread):
             return segment, {}
         # The cache may have dropped heads that it had when the fronts were asked for.
@@ -189,6 +229,7 @@ class SideIndexes:
         rows: NDArray[np.int64],
         wanted: WantedIndexes,
         read: dict[int, bytes],
+        load_bodies: Callable[[], None],
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them.
 
@@ -198,6 +239,9 @@ class SideIndexes:
         first += part.start
         key = (*self.key, "bodies", wanted, first, len(part))
         cached: BodySegment | None = cache.get(key)
+        if cached is None or not cached.fetched[rows - first].all():
+            load_bodies()
+            cached = cache.get(key)
         if cached is not None and (cached.is_complete or cached.fetched[rows - first].all()):
             self.held[key] = cached.nbytes
             return cached

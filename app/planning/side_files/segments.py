@@ -208,19 +208,20 @@ class KeptSegments:
 
     def heads(self, first: int, count: int) -> HeadSegment:
         """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
-        stored = self._open(_heads_name(first))
-        if stored is None:
-            return HeadSegment.none(count)
+        stored = self._open(heads_name(first))
+        return HeadSegment.none(count) if stored is None else self.heads_of(stored)
+
+    def heads_of(self, stored: Mapping[str, Any]) -> HeadSegment:
+        """The heads that :func:`stored_heads` were made of."""
         segment = HeadSegment.of(stored["buffers"], stored["sizes"])
         return replace(segment, kept=segment.known)
 
     def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
         """Keeps heads, if many of them are not kept yet; returns them, which know how many of them are."""
-        place = self.place_of(_heads_name(first))
+        place = self.place_of(heads_name(first))
         if place is None or not _is_worth_keeping(segment):
             return segment
-        heads = {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
-        store_value(place, heads)
+        store_value(place, stored_heads(segment))
         return replace(segment, kept=segment.known)
 
     def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
@@ -228,9 +229,11 @@ class KeptSegments:
 
         ``size``: how many rows segments have, but for the last one.
         """
-        stored = self._open(_body_name(first, size, wanted))
-        if stored is None:
-            return BodySegment.none(len(heads))
+        stored = self._open(body_name(first, size, wanted))
+        return BodySegment.none(len(heads)) if stored is None else self.body_of(stored, wanted, heads)
+
+    def body_of(self, stored: Mapping[str, Any], wanted: WantedIndexes, heads: Heads) -> BodySegment:
+        """The indexes that :func:`stored_body` were made of."""
         payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
         fetched = stored["fetched"] & ~heads.buffers.is_null
         segment = BodySegment(fetched, StackedIndex(heads, payloads))
@@ -238,12 +241,10 @@ class KeptSegments:
 
     def keep_body(self, first: int, size: int, segment: BodySegment) -> BodySegment:
         """As :meth:`keep_heads`, with indexes that were asked."""
-        payloads = segment.index.fetched or {}
-        place = self.place_of(_body_name(first, size, payloads))
+        place = self.place_of(body_name(first, size, segment.index.fetched or {}))
         if place is None or not _is_worth_keeping(segment):
             return segment
-        columns = {_payloads_name(*key): column for key, column in payloads.items()}
-        store_value(place, {"fetched": segment.fetched, **columns})
+        store_value(place, stored_body(segment))
         return replace(segment, kept=segment.known)
 
     def _open(self, name: str) -> Any:
@@ -255,11 +256,24 @@ def _is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
     return (segment.known - segment.kept) * _NEW_SHARE > segment.kept
 
 
-def _heads_name(first: int) -> str:
+def stored_heads(segment: HeadSegment) -> dict[str, Any]:
+    """What is kept of heads."""
+    return {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
+
+
+def stored_body(segment: BodySegment) -> dict[str, Any]:
+    """What is kept of indexes that were asked."""
+    columns = {_payloads_name(*key): column for key, column in (segment.index.fetched or {}).items()}
+    return {"fetched": segment.fetched, **columns}
+
+
+def heads_name(first: int) -> str:
+    """What places call the heads of a segment."""
     return f"heads of index files 1 {first}"
 
 
-def _body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
+def body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
+    """What places call the asked indexes of a segment, as of :meth:`KeptSegments.body`."""
     names = sorted((column, str(kind)) for column, kind in wanted)
     return f"indexes of index files 1 {first} {size} {names}"
 

@@ -79,15 +79,17 @@ class _Pieces(io.RawIOBase):
 class Columns:
     """The columns of an entry, which stay where its bytes lie.
 
-    ``data``: uint8, shape (n,), all bytes of the entry. ``checksums``: uint64, one a column.
+    ``data``: uint8, shape (n,), all bytes of the entry. ``checksums``: uint64, one a column. ``held``: bytes
+    of memory that they take; none of a mapped file.
     """
 
     data: NDArray[np.uint8]
     checksums: NDArray[np.uint64]
+    held: int
     _address: int
 
     @classmethod
-    def read(cls, key: bytes, data: NDArray[np.uint8]) -> Self:
+    def read(cls, key: bytes, data: NDArray[np.uint8], *, held: int = 0) -> Self:
         """Reads an entry; DamagedEntryError: it is not what was written under this key."""
         places = len(data) - _CHECKSUM.size - _PLACES.size
         if places < 0:
@@ -101,7 +103,7 @@ class Columns:
             raise DamagedEntryError("its schema or its end is damaged")
         if data[key_start:places].tobytes() != key:
             raise DamagedEntryError("another entry")
-        return cls(data, np.frombuffer(data[start:key_start], "<u8"), data.ctypes.data)
+        return cls(data, np.frombuffer(data[start:key_start], "<u8"), held, data.ctypes.data)
 
     def length(self, name: str) -> int:
         """How many items a column has that is a list; they are not looked at."""

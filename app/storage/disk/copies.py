@@ -1,11 +1,11 @@
-"""What the disk tier keeps of one warehouse: files that never change, their ranges, what is made of them."""
+"""What the disk tier keeps of one warehouse: files that never change, and their ranges."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from app.storage.disk.disk_entry import Piece
-from app.storage.disk.disk_tier import DiskTier, KeptArrays
+from app.storage.disk.disk_tier import DiskTier
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,3 @@ class Copies:
     ) -> None:
         """Keeps what :meth:`get` answers."""
         self.tier.put(Piece(self.identity, path, size, offset, length), content)
-
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays:
-        """Where columns are kept that are made of a file."""
-        return KeptArrays(self.tier, Piece(self.identity, path, size, 0, None), form)

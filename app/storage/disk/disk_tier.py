@@ -17,12 +17,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from stat import S_ISDIR
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -33,6 +31,12 @@ from app.storage.disk.column_entry import Columns, DamagedEntryError, write_colu
 from app.storage.disk.disk_entry import Piece, entry_head, entry_name, read_entry
 
 _log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+"""Of entries and of objects of the shared tier, for all releases that make the same of a file.
+
+It goes up with every change of what is made of a file, of forms and layouts; forms have numbers of their own.
+"""
 
 _ENTRIES = "entries-1"
 _MODE = 0o400
@@ -351,8 +355,8 @@ class KeptArrays:
 
     @property
     def key(self) -> bytes:
-        """What tells it from all others, and from what other versions of the program make."""
-        return self.piece.key + json.dumps([self.form, _version()]).encode("ascii")
+        """As of :func:`arrays_key`."""
+        return arrays_key(self.piece, self.form)
 
     @property
     def is_kept(self) -> bool:
@@ -372,6 +376,6 @@ class KeptArrays:
         self.tier.drop(self.key)
 
 
-@cache
-def _version() -> str:
-    return version("paimon-index")
+def arrays_key(piece: Piece, form: str) -> bytes:
+    """What tells what is made of a file from all others, and from what releases of another format make."""
+    return piece.key + json.dumps([form, FORMAT]).encode("ascii")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import inspect
 import secrets
 import threading
@@ -26,7 +27,7 @@ from typing_extensions import override
 
 from app.errors import FileMissingError, SettingsError
 from app.storage.stores.failures import failure_of, is_behind_the_end
-from app.storage.stores.store import Attempt, Result, Store
+from app.storage.stores.store import Attempt, Result, Store, StoredFile
 from app.work.deadline import wait_for
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ _LIBRARIES: Final = {
 }
 _LONGEST_KEY: Final = 1024
 """Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
+_WRITTEN: Final = ("last_modified", "LastModified", "mtime", "updated", "created")
+"""What libraries call the time at which a file was written."""
 _TAKEN: Final = "HTTP 412"
 """Of HTTP stores: the condition that there be no such object does not hold."""
 
@@ -99,12 +102,23 @@ class LibraryStore(Store):
 
     @override
     def entries(self, path: str) -> list[tuple[str, bool]]:
+        return [(name, entry["type"] == "directory") for name, entry in self._listed(path)]
+
+    @override
+    def files(self, path: str) -> list[StoredFile]:
+        return [
+            StoredFile(name, int(entry.get("size") or 0), _written(entry))
+            for name, entry in self._listed(path)
+            if entry["type"] != "directory"
+        ]
+
+    def _listed(self, path: str) -> list[tuple[str, dict[str, Any]]]:
         place = self._place(path)
         listed = self._ask("ls", place, detail=True)
-        paths = [(str(entry["name"]).strip("/"), entry["type"] == "directory") for entry in listed]
+        paths = [(str(entry["name"]).strip("/"), entry) for entry in listed]
         # An object store may list the directory's own marker object as well.
         parent = f"{place.strip('/')}/".removeprefix("/")
-        return [(path.removeprefix(parent), is_one) for path, is_one in paths if path.startswith(parent)]
+        return [(path.removeprefix(parent), entry) for path, entry in paths if path.startswith(parent)]
 
     @override
     def size(self, path: str) -> int:
@@ -310,3 +324,14 @@ def event_loop() -> asyncio.AbstractEventLoop:
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     threading.Thread(target=loop.run_forever, name="storage calls", daemon=True).start()
     return loop
+
+
+def _written(entry: Mapping[str, Any]) -> dt.datetime | None:
+    found = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
+    if isinstance(found, str):
+        found = dt.datetime.fromisoformat(found)
+    if isinstance(found, (int, float)):
+        return dt.datetime.fromtimestamp(found, dt.UTC)
+    if isinstance(found, dt.datetime):
+        return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import secrets
@@ -13,7 +14,7 @@ from typing_extensions import override
 
 from app.errors import FileMissingError, PathNotAllowedError
 from app.regular_files import opened
-from app.storage.stores.store import Store
+from app.storage.stores.store import Store, StoredFile
 
 _LONGEST_PATH = 4095
 """Bytes of the longest path; of a longer one, each part would be looked at for links."""
@@ -85,6 +86,15 @@ class LocalFiles(Store):
     def entries(self, path: str) -> list[tuple[str, bool]]:
         with os.scandir(self.path_of(path)) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+
+    @override
+    def files(self, path: str) -> list[StoredFile]:
+        with os.scandir(self.path_of(path)) as entries:
+            found = [(entry.name, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)]
+        return [
+            StoredFile(name, status.st_size, dt.datetime.fromtimestamp(status.st_mtime, dt.UTC))
+            for name, status in found
+        ]
 
     @override
     def size(self, path: str) -> int:

@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from app.storage.stores.failures import StoreAnswerError
 from app.storage.stores.libraries import LibraryStore, event_loop
+from app.storage.stores.store import StoredFile
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3CredentialProvider
@@ -89,6 +90,15 @@ class ObjectStore(LibraryStore):
         return True
 
     @override
+    def files(self, path: str) -> list[StoredFile]:
+        # Listings of the filesystem leave out when objects were written.
+        listed = self._ask("objects", self._place(path))
+        return [
+            StoredFile(each["path"].rpartition("/")[2], each["size"], each["last_modified"])
+            for each in listed
+        ]
+
+    @override
     async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
         try:
             return await super()._answered(method, place, *arguments, **options)
@@ -130,6 +140,10 @@ class _Filesystem(FsspecStore):
     async def _pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: object) -> None:
         put_mode: Any = mode
         await self._written.put_async(self._split_path(path)[1], value, mode=put_mode, use_multipart=False)
+
+    async def _objects(self, path: str) -> Sequence[Any]:
+        bucket, key = self._split_path(path)
+        return (await self._construct_store(bucket).list_with_delimiter_async(key))["objects"]
 
     async def _exists(self, bucket: str, **_: object) -> bool:
         await anext(aiter(self._construct_store(bucket).list(chunk_size=1)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,15 @@ class Attempt(Generic[Result]):
     seconds: float
     result: Result | None = None
     error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a listing has it: its name, its bytes, and when it was written, if the store tells."""
+
+    name: str
+    size: int
+    written: dt.datetime | None
 
 
 class Store(ABC):
@@ -49,6 +59,10 @@ class Store(ABC):
     @abstractmethod
     def entries(self, path: str) -> list[tuple[str, bool]]:
         """Names right below a directory (``""``: the store's own), and whether each is a directory's."""
+
+    @abstractmethod
+    def files(self, path: str) -> list[StoredFile]:
+        """The files right below a directory."""
 
     @abstractmethod
     def size(self, path: str) -> int:

@@ -54,19 +54,28 @@ def cached_on_disk(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
 def load_value(place: KeptArrays) -> Any:
     """What was kept in a place; None if nothing was, or if it is damaged, and then it is gone."""
     columns = place.get()
-    if columns is None:
-        return None
+    return None if columns is None else read_value(columns, place)
+
+
+def read_value(columns: Columns, place: KeptArrays | None) -> Any:
+    """The value that columns hold; None if they are damaged, and then they are gone from their place."""
     try:
         return _value(columns, columns[_WHOLE])
     except DamagedEntryError:
-        place.drop()
+        if place is not None:
+            place.drop()
         return None
 
 
 def store_value(place: KeptArrays, value: object) -> None:
     """Keeps a value in a place, unless it has arrays of objects."""
     with suppress(_NoColumnError):
-        place.put({_WHOLE: _column(value)})
+        place.put(value_columns(value))
+
+
+def value_columns(value: object) -> dict[str, pa.Array]:
+    """The columns that hold a value, which must have no arrays of objects."""
+    return {_WHOLE: _column(value)}
 
 
 def _column(value: object) -> pa.Array:
@@ -123,14 +132,20 @@ _MEMORY: Final = 6_000
 """Of the objects of a manifest that was asked for its columns, without the columns; measured."""
 
 
-def store_manifest(place: KeptArrays, manifest: Manifest) -> None:
-    """Puts a manifest that was decoded on the disk."""
-    place.put({name: _column(getattr(manifest, name)) for name in _COLUMNS})
+def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
+    """The columns that hold a manifest."""
+    return {name: _column(getattr(manifest, name)) for name in _COLUMNS}
 
 
-def open_manifest(place: KeptArrays, read: Callable[[], Manifest]) -> Manifest | None:
-    """A manifest that was kept, if it is there; ``read`` decodes the original, where a column is damaged."""
-    columns = place.get()
+def open_manifest(
+    place: KeptArrays | None, read: Callable[[], Manifest], columns: Columns | None
+) -> Manifest | None:
+    """A manifest that was kept in its place, or has these columns, if it is there.
+
+    ``read`` decodes the original, where a column is damaged.
+    """
+    if columns is None and place is not None:
+        columns = place.get()
     return None if columns is None else _MappedManifest(columns, place, read)
 
 
@@ -138,11 +153,17 @@ class _MappedManifest(Manifest):
     __slots__ = ("_columns", "_place", "_read")
 
     _columns: Columns
-    _place: KeptArrays
+    _place: KeptArrays | None
     _read: Callable[[], Manifest]
 
-    def __init__(self, columns: Columns, place: KeptArrays, read: Callable[[], Manifest]) -> None:
-        own = {"_columns": columns, "_place": place, "_read": read, "decoded_bytes": 0, "derived": Derived()}
+    def __init__(self, columns: Columns, place: KeptArrays | None, read: Callable[[], Manifest]) -> None:
+        own = {
+            "_columns": columns,
+            "_place": place,
+            "_read": read,
+            "decoded_bytes": columns.held,
+            "derived": Derived(),
+        }
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -156,7 +177,8 @@ class _MappedManifest(Manifest):
         try:
             column = _value(self._columns, self._columns[name])
         except DamagedEntryError:
-            self._place.drop()
+            if self._place is not None:
+                self._place.drop()
             column = getattr(self._read(), name)
         object.__setattr__(self, name, column)
         return column
@@ -164,4 +186,4 @@ class _MappedManifest(Manifest):
     @property
     def nbytes(self) -> int:
         """Bytes of memory that is not mapped."""
-        return _MEMORY + self.derived.nbytes
+        return _MEMORY + self._columns.held + self.derived.nbytes

@@ -59,7 +59,7 @@ app.kubernetes.io/component: service
 
 {{/* Secrets that a process reads when it starts, and never again, separated by commas; tokens are read again and again. */}}
 {{- define "paimon-index.secretsReadOnce" -}}
-{{- $names := list .Values.tls.existingSecret .Values.credentials.existingSecret .Values.credentials.filesSecret }}
+{{- $names := list .Values.tls.existingSecret .Values.credentials.existingSecret .Values.credentials.filesSecret .Values.sharedCache.existingSecret }}
 {{- range .Values.extraEnvFrom }}{{ with .secretRef }}{{ $names = append $names .name }}{{ end }}{{ end }}
 {{- range .Values.extraEnv }}{{ with .valueFrom }}{{ with .secretKeyRef }}{{ $names = append $names .name }}{{ end }}{{ end }}{{ end }}
 {{- compact $names | uniq | sortAlpha | join "," }}
@@ -130,10 +130,13 @@ annotations:
 {{- if and (not .Values.auth.enabled) .Values.tokens.existingSecret }}
 {{- fail "tokens.existingSecret says who may ask, and auth.enabled=false that everybody may: unset one" }}
 {{- end }}
+{{- if and .Values.sharedCache.url (not .Values.sharedCache.existingSecret) (not (hasKey .Values.settings "shared_cache_private")) }}
+{{- fail "sharedCache.existingSecret: name the Secret that has the key which entries are signed with, or set settings.shared_cache_private=true where nobody else may write to the prefix" }}
+{{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
 {{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" }}
 {{- end }}
-{{- $own := dict "warehouses" "warehouses" "allow_external" "allowExternal" "watch" "watch" "host" "the chart" "port" "the chart" "auth" "auth.enabled" "tokens_file" "tokens" "tls_certificate" "tls" "tls_key" "tls" "disk_cache" "cache" "disk_cache_bytes" "cache.size" }}
+{{- $own := dict "warehouses" "warehouses" "allow_external" "allowExternal" "watch" "watch" "host" "the chart" "port" "the chart" "auth" "auth.enabled" "tokens_file" "tokens" "tls_certificate" "tls" "tls_key" "tls" "disk_cache" "cache" "disk_cache_bytes" "cache.size" "shared_cache" "sharedCache.url" "shared_cache_key" "sharedCache.existingSecret" }}
 {{- range $name, $_ := .Values.settings }}
 {{- if hasKey $own $name }}
 {{- fail (printf "settings.%s: this is set by %s" $name (get $own $name)) }}

@@ -69,6 +69,13 @@ spec:
         - name: PAIMON_INDEX_AUTH
           value: "off"
         {{- end }}
+        {{- with .Values.sharedCache.existingSecret }}
+        - name: PAIMON_INDEX_SHARED_CACHE_KEY
+          valueFrom:
+            secretKeyRef:
+              name: {{ . }}
+              key: {{ $.Values.sharedCache.key }}
+        {{- end }}
         {{- if .Values.tls.existingSecret }}
         - name: PAIMON_INDEX_TLS_CERTIFICATE
           value: /etc/paimon-index/tls/tls.crt

@@ -296,6 +296,25 @@ def test_a_token_of_one_database_names_files_of_this_database_only(
     assert evaluated.status_code == (403 if status == 403 else 200)
 
 
+def test_rights_are_checked_before_the_shared_cache_is_asked(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
+    path = tokens.write(tmp_path / "tokens", *ENTRIES)
+    shared = {"shared_cache": str(tmp_path / "shared"), "shared_cache_private": True}
+    with serve(tokens_file=str(path), **shared) as client:
+
+        def asked() -> int:
+            told = client.get("/v1/cache", headers=headers_of("admin")).json()["shared"]
+            return int(told["hits"]) + int(told["misses"])
+
+        for caller in ("nobody", "unknown", "expired", "other warehouse", "other database"):
+            assert client.post(f"{TABLE}/plan", json={}, headers=headers_of(caller)).status_code in (401, 403)
+        assert asked() == 0
+        assert client.post(f"{TABLE}/plan", json={}, headers=headers_of("database")).status_code == 200
+        assert asked() > 0
+
+
 def test_a_token_is_void_as_soon_as_the_file_lacks_it(serve: Serve, tmp_path: Path) -> None:
     path = tokens.write(tmp_path / "tokens", tokens.entry("old", "pix_old"))
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 
 from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk.disk_entry import Piece
-from app.storage.disk.disk_tier import KeptArrays
-from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
+from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
 from tests import golden_tables
@@ -60,9 +61,9 @@ def test_every_column_comes_back(tmp_path: Path, golden: GoldenWarehouse) -> Non
         where = place(tmp_path, f"manifest {number}")
         whole = Manifest.read(path.read_bytes())
         for manifest in (whole, whole.without_embedded()):
-            store_manifest(where, manifest)
+            where.put(manifest_columns(manifest))
 
-            found = open_manifest(where, no_original)
+            found = open_manifest(where, no_original, None)
 
             assert found is not None
             assert columns(found) == columns(manifest)
@@ -77,9 +78,9 @@ def manifest(golden: GoldenWarehouse) -> Manifest:
 
 
 def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest) -> None:
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
 
-    found = open_manifest(place(tmp_path), no_original)
+    found = open_manifest(place(tmp_path), no_original, None)
 
     assert found is not None
     before = found.nbytes
@@ -91,14 +92,14 @@ def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest
 
 
 def test_nothing_is_found_where_nothing_was_kept(tmp_path: Path, manifest: Manifest) -> None:
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
 
-    assert open_manifest(place(tmp_path, "another form"), no_original) is None
+    assert open_manifest(place(tmp_path, "another form"), no_original, None) is None
 
 
 def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: Manifest) -> None:
     """Wherever the file is damaged; what was damaged is gone then."""
-    store_manifest(place(tmp_path), manifest)
+    place(tmp_path).put(manifest_columns(manifest))
     [file] = (path for path in tmp_path.rglob("*") if path.is_file())
     written = file.read_bytes()
     asked: list[Manifest] = []
@@ -114,7 +115,7 @@ def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: M
         file.write_bytes(damaged)
         where = place(tmp_path)
 
-        found = open_manifest(where, original)
+        found = open_manifest(where, original, None)
 
         if found is not None:
             assert columns(found) == columns(manifest)
@@ -157,3 +158,18 @@ def test_integers_beyond_64_bits_are_made_each_time(tmp_path: Path) -> None:
     assert [cached_on_disk(place(tmp_path), make).tolist() for _ in range(2)] == [[1 << 70]] * 2
     assert len(made) == 2
     assert cached_on_disk(None, make).tolist() == [1 << 70]
+
+
+FORMATS = {1: "34e8e3e76955a684"}
+
+
+def test_what_is_decoded_is_of_its_format(golden: GoldenWarehouse) -> None:
+    """Releases of one format read each other's entries: who changes what a manifest becomes changes it."""
+    digest = xxhash.xxh3_64()
+    for path in manifests(golden):
+        made = manifest_columns(Manifest.read(path.read_bytes()))
+        digest.update(
+            repr([(name, str(each.type), each.to_pylist()) for name, each in made.items()]).encode()
+        )
+
+    assert {FORMAT: digest.hexdigest()} == FORMATS

@@ -1,0 +1,53 @@
+"""``cache prune``: removes old entries of the shared cache."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from app.cli.command import Command
+from app.cli.output import print_line
+from app.errors import RequestError
+from app.opening import open_shared_store
+from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.storage import RetryPolicy
+from app.storage.shared_upkeep import prune_shared
+
+program = typer.Typer(
+    help="Look after the shared cache: cache prune.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@program.callback()
+def _group() -> None:
+    """Look after the shared cache."""
+
+
+@program.command(cls=Command)
+def prune(
+    older_than: Annotated[
+        float, typer.Option(metavar="DAYS", min=0, help="Remove what was written longer ago.")
+    ],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Remove old entries of the shared cache; those that are needed are written again."""
+    settings = Settings.load()
+    store = open_shared_store(settings, RetryPolicy())
+    if store is None:
+        raise RequestError(f"set {ENVIRONMENT_PREFIX}SHARED_CACHE to the prefix that is to be pruned")
+    before = dt.datetime.now(dt.UTC) - dt.timedelta(days=older_than)
+    pruned = prune_shared(store, before, is_tried=dry_run)
+    if as_json:
+        print_line(json.dumps(asdict(pruned)))
+        return
+    what = "would be removed" if dry_run else "removed"
+    print_line(
+        f"{pruned.removed} entries of {pruned.removed_bytes} bytes {what}, "
+        f"{pruned.left} of {pruned.left_bytes} bytes left"
+    )

@@ -1,0 +1,355 @@
+"""A directory of a store in which processes leave what they have decoded for all others.
+
+Objects are named by what they were made of, created only if there is none of that name, and believed only if
+they are signed (:mod:`app.storage.shared_object`). No answer depends on them: what is absent, damaged, late
+or refused is read from the source. So a store that fails is left alone for a while, and asked by nobody who
+waits until it has answered again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.described import DESCRIBED
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    LimitExceededError,
+    MemoryShortError,
+    PaimonIndexError,
+)
+from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
+from app.storage.shared_object import LARGEST, Sizes, object_name, read_object, write_object
+from app.storage.warehouse import Warehouse
+from app.storage.writing import Writing
+from app.work.deadline import check_deadline, time_limit, wait_for
+
+_log = logging.getLogger("paimon_index.storage")
+
+_FIRST_BYTES: Final = 1 << 20
+"""What the first call for an object asks for, which is all of most."""
+_WAIT_SECONDS: Final = 0.5
+"""For the first bytes of an object."""
+_BYTES_PER_SECOND: Final = 4 << 20
+"""How fast the others come at least, of many objects at once; silence is given up before."""
+_WRITE_SECONDS: Final = 15.0
+_REST_SECONDS: Final = 30.0
+_ABSENT_SECONDS: Final = 60.0
+_MOST_NAMES: Final = 10_000
+"""Of objects of which is known whether they are there."""
+_MOST_WAITING_BYTES: Final = 256 << 20
+"""Of what is to be written; more is dropped."""
+
+Entry = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCacheState:
+    """What this service has read from the shared cache, and left there."""
+
+    __pydantic_config__ = DESCRIBED
+
+    hits: int = 0
+    """Objects that were read."""
+    misses: int = 0
+    """Objects that were not there, not in time, or not asked for since the store fails."""
+    bytes: int = 0
+    """Of the objects that were read."""
+    failures: int = 0
+    """Calls that failed or took too long."""
+    corrupt: int = 0
+    """Objects that nobody with the key has written as they were."""
+    written: int = 0
+    """Objects that were written."""
+    written_bytes: int = 0
+    dropped: int = 0
+    """Objects not written, since others were being written or the store failed."""
+
+
+class SharedTier:
+    """What processes share.
+
+    Args:
+        store: the directory, which no failed call to is repeated.
+        key: what objects are signed with; empty where nobody else can write to the directory.
+    """
+
+    def __init__(self, store: Warehouse, key: bytes) -> None:
+        self._store = store
+        self._writing = Writing(store)
+        self._key = key
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shared cache")
+        self._under_way: dict[str, Future[list[Entry | None] | None]] = {}
+        # Until when each is not asked for again.
+        self._absent: dict[str, float] = {}
+        self._damaged: set[str] = set()
+        self._present: set[str] = set()
+        self._rests_until: float | None = None
+        self._writes_from = 0.0
+        self._waiting_bytes = 0
+        self._has_warned = False
+        self._counts = asdict(SharedCacheState())
+
+    def get(self, keys: Sequence[bytes]) -> list[Entry | None] | None:
+        """The entries of an object, None for one that has nothing; None if the object cannot be had now.
+
+        Raises DeadlineExceededError: the request's time ran out.
+        """
+        name = object_name(keys)
+        with self._lock:
+            if not self._may_ask(name):
+                self._counts["misses"] += 1
+                return None
+            flight = self._under_way.get(name)
+            if flight is None:
+                mine = self._under_way[name] = Future()
+        if flight is not None:
+            return wait_for(flight)
+        found = None
+        try:
+            found = self._read(name, len(keys))
+        finally:
+            with self._lock:
+                del self._under_way[name]
+                self._counts["hits" if found is not None else "misses"] += 1
+            mine.set_result(found)
+        return found
+
+    def offer(self, keys: Sequence[bytes], entries: Sequence[Mapping[str, pa.Array] | None]) -> None:
+        """Has an object written, in the background, unless it is known to be there.
+
+        ``entries``: the columns of each; none of what has nothing.
+        """
+        name, now = object_name(keys), time.monotonic()
+        size = sum(column.nbytes for columns in entries if columns for column in columns.values())
+        with self._lock:
+            if name in self._present or size > LARGEST:
+                return
+            is_refused = self._rests_until is not None or now < self._writes_from
+            if is_refused or self._waiting_bytes + size > _MOST_WAITING_BYTES:
+                self._counts["dropped"] += 1
+                return
+            self._waiting_bytes += size
+            self._is_there(name)
+        self._later(self._write, name, keys, size, entries)
+
+    def is_wanted(self, keys: Sequence[bytes]) -> bool:
+        """Whether an object is not known to be there."""
+        return object_name(keys) not in self._present
+
+    def together(self, keys: Sequence[bytes], places: Sequence[KeptArrays | None]) -> SharedArrays:
+        """What is made of several files, as one object."""
+        return SharedArrays(self, keys, places)
+
+    def flush(self) -> None:
+        """Waits until all that was offered is written, or has failed."""
+        self._pool.submit(int).result()
+
+    def statistics(self) -> SharedCacheState:
+        """The counters, all of one moment."""
+        with self._lock:
+            return SharedCacheState(**self._counts)
+
+    def close(self) -> None:
+        """Writes no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._store.readers.close()
+
+    def _later(self, work: Callable[..., None], *arguments: object) -> None:
+        # Plans may still end while the service is closed.
+        with suppress(RuntimeError):
+            self._pool.submit(work, *arguments)
+
+    def _may_ask(self, name: str) -> bool:
+        now = time.monotonic()
+        if self._rests_until is not None:
+            if now >= self._rests_until:
+                self._rests_until = now + _REST_SECONDS
+                self._later(self._probe)
+            return False
+        return self._absent.get(name, now) <= now
+
+    def _read(self, name: str, count: int) -> list[Entry | None] | None:
+        try:
+            content, sizes = self._fetch(_path(name))
+            # The entries, and a copy of each.
+            with self._store.readers.room(2 * sizes.unpacked, _path(name)), self._store.readers.core():
+                entries = read_object(name, self._key, content, count)
+        except FileMissingError:
+            self._is_absent(name)
+            return None
+        except DamagedEntryError as error:
+            self._is_absent(name)
+            with self._lock:
+                self._damaged.add(name)
+                self._counts["corrupt"] += 1
+            self._warn(f"{_path(name)} is not believed: {error}")
+            return None
+        except (MemoryShortError, LimitExceededError):
+            return None
+        except PaimonIndexError as error:
+            # Where it is the request that has no time left, the store may be sound.
+            check_deadline()
+            self._failed(error)
+            with self._lock:
+                self._rests_until = time.monotonic() + _REST_SECONDS
+            return None
+        with self._lock:
+            self._counts["bytes"] += len(content)
+            self._is_there(name)
+        return entries
+
+    def _fetch(self, path: str) -> tuple[bytes, Sizes]:
+        with time_limit(_WAIT_SECONDS):
+            start = self._range(path, 0, _FIRST_BYTES)
+        sizes = Sizes.read(start)
+        more = sizes.stored - len(start)
+        if more <= 0:
+            return start, sizes
+        with time_limit(_WAIT_SECONDS + more / _BYTES_PER_SECOND):
+            return start + self._range(path, len(start), more), sizes
+
+    def _range(self, path: str, start: int, length: int) -> bytes:
+        (content,) = self._store.read_ranges([(path, start, length)])
+        if isinstance(content, PaimonIndexError):
+            raise content
+        return content
+
+    def _is_absent(self, name: str) -> None:
+        with self._lock:
+            self._present.discard(name)
+            if len(self._absent) >= _MOST_NAMES:
+                self._absent.clear()
+            self._absent[name] = time.monotonic() + _ABSENT_SECONDS
+
+    def _is_there(self, name: str) -> None:
+        if len(self._present) >= _MOST_NAMES:
+            self._present.clear()
+        self._present.add(name)
+        self._absent.pop(name, None)
+
+    def _probe(self) -> None:
+        """Asks a store that has failed for anything; once it answers, it is asked as before."""
+        try:
+            with time_limit(_WAIT_SECONDS):
+                self._store.exists(_path("probe"))
+        except PaimonIndexError as error:
+            self._failed(error)
+        else:
+            with self._lock:
+                self._rests_until = None
+
+    def _write(
+        self,
+        name: str,
+        keys: Sequence[bytes],
+        size: int,
+        entries: Sequence[Mapping[str, pa.Array] | None],
+    ) -> None:
+        try:
+            with self._lock:
+                is_damaged = name in self._damaged
+                self._damaged.discard(name)
+            with self._store.readers.room(2 * size, _path(name)), time_limit(_WRITE_SECONDS):
+                if not is_damaged and self._store.exists(_path(name)):
+                    return
+                written = [
+                    [] if columns is None else write_columns(key, columns)
+                    for key, columns in zip(keys, entries, strict=True)
+                ]
+                content = write_object(name, self._key, written)
+                if content is None:
+                    return
+                if is_damaged:
+                    self._writing.replace(_path(name), content)
+                else:
+                    self._writing.create(_path(name), content)
+        except (MemoryShortError, LimitExceededError):
+            with self._lock:
+                self._counts["dropped"] += 1
+        except PaimonIndexError as error:
+            self._failed(error)
+            with self._lock:
+                self._present.discard(name)
+                self._writes_from = time.monotonic() + _REST_SECONDS
+        else:
+            with self._lock:
+                self._counts["written"] += 1
+                self._counts["written_bytes"] += len(content)
+        finally:
+            with self._lock:
+                self._waiting_bytes -= size
+
+    def _failed(self, error: PaimonIndexError) -> None:
+        with self._lock:
+            self._counts["failures"] += 1
+        what = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
+        self._warn(f"it {what}; what it may have is read from the warehouses")
+
+    def _warn(self, what: str) -> None:
+        with self._lock:
+            is_first, self._has_warned = not self._has_warned, True
+        if is_first:
+            _log.warning("the shared cache %s: %s", self._store.public_url, what)
+
+
+def _path(name: str) -> str:
+    # Releases of another format look elsewhere.
+    return f"{FORMAT}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedArrays:
+    """What is made of several files, and lies in one object of the shared tier.
+
+    ``places``: the same on the disk, if there is one; what is read from the shared tier is put there.
+    """
+
+    tier: SharedTier
+    keys: Sequence[bytes]
+    places: Sequence[KeptArrays | None]
+
+    def get(self) -> list[Columns | None] | None:
+        """The columns of each, None where there is nothing of it; None if the object cannot be had now.
+
+        Raises DeadlineExceededError: the request's time ran out.
+        """
+        entries = self.tier.get(self.keys)
+        if entries is None:
+            return None
+        members = zip(self.keys, self.places, entries, strict=True)
+        return [None if entry is None else _columns(key, place, entry) for key, place, entry in members]
+
+    @property
+    def is_wanted(self) -> bool:
+        """As of :meth:`SharedTier.is_wanted`."""
+        return self.tier.is_wanted(self.keys)
+
+    def offer(self, entries: Sequence[Mapping[str, pa.Array] | None]) -> None:
+        """As of :meth:`SharedTier.offer`."""
+        self.tier.offer(self.keys, entries)
+
+
+def _columns(key: bytes, place: KeptArrays | None, entry: Entry) -> Columns | None:
+    if place is not None:
+        place.tier.put_parts(key, [pa.py_buffer(entry)])
+        mapped = place.get()
+        if mapped is not None:
+            return mapped
+    try:
+        return Columns.read(key, entry, held=len(entry))
+    except DamagedEntryError:
+        return None

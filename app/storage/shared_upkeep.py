@@ -1,0 +1,45 @@
+"""Removing old objects of a shared cache, which nobody counts the use of: what is needed is written again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from app.observation import StorageOperation
+from app.storage.warehouse import Warehouse
+from app.storage.writing import Writing
+
+_FORMAT: Final = re.compile(r"[0-9]{1,9}")
+_OBJECT: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Objects that are older than a time, and those that stay, with their bytes."""
+
+    removed: int
+    removed_bytes: int
+    left: int
+    left_bytes: int
+
+
+def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
+    """Removes objects of all formats that were written before a time; nothing else below the prefix.
+
+    ``is_tried``: only tells which these are. Raises StorageError: the store failed.
+    """
+    writing = Writing(store)
+    counts = {True: [0, 0], False: [0, 0]}
+    for directory in filter(_FORMAT.fullmatch, store.list_names("")):
+        for file in store.ask(StorageOperation.LIST, directory, lambda found, place: found.files(place)):
+            if not _OBJECT.fullmatch(file.name):
+                continue
+            # What nobody knows the age of stays.
+            is_old = file.written is not None and file.written < before
+            if is_old and not is_tried:
+                writing.delete(f"{directory}/{file.name}")
+            counts[is_old][0] += 1
+            counts[is_old][1] += file.size
+    return Pruned(*counts[True], *counts[False])

@@ -1,0 +1,294 @@
+"""Services that share what they decode through a store: a new one is warm, and no answer depends on it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
+from app.planning.service import IndexService
+from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage.disk import disk_tier
+from app.storage.shared_tier import SharedCacheState, SharedTier
+from benchmarks.events import DATABASE, TABLE
+from benchmarks.services import KEYS, KEYS_BESIDE
+from benchmarks.synthetic import write_table
+from tests.faulty_store import BUCKET, Fault, Store
+from tests.golden_tables import GoldenWarehouse, expected
+from tests.planning.copied_tables import golden_ref, open_service
+from tests.planning.made_tables import names_of
+from tests.storage.disk.damaged_entries import invert, replace_entries
+
+KEY = b"0123456789abcdef"
+FILES, MANIFESTS = 80, 8
+EVENTS = TableRef("golden", DATABASE, TABLE)
+FILTERS = ["id = 5", "id IN (7, 100000)", "id = 5 OR day = DATE '2024-01-01'", "cat = 3"]
+TABLES = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc", "dyn_bucket")
+
+
+def tier(url: str, key: bytes = KEY, **options: Any) -> SharedTier:
+    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), **options)
+    return SharedTier(store, key)
+
+
+class Fleet:
+    """A table, and services that come one after the other and share a directory."""
+
+    def __init__(self, directory: Path, *, is_embedded: bool = False) -> None:
+        self.warehouse, self.shared = directory / "warehouse", directory / "shared"
+        self.table = self.warehouse / f"{DATABASE}.db" / TABLE
+        write_table(self.warehouse, KEYS if is_embedded else KEYS_BESIDE, FILES, MANIFESTS)
+
+    @contextmanager
+    def service(self, shared: SharedTier | None = None, disk: Path | None = None) -> Iterator[IndexService]:
+        opened = shared or tier(str(self.shared))
+        kept = None if disk is None else DiskTier(disk, 1 << 30)
+        with closing(open_service(self.warehouse, shared=opened, disk=kept)) as service:
+            yield service
+            opened.flush()
+
+    def plans(self, service: IndexService, *filters: str) -> list[list[str]]:
+        plans = [service.plan(EVENTS, PlanRequest(filter=each)) for each in filters or FILTERS]
+        assert not [warning for plan in plans for warning in plan.warnings]
+        return [names_of(plan.files) for plan in plans]
+
+    def without(self) -> list[list[str]]:
+        with closing(open_service(self.warehouse)) as service:
+            return self.plans(service)
+
+    def fill(self) -> None:
+        with self.service() as service:
+            self.plans(service)
+
+    def lose_files(self) -> None:
+        """Nothing is left of index files, and nothing of manifests."""
+        for path in (*self.table.rglob("*.index"), *self.table.glob("manifest/manifest-[0-9]*")):
+            path.unlink()
+
+
+def told(service: IndexService) -> SharedCacheState:
+    return SharedCacheState(**service.cache_statistics()["shared"])
+
+
+@pytest.fixture(params=[False, True], ids=["beside", "embedded"])
+def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Fleet:
+    return Fleet(tmp_path, is_embedded=request.param)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def test_a_new_service_reads_no_manifest_and_no_index_file(fleet: Fleet) -> None:
+    before = fleet.without()
+    with fleet.service() as first:
+        assert fleet.plans(first) == before
+    fleet.lose_files()
+
+    with fleet.service() as second:
+        assert fleet.plans(second) == before
+        assert told(second).misses == told(second).written == 0
+        assert 0 < told(second).hits < MANIFESTS
+
+
+def test_warming_loads_what_is_shared_of_index_files_and_reads_none(beside: Fleet) -> None:
+    with beside.service() as first:
+        before = beside.plans(first, "id = 5")
+    beside.lose_files()
+    with beside.service() as second:
+        second.warm(second.resolve(EVENTS, SnapshotSelector()), at_once=True)
+        hits = told(second).hits
+        assert beside.plans(second, "id = 7", "id = 5")[1:] == before
+        assert told(second).hits == hits > 0
+
+
+def test_what_is_shared_is_kept_on_the_disk(fleet: Fleet, tmp_path: Path) -> None:
+    before = fleet.without()
+    fleet.fill()
+    with fleet.service(disk=tmp_path / "disk") as second:
+        assert fleet.plans(second) == before
+    fleet.lose_files()
+    shutil.rmtree(fleet.shared)
+
+    with fleet.service(disk=tmp_path / "disk") as third:
+        assert fleet.plans(third) == before
+        assert (told(third).hits, told(third).misses) == (0, 0)
+
+
+def test_the_disk_fills_what_is_shared(fleet: Fleet, tmp_path: Path) -> None:
+    before = fleet.without()
+    with fleet.service(disk=tmp_path / "disk") as first:
+        fleet.plans(first)
+    fleet.lose_files()
+
+    with fleet.service() as second:
+        assert fleet.plans(second) == before
+
+
+def test_files_that_one_filter_leaves_out_are_not_shared_as_missing(beside: Fleet) -> None:
+    before = beside.without()
+    with beside.service() as first:
+        beside.plans(first, "id = 5 AND day = DATE '2024-01-01'", "score > 0.5 AND id = 9")
+    with beside.service() as second:
+        assert beside.plans(second) == before
+    beside.lose_files()
+    with beside.service() as third:
+        assert beside.plans(third) == before
+
+
+def test_what_a_warehouse_is_called_does_not_matter(beside: Fleet) -> None:
+    beside.fill()
+    warehouse = Warehouse("golden", str(beside.warehouse), shared=tier(str(beside.shared)))
+    other = Warehouse("another", f"file:{beside.warehouse}/", shared=tier(str(beside.shared)))
+    made = [("db.db/t/manifest/manifest-1", 1, "form")]
+    one, same = warehouse.shared_arrays_of(made), other.shared_arrays_of(made)
+    assert one is not None
+    assert same is not None
+    assert one.keys == same.keys
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "inverted": invert,
+    "cut": lambda content: content[: len(content) // 2],
+    "empty": lambda _: b"",
+    "one byte": lambda content: content[:200] + invert(content[200:201]) + content[201:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_read_again_and_mended(beside: Fleet, damage: Callable[[bytes], bytes]) -> None:
+    before = beside.without()
+    beside.fill()
+    replace_entries(beside.shared, damage)
+
+    with beside.service() as second:
+        assert beside.plans(second) == before
+        assert told(second).corrupt > 0
+        assert told(second).hits == 0
+    # Of payloads nobody knows where they lie before heads are read.
+    with beside.service() as third:
+        assert beside.plans(third) == before
+    with beside.service() as fourth:
+        assert beside.plans(fourth) == before
+        assert told(fourth).corrupt == 0
+        assert told(fourth).hits > 0
+
+
+def test_objects_that_change_places_are_not_believed(beside: Fleet) -> None:
+    before = beside.without()
+    beside.fill()
+    paths = sorted(path for path in beside.shared.rglob("*") if path.is_file())
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.unlink()
+        path.write_bytes(content)
+
+    with beside.service() as second:
+        assert beside.plans(second) == before
+        assert (told(second).hits, told(second).corrupt > 0) == (0, True)
+
+
+def test_who_has_another_key_reads_the_warehouse(beside: Fleet) -> None:
+    before = beside.without()
+    beside.fill()
+    with beside.service(tier(str(beside.shared), b"another key of another")) as second:
+        assert beside.plans(second) == before
+        assert told(second).hits == 0
+
+
+def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = beside.without()
+    beside.fill()
+    objects = len(list(beside.shared.rglob("*")))
+    for module in ("app.storage.disk.disk_tier.FORMAT", "app.storage.shared_tier.FORMAT"):
+        monkeypatch.setattr(module, disk_tier.FORMAT + 1)
+    with beside.service() as newer:
+        assert beside.plans(newer) == before
+        assert told(newer).hits == told(newer).corrupt == 0
+        assert told(newer).written > 0
+    monkeypatch.undo()
+    assert len(list(beside.shared.rglob("*"))) > objects
+    with beside.service() as older:
+        assert beside.plans(older) == before
+        assert told(older).misses == 0
+
+
+def fails_after(sound: int, fault: Fault) -> Callable[[str], Fault | None]:
+    asked = count()
+    return lambda _: fault if next(asked) >= sound else None
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
+def test_a_store_that_fails_in_the_middle_changes_no_answer(beside: Fleet, fault: Fault) -> None:
+    before = beside.without()
+    beside.fill()
+    for sound in range(3):
+        store = Store.of(beside.shared, fails_after(sound, fault))
+        with store.serving() as options, beside.service(tier(f"s3://{BUCKET}", options=options)) as service:
+            assert beside.plans(service) == before
+            assert told(service).failures > 0
+
+
+def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: Fleet) -> None:
+    before = beside.without()
+    beside.fill()
+    with beside.service() as second:
+        assert beside.plans(second, FILTERS[0]) == before[:1]
+        shutil.rmtree(beside.shared)
+        second.clear_caches()
+        assert beside.plans(second) == before
+
+
+def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
+    before = fleet.without()
+    with fleet.service() as job:
+        job.share(job.resolve(EVENTS, SnapshotSelector()), ["id"])
+        assert told(job).written > 0
+    fleet.lose_files()
+
+    with fleet.service() as first:
+        assert fleet.plans(first) == before
+
+
+def test_a_budget_of_time_is_kept(beside: Fleet) -> None:
+    before = beside.without()
+    beside.fill()
+    beside.lose_files()
+    with beside.service() as second:
+        plans = [second.plan(EVENTS, PlanRequest(filter=each), budget_ms=60_000) for each in FILTERS]
+        assert [names_of(plan.files) for plan in plans] == before
+        assert all(plan.summary.complete for plan in plans)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_golden_tables_are_planned_alike(
+    golden: GoldenWarehouse, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
+    monkeypatch.setattr("app.planning.side_files.shared_segments._LEAST_FILES", 1)
+    filters = [None, *(each["filter_sql"] for each in expected(table)["queries"] if each["filter_sql"])][:20]
+
+    def plans(shared: SharedTier | None) -> list[Any]:
+        with closing(open_service(golden.root, golden.allow_external(), shared=shared)) as service:
+            found = [
+                service.plan(golden_ref(table), PlanRequest(filter=each, time_zone="UTC")) for each in filters
+            ]
+            if shared is not None:
+                shared.flush()
+        return [(tuple(plan.files), plan.warnings) for plan in found]
+
+    before = plans(None)
+    assert plans(tier(str(tmp_path))) == before
+    assert any(tmp_path.rglob("*"))
+    warm = tier(str(tmp_path))
+    assert plans(warm) == before
+    assert warm.statistics().hits > 0
+    replace_entries(tmp_path, invert)
+    assert plans(tier(str(tmp_path))) == before

@@ -1,0 +1,204 @@
+"""The shared tier over stores that work, fail, hang and lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
+from app.storage.shared_tier import SharedCacheState, SharedTier
+from tests import s3_server
+from tests.faulty_store import BUCKET, Fault, Store
+from tests.storage.disk.damaged_entries import invert, replace_entries
+
+KEY = b"0123456789abcdef"
+KEYS = [b"one", b"two", b"none"]
+
+
+def column(*values: int) -> dict[str, pa.Array]:
+    return {"values": pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))}
+
+
+ENTRIES = [column(1, 2), column(*range(100_000)), None]
+
+
+@contextmanager
+def tier(url: str, key: bytes = KEY, **options: Any) -> Iterator[SharedTier]:
+    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), **options)
+    opened = SharedTier(store, key)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def offer(url: str, **options: Any) -> None:
+    with tier(url, **options) as writer:
+        writer.offer(KEYS, ENTRIES)
+        writer.flush()
+        assert writer.statistics().written == 1
+
+
+def values(shared: SharedTier, places: list[KeptArrays | None] | None = None) -> list[Any] | None:
+    columns = shared.together(KEYS, places or [None] * len(KEYS)).get()
+    return columns and [None if each is None else each["values"].values.to_pylist() for each in columns]
+
+
+EXPECTED = [[1, 2], [*range(100_000)], None]
+
+
+@pytest.fixture(params=["memory", "file", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    match request.param:
+        case "memory":
+            yield f"memory://{tmp_path.name}/shared", {}
+        case "file":
+            yield f"{tmp_path}/shared", {}
+        case _:
+            with s3_server.serve("shared-tier", {}) as options:
+                yield "s3://shared-tier/prefix", {"options": options}
+
+
+def test_what_one_process_leaves_another_has(place: tuple[str, dict[str, Any]]) -> None:
+    url, options = place
+    with tier(url, **options) as reader:
+        assert values(reader) is None
+        offer(url, **options)
+        assert values(reader) is None, "nobody asks again at once for what is absent"
+
+    with tier(url, **options) as later:
+        assert values(later) == EXPECTED
+        told = later.statistics()
+        assert (told.hits, told.misses, told.failures) == (1, 0, 0)
+        later.offer(KEYS, ENTRIES)
+        later.flush()
+        assert later.statistics().written == 0
+
+
+def test_an_object_is_written_once(tmp_path: Path) -> None:
+    offer(str(tmp_path))
+    (path,) = (tmp_path / str(FORMAT)).iterdir()
+    before = path.stat()
+
+    with tier(str(tmp_path)) as another:
+        another.offer(KEYS, [column(9), column(9), None])
+        another.flush()
+        assert another.statistics().written == 0
+    assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
+
+
+def test_what_is_read_is_kept_on_the_disk(tmp_path: Path) -> None:
+    offer(f"{tmp_path}/shared")
+    disk = DiskTier(tmp_path / "disk", 1 << 30)
+    places: list[KeptArrays | None] = [
+        KeptArrays(disk, Piece("w", name.decode(), 1, 0, None), "form") for name in KEYS
+    ]
+    keys = [each.key for each in places if each is not None]
+    with tier(f"{tmp_path}/shared") as shared:
+        shared.offer(keys, ENTRIES)
+        shared.flush()
+        found = shared.together(keys, places).get()
+    assert found is not None
+    assert [None if each is None else each.held for each in found] == [0, 0, None], "mapped"
+    kept = [each.get() for each in places if each is not None]
+    assert [each is None for each in kept] == [False, False, True]
+
+
+def test_who_has_another_key_is_not_believed(tmp_path: Path) -> None:
+    offer(str(tmp_path))
+    with tier(str(tmp_path), b"fedcba9876543210") as reader:
+        assert values(reader) is None
+        assert reader.statistics().corrupt == 1
+
+
+@pytest.mark.parametrize("change", [invert, lambda content: content[:-5], lambda _: b"", lambda _: b"x" * 99])
+def test_damage_is_a_miss_and_mended(tmp_path: Path, change: Any) -> None:
+    offer(str(tmp_path))
+    replace_entries(tmp_path, change)
+
+    with tier(str(tmp_path)) as reader:
+        assert values(reader) is None
+        assert reader.statistics().corrupt == 1
+        reader.offer(KEYS, ENTRIES)
+        reader.flush()
+    with tier(str(tmp_path)) as reader:
+        assert values(reader) == EXPECTED
+
+
+def test_large_objects_are_read_in_two_calls(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 1 << 62, 1 << 18).tolist()
+    with tier(str(tmp_path)) as shared:
+        shared.offer(KEYS[:1], [column(*noise)])
+        shared.flush()
+        found = shared.together(KEYS[:1], [None]).get()
+        assert shared.statistics().bytes > 1 << 21
+    assert found is not None
+    assert found[0] is not None
+    assert found[0]["values"].values.to_pylist() == noise
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
+def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault) -> None:
+    offer(str(tmp_path))
+    store = Store.of(tmp_path, lambda _: fault)
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        started = time.monotonic()
+        assert values(shared) is None
+        assert time.monotonic() - started < 2
+        asked = store.asked.total()
+        for number in range(20):
+            assert shared.get([b"%d" % number]) is None
+        shared.offer(KEYS, ENTRIES)
+
+        assert store.asked.total() == asked == 1
+        told = shared.statistics()
+        assert (told.failures, told.misses, told.dropped) == (1, 21, 1)
+
+
+def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.storage.shared_tier._REST_SECONDS", 0.0)
+    offer(str(tmp_path))
+    faults = iter([Fault.RESET])
+    store = Store.of(tmp_path, lambda _: next(faults, None))
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        assert values(shared) is None
+        assert values(shared) is None, "asked in the background first"
+        shared.flush()
+        assert values(shared) == EXPECTED
+
+
+def test_a_write_that_fails_is_counted_and_reads_go_on(tmp_path: Path) -> None:
+    offer(f"{tmp_path}/shared")
+    store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if "1/" in key and armed else None)
+    armed = False
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        armed = True
+        shared.offer([b"another"], [column(1)])
+        shared.flush()
+        armed = False
+        assert (shared.statistics().failures, shared.statistics().written) == (1, 0)
+        assert values(shared) == EXPECTED
+        shared.offer([b"a third"], [column(1)])
+        assert shared.statistics().dropped == 1
+
+
+def test_a_tier_that_is_closed_takes_nothing_and_fails_nobody(tmp_path: Path) -> None:
+    with tier(str(tmp_path)) as shared:
+        shared.close()
+        shared.offer(KEYS, ENTRIES)
+        assert values(shared) is None
+    assert not any(tmp_path.iterdir())
+
+
+def test_counters_begin_at_nothing(tmp_path: Path) -> None:
+    with tier(str(tmp_path)) as shared:
+        assert shared.statistics() == SharedCacheState()
