@@ -19,7 +19,7 @@ from app.errors import (
     StorageError,
 )
 from app.observation import StorageOperation
-from app.storage.copies import Copies
+from app.storage.disk.copies import Copies
 from app.storage.locations import Roots
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.storage import ByteCache
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest

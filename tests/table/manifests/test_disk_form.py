@@ -14,8 +14,8 @@ import pytest
 
 from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import cached_on_disk, open_manifest, store_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
