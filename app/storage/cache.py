@@ -279,7 +279,7 @@ class ByteCache(Generic[Item]):
 
     def _make_room(self, weight: int, unused_seconds: float) -> None:
         latest = time.monotonic() - unused_seconds
-        while self._weight > weight:
+        while self._objects and self._weight > weight:
             key, oldest = next(iter(self._objects.items()))
             if oldest.used_at > latest:
                 return

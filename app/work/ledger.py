@@ -343,7 +343,7 @@ class Ledger:
         for cache in caches:
             excess = self.cached - weight
             if excess > 0:
-                cache.shrink(cache.weight - excess, unused_seconds=RECENT_SECONDS)
+                cache.shrink(max(0, cache.weight - excess), unused_seconds=RECENT_SECONDS)
         cached = self.cached
         if cached > weight:
             for cache in caches:

@@ -245,7 +245,8 @@ class Cache:
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
         if self.seconds_unused >= unused_seconds:
-            self.weight = min(self.weight, max(0, weight))
+            assert weight >= 0
+            self.weight = min(self.weight, weight)
 
 
 class Process:
@@ -284,6 +285,14 @@ def test_what_nobody_used_lately_gives_way_first() -> None:
 
     assert process.ledger.resident <= 0.8 * LIMIT
     assert [cache.weight >> 20 for cache in process.caches] == [400, 80]
+
+
+def test_a_cache_that_holds_less_than_has_to_go_is_emptied_before_others_shrink() -> None:
+    process = Process(Cache(1 * MIB, seconds_unused=90), Cache(599 * MIB), other=0)
+
+    with process.ledger.claim("reads", 500 * MIB):
+        small, large = (cache.weight for cache in process.caches)
+        assert small == 0 < large <= 400 * MIB
 
 
 def test_caches_make_room_for_what_is_claimed() -> None:
