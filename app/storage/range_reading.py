@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,13 +19,13 @@ from app.errors import (
     StorageError,
 )
 from app.observation import StorageOperation
-from app.storage.copies import Copies
+from app.storage.disk.copies import Copies
 from app.storage.locations import Roots
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
 from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, Claim
+from app.work.ledger import LEDGER
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
@@ -123,27 +122,34 @@ class RangeReader:
                 except PaimonIndexError as error:
                     answers.update(dict.fromkeys(merged.parts, error))
 
-        def read_alone(batch: Sequence[MergedRange]) -> None:
-            with self._room(batch):
-                read_batch({}, batch)
+        def read_in_room(batch: Sequence[MergedRange], read: Callable[[], object]) -> None:
+            size = sum(merged.whole.length for merged in batch)
+            try:
+                with self.readers.room(size, batch[0].whole.path):
+                    read()
+            except LimitExceededError as error:
+                # There can never be room for it; whoever asked knows what that means for a file.
+                answers.update((part, error) for merged in batch for part in merged.parts)
+
+        def read_together(portion: Sequence[MergedRange]) -> None:
+            attempts = self._ask_together(places, portion)
+            self.readers.map(
+                partial(read_batch, attempts),
+                ([merged] for merged in portion),
+                # What was read already needs no helpers.
+                alone_seconds=_CACHED_SECONDS if attempts else 0,
+            )
 
         merged = merge_ranges(ranges)
         if self.roots.are_local:
             self.readers.map(
-                read_alone,
+                lambda batch: read_in_room(batch, partial(read_batch, {}, batch)),
                 portions(merged, _LOCAL_FILES_AT_ONCE, _LOCAL_BYTES_AT_ONCE),
                 alone_seconds=_CACHED_SECONDS,
             )
             return answers
         for portion in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
-            with self._room(portion):
-                attempts = self._ask_together(places, portion)
-                self.readers.map(
-                    partial(read_batch, attempts),
-                    ([each] for each in portion),
-                    # What was read already needs no helpers.
-                    alone_seconds=_CACHED_SECONDS if attempts else 0,
-                )
+            read_in_room(portion, partial(read_together, portion))
         return answers
 
     def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
@@ -175,9 +181,6 @@ class RangeReader:
                 self._under_way[portion] = reading
                 reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
             return reading
-
-    def _room(self, batch: Sequence[MergedRange]) -> AbstractContextManager[Claim]:
-        return self.readers.room(sum(merged.whole.length for merged in batch), batch[0].whole.path)
 
     def _ask_together(
         self, places: _Places, portion: Iterable[MergedRange]

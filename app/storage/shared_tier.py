@@ -29,8 +29,8 @@ from app.errors import (
     MemoryShortError,
     PaimonIndexError,
 )
-from app.storage.column_entry import Columns, DamagedEntryError, write_columns
-from app.storage.disk_tier import FORMAT, KeptArrays
+from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_object import LARGEST, Sizes, object_name, read_object, write_object
 from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing

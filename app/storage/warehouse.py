@@ -15,9 +15,9 @@ from app.errors import (
     RequestError,
 )
 from app.observation import StorageOperation
-from app.storage.copies import Copies
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import DiskTier, KeptArrays, arrays_key
+from app.storage.disk.copies import Copies
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import DiskTier, KeptArrays, arrays_key
 from app.storage.locations import Roots, is_absolute_uri, normal_uri, without_credentials
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
@@ -43,7 +43,7 @@ class Warehouse:
     PathNotAllowedError (the path leaves these roots), FileMissingError, StorageError (storage failed, after
     retries) and DeadlineExceededError.
 
-    What never changes once it is written may be kept in a :class:`~app.storage.disk_tier.DiskTier`.
+    What never changes once it is written may be kept in a :class:`~app.storage.disk.disk_tier.DiskTier`.
 
     Args:
         url: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,

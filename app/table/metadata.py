@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.storage import ByteCache
-from app.storage.column_entry import Columns
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.column_entry import Columns
+from app.storage.disk.disk_tier import KeptArrays
 from app.storage.shared_tier import SharedArrays
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest

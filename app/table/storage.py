@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.storage import ByteCache, Readers
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_tier import KeptArrays
 from app.storage.shared_tier import SharedArrays
 from app.types.roaring import Buffer
 

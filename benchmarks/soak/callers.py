@@ -1,10 +1,10 @@
 """Callers of every kind beside each other, over an object store that fails now and then.
 
-Tables lie on a real S3 server; a proxy before it spoils a share of its answers. Callers plan, stream, and
-look keys up; some take their answers slowly or stop in the middle of their bodies. Meanwhile new snapshots
-land. Caches are smaller than what is asked for. Every answer has to be that of a server of its own over a
-local copy, asked without load about the same snapshot; where it warns that something could not be read, it
-may name more data files, never fewer.
+Tables of three warehouses lie on a real S3 server; a proxy before it spoils a share of its answers. Callers
+plan, stream and look keys up; some take their answers slowly or stop in the middle of their bodies. Meanwhile
+snapshots land. Caches are smaller than what is asked for. Every answer has to be that of a server of its own
+over a local copy, asked without load about the same snapshot; where it warns that something could not be
+read, it may name more data files, never fewer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import httpx
 
 from benchmarks.runner import percentile
 from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
-from benchmarks.soak.questions import TABLES, Answer, Question, ask_about
+from benchmarks.soak.questions import TABLES, WAREHOUSES, Answer, Question, ask_about
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
 from tests.golden_tables import DATABASE, unpack
 
@@ -189,12 +189,15 @@ def run(directory: Path, *, seconds: float, callers: int, limit: int, share: flo
             "AWS_ENDPOINT_URL": storage.endpoint,
             "PAIMON_INDEX_MEMORY_BYTES": str(limit),
         }
-        with server([f"main=s3://{BUCKET}/warehouse"], environment) as (process, url):
+        with server([f"{name}=s3://{BUCKET}/warehouse" for name in WAREHOUSES], environment) as (
+            process,
+            url,
+        ):
             _call(tables, report, storage, url, process.pid, seconds, callers)
             if process.poll() is not None:
                 raise RuntimeError(f"the server ended with status {process.returncode}")
         report.storage = httpx.get(storage.endpoint + COUNTS).json()
-    with server([f"main={tables.root}"], {}) as (_, url):
+    with server([f"{name}={tables.root}" for name in WAREHOUSES], {}) as (_, url):
         _compare(report, url)
     return report
 

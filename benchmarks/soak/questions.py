@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,9 @@ TABLES: Final = (
     "row_tracking",
 )
 """Golden tables with one schema, so that a snapshot means the same when it is the latest and later."""
+
+WAREHOUSES: Final = ("main", "second", "third")
+"""Names of the warehouses; all have the same tables."""
 
 _SELECTIONS: Final = ("none", "count", "bitmap", "ranges", "positions")
 _KEYS: Final = 20
@@ -67,24 +70,24 @@ class Question:
 
     Attributes:
         kind: what is asked for.
+        warehouse: where.
         table: the copy of a golden table that is asked about.
         body: JSON.
     """
 
     kind: Kind
+    warehouse: str
     table: str
     body: str
 
     @property
     def path(self) -> str:
         """Where it is posted to."""
-        return f"/v1/main/databases/{DATABASE}/tables/{self.table}/{self.kind.endpoint}"
+        return f"/v1/{self.warehouse}/databases/{DATABASE}/tables/{self.table}/{self.kind.endpoint}"
 
     def at(self, snapshot_id: int) -> Question:
         """The same of one snapshot rather than the latest."""
-        return Question(
-            self.kind, self.table, json.dumps({**json.loads(self.body), "snapshot_id": snapshot_id})
-        )
+        return replace(self, body=json.dumps({**json.loads(self.body), "snapshot_id": snapshot_id}))
 
     def post(self, client: httpx.Client) -> httpx.Response:
         """Asks it."""
@@ -167,4 +170,4 @@ def ask_about(tables: Sequence[str], chance: random.Random) -> Question:
             sql = chance.choice(document["queries"])["filter_sql"]
             body = {"selection": chance.choice(_SELECTIONS)}
             body |= {} if sql is None else {"filter": sql, "time_zone": "UTC"}
-    return Question(kind, table, json.dumps(body))
+    return Question(kind, chance.choice(WAREHOUSES), table, json.dumps(body))

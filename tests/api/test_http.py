@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import re
+import tracemalloc
 from decimal import Decimal
 
 import httpx
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.answers.versioned import is_known
-from app.api.http.strict_json import read_json, write_json
+from app.api.http.strict_json import memory_of_json, read_json, write_json
 from app.errors import RequestError
 from app.planning.request.requests import TableRef
 
@@ -200,3 +201,31 @@ def test_names_that_are_not_unicode_are_still_written() -> None:
         "names": [{"warehouse": "w", "database": "caf?", "table": "plain", "directory": None}],
         "n": 1,
     }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1",
+        "257",
+        "1.5",
+        '"ab"',
+        "[]",
+        "{}",
+        "[257]",
+        '{"a":257}',
+        '"€"',
+        '"a long text, of words, with commas"',
+        "null",
+    ],
+)
+def test_reading_takes_no_more_memory_than_is_claimed(value: str) -> None:
+    content = ('{"values":[' + ",".join([value] * 20_000) + "]}").encode()
+    tracemalloc.start()
+    try:
+        read_json(content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak <= memory_of_json(content)

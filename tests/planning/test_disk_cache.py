@@ -22,7 +22,7 @@ from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.key_columns import key_column
 from tests.planning.copied_tables import equals, golden_ref, open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
-from tests.storage.damaged_entries import invert, replace_entries
+from tests.storage.disk.damaged_entries import invert, replace_entries
 from tests.table.entries import entry
 
 CAPACITY = 1 << 30

@@ -13,7 +13,8 @@ import pytest
 
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.storage import DiskTier, RetryPolicy, Warehouse, disk_tier
+from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage.disk import disk_tier
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.services import KEYS, KEYS_BESIDE
@@ -22,7 +23,7 @@ from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.planning.made_tables import names_of
-from tests.storage.damaged_entries import invert, replace_entries
+from tests.storage.disk.damaged_entries import invert, replace_entries
 
 KEY = b"0123456789abcdef"
 FILES, MANIFESTS = 80, 8
@@ -195,7 +196,7 @@ def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPa
     before = beside.without()
     beside.fill()
     objects = len(list(beside.shared.rglob("*")))
-    for module in ("app.storage.disk_tier.FORMAT", "app.storage.shared_tier.FORMAT"):
+    for module in ("app.storage.disk.disk_tier.FORMAT", "app.storage.shared_tier.FORMAT"):
         monkeypatch.setattr(module, disk_tier.FORMAT + 1)
     with beside.service() as newer:
         assert beside.plans(newer) == before

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import FileMissingError, StorageError
+from app.errors import FileMissingError, PathNotAllowedError, StorageError
 from app.observation import Observer, StorageCall, StorageOperation, observed_by
 from app.storage import ByteCache, RetryPolicy, Warehouse
+from app.storage.writing import Writing
 
 QUICK = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
 
@@ -54,6 +55,28 @@ def test_each_call_is_told_with_its_bytes(told: Calls, tmp_path: Path) -> None:
         ("read_range", "db.db/file", 3, None, False),
         ("read_range", "db.db/file", 5, None, False),
     ]
+
+
+def test_writing_and_deleting_is_told(told: Calls, tmp_path: Path) -> None:
+    writing = Writing(Warehouse("w", str(tmp_path)))
+
+    writing.create("db.db/file", b"0123456789")
+    writing.delete("db.db/file")
+
+    assert told.calls == [
+        ("write", "db.db/file", 0, None, False),
+        ("delete", "db.db/file", 0, None, False),
+    ]
+
+
+def test_a_path_that_is_refused_is_no_failure_of_storage(told: Calls, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "out").symlink_to(tmp_path)
+
+    with pytest.raises(PathNotAllowedError):
+        Warehouse("w", str(tmp_path / "w")).read("out/secret")
+
+    assert told.calls == [("read", "out/secret", 0, None, False)]
 
 
 def test_repeated_calls_and_their_errors_are_told(told: Calls) -> None:

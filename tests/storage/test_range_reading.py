@@ -26,6 +26,7 @@ from app.errors import (
 from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
 from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
+from app.work.ledger import LEDGER
 
 LONG = bytes(range(256)) * 300
 
@@ -56,6 +57,18 @@ class TestManyRanges:
         (root / "db.db" / "t" / "broken").write_bytes(b"")
         CountingFileSystem.reads.clear()
         return f"counting:/{root}"
+
+    def test_what_there_can_never_be_room_for_is_an_error_of_its_own(
+        self, counting: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(LEDGER, "limit", 20_000)
+        small, large = Warehouse("w", counting).read_ranges(
+            [("db.db/t/long", 0, 5), ("db.db/t/long", 15_000, 20_000)]
+        )
+
+        assert small == LONG[:5]
+        assert isinstance(large, LimitExceededError)
+        assert "20000 bytes for reads of db.db/t/long are more" in str(large)
 
     def test_answers_come_in_order_each_with_its_own_error(self, root: Path, tmp_path: Path) -> None:
         (root / "db.db" / "t" / "link").symlink_to(tmp_path / "secret")

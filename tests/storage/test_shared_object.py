@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from app.storage.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
 from app.storage.shared_object import object_name, read_object, write_object
 
 KEY = b"a key that nobody else has"

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from app.storage import DiskTier, RetryPolicy, Warehouse
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import FORMAT, KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.storage.damaged_entries import invert, replace_entries
+from tests.storage.disk.damaged_entries import invert, replace_entries
 
 KEY = b"0123456789abcdef"
 KEYS = [b"one", b"two", b"none"]

@@ -20,6 +20,10 @@ JsonMembers: TypeAlias = dict[str, Any]
 """A JSON object, with whatever :func:`write_json` takes in it."""
 
 _LONGEST_NUMBER = 4_300
+_ASCII_BYTES, _WIDE_BYTES = 3, 10
+"""Of a character: twice as text, which takes one byte or four, and for what is made of it."""
+_OBJECT_BYTES = {b",": 88, b"[": 40, b"{": 144}
+"""Of a value, and beside that of a list or an object with values."""
 _EXPECTATIONS = {
     "Expecting value": "a value is missing: a text in double quotes, a number, a list or an object",
     "Expecting property name": "a name in double quotes is missing",
@@ -61,6 +65,12 @@ def read_json(content: bytes, what: str = "the body") -> object:
     if "\\ud" in text or "\\uD" in text:
         _check_unicode(value, what)
     return value
+
+
+def memory_of_json(content: bytes) -> int:
+    """Bytes of memory that reading ``content`` takes at most, beside it."""
+    of_text = _ASCII_BYTES if content.isascii() else _WIDE_BYTES
+    return of_text * len(content) + sum(content.count(mark) * size for mark, size in _OBJECT_BYTES.items())
 
 
 def write_json(value: object) -> bytes:

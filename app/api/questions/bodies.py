@@ -28,7 +28,7 @@ from starlette.requests import Request
 
 from app.api.http.faults import explain_faults, refuse_unknown
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
-from app.api.http.strict_json import read_json
+from app.api.http.strict_json import memory_of_json, read_json
 from app.api.runtime import Runtime
 from app.errors import FilterError, MemoryShortError, RequestError
 from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
@@ -252,7 +252,6 @@ _CLOSE = {"Connection": "close"}
 _SMALL_BYTES = 1 << 16
 """Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
 
-_MEMORY_PER_BYTE = 8
 _LEAST_SECONDS = 1.0
 """That a body has to arrive, however short the deadline."""
 
@@ -290,8 +289,7 @@ class JsonBody(Generic[BodyType]):
             return await runtime.run(lambda: self._read_large(content, claim))
 
     def _read_large(self, content: bytes, claim: Claim) -> BodyType:
-        # JSON takes several times as much memory as its text.
-        with claim.owning(), LEDGER.claim("decoding", _MEMORY_PER_BYTE * len(content), path="a body"):
+        with claim.owning(), LEDGER.claim("decoding", memory_of_json(content), path="a body"):
             return self._read(content)
 
     def _read(self, content: bytes) -> BodyType:

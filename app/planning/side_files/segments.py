@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads, StackedIndex
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 

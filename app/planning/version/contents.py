@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.manifests import Manifests, NeededManifests
 from app.storage import ByteCache
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files

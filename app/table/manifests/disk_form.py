@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from app.predicates.verdicts import ColumnBounds
-from app.storage.column_entry import Columns, DamagedEntryError
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.column_entry import Columns, DamagedEntryError
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.manifest import Derived, Manifest
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers

@@ -25,8 +25,8 @@ from app.planning.side_files.segments import (
     merged,
 )
 from app.storage import DiskTier
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import KeptArrays
 from app.types.bytes_column import BytesColumn
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import names_of

@@ -16,8 +16,8 @@ from app.planning.version import contents
 from app.planning.version.contents import VersionFiles, open_version_files, store_version_files
 from app.planning.version.manifests import Manifests
 from app.storage import DiskTier
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type

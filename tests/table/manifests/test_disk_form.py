@@ -15,8 +15,8 @@ import xxhash
 
 from app.predicates.verdicts import ColumnBounds
 from app.storage import DiskTier
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import FORMAT, KeptArrays
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage import DiskTier
-from app.storage.column_entry import write_columns
-from app.storage.disk_entry import Piece, entry_head, read_entry
-from tests.storage.damaged_entries import replace_entries
+from app.storage.disk.column_entry import write_columns
+from app.storage.disk.disk_entry import Piece, entry_head, read_entry
+from tests.storage.disk.damaged_entries import replace_entries
 
 LARGE = 1 << 30
 KEY = b"arrays"
@@ -283,7 +283,7 @@ def test_a_smaller_capacity_holds_after_a_restart(tmp_path: Path) -> None:
 def test_processes_and_threads_share_a_directory(tmp_path: Path) -> None:
     script = f"""
 from app.storage import DiskTier
-from app.storage.disk_entry import Piece
+from app.storage.disk.disk_entry import Piece
 tier = DiskTier({str(tmp_path)!r}, 64 * 4096)
 for turn in range(300):
     name = str(turn % 97)

@@ -13,7 +13,7 @@ from app.storage import Warehouse
 from app.storage.stores.libraries import open_filesystem
 from tests import hdfs
 from tests.golden_tables import DATABASE, GoldenWarehouse
-from tests.storage.stores import TABLES, check_creation, check_ends, check_plans
+from tests.storage.stores.duties import TABLES, check_creation, check_ends, check_plans
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.storage.disk_entry import Piece
-from app.storage.disk_tier import DiskTier
+from app.storage.disk.disk_entry import Piece
+from app.storage.disk.disk_tier import DiskTier
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.regular_files import MappedBytes
-from app.storage.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
 
 KEY = b'["w", "path"]["manifest", "1.0"]'
 DESCRIPTORS = Path("/proc/self/fd")

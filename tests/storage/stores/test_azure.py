@@ -19,7 +19,7 @@ from app.storage import Warehouse
 from tests import azurite
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.planning.copied_tables import golden_ref
-from tests.storage.stores import TABLES, check_creation, check_ends, check_plans, opened
+from tests.storage.stores.duties import TABLES, check_creation, check_ends, check_plans, opened
 from tests.writable_tables import files_below
 
 blobs = pytest.importorskip("azure.storage.blob", reason="the extra azure is not installed")

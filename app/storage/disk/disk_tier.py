@@ -27,8 +27,8 @@ import pyarrow as pa
 from app import regular_files
 from app.described import DESCRIBED
 from app.regular_files import MappedBytes
-from app.storage.column_entry import Columns, DamagedEntryError, write_columns
-from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
+from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.disk_entry import Piece, entry_head, entry_name, read_entry
 
 _log = logging.getLogger(__name__)
 

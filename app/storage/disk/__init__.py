@@ -1,0 +1,1 @@
+"""Pieces of files, and what is made of files, kept in a directory over restarts."""
