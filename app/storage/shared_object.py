@@ -10,8 +10,7 @@ offset    width     type         meaning
                                  20, and of all from byte 52 on
 52        4         u32, little  *c*, the number of entries
 56        8 *c*     u64, little  where each entry ends, unpacked; none is one that ends where it begins
-56 + 8 c  to *n*    zstd         the entries (:mod:`app.storage.disk.column_entry`), each from a
-                                 multiple of 64 on
+56 + 8 c  to *n*    zstd         entries (:mod:`app.storage.disk.column_entry`), each at a multiple of 64
 ========  ========  ===========  ===========================================================================
 
 The signature covers all that is used of an object, the name too, which says what it was made of: nobody
