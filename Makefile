@@ -196,7 +196,7 @@ soak: env ## callers of every kind over failing storage, 5 minutes
 	$(BIN)/python -m benchmarks.soak $(or $(SOAK),callers)
 
 # Dear requests in control groups of 384 to 1,536 MB, beside another warehouse's, and five times as many as can be answered;
-# an hour on two cores, with QUICK=1 three minutes of it. Memory needs root and a control group. PARTS="neighbours overload"
+# an hour on two cores; with QUICK=1 some minutes of it, which judge no times. Memory needs root and a control group. PARTS="neighbours overload"
 # leaves it out.
 limits: env ## whether memory, cores and places stay within their bounds (root)
 	$(BIN)/python -m benchmarks.bounds $(if $(PARTS),--parts $(PARTS)) $(if $(QUICK),--quick)

@@ -63,23 +63,28 @@ class Row:
     answered: Counter[int]
 
     @property
-    def faults(self) -> Iterator[str]:
-        """What is not as it has to be."""
+    def failures(self) -> Iterator[str]:
+        """What nobody may be answered, however busy the machine is."""
         if self.failed:
             yield f"failures: {counted(self.failed)}"
+        if self.answered[500]:
+            yield "answers of 500"
+
+    @property
+    def delays(self) -> Iterator[str]:
+        """What takes too long, as other programs of the machine can make it."""
         if not self.beside or percentile(self.beside, 0.99) > _TIMES * percentile(self.alone, 0.99):
             yield f"p99 is more than {_TIMES} times that alone"
         if percentile(self.health, 0.99) > _HEALTH_SECONDS:
             yield "health waits"
-        if self.answered[500]:
-            yield "answers of 500"
 
     def __str__(self) -> str:
         times = " | ".join(
             f"{percentile(each, 0.5) * 1e3:.0f}, {percentile(each, 0.99) * 1e3:.0f}" if each else "none"
             for each in (self.alone, self.beside, self.health)
         )
-        return f"| {self.what} | {times} | {counted(self.answered)} | {'; '.join(self.faults) or 'kept'} |"
+        faults = "; ".join([*self.failures, *self.delays])
+        return f"| {self.what} | {times} | {counted(self.answered)} | {faults or 'kept'} |"
 
 
 HEAD: Final = (
