@@ -83,6 +83,18 @@ class BytesColumn:
         return cls(data, np.where(lengths < 0, 0, np.concatenate(starts)), lengths)
 
     @classmethod
+    def joined(cls, columns: Iterable[Self]) -> Self:
+        """As :meth:`concat`, of columns that are made one by one: none is held while the next one is made."""
+        data, starts, lengths = bytearray(), [], []
+        for column in columns:
+            starts.append(np.where(column.lengths < 0, 0, column.starts + len(data)))
+            lengths.append(column.lengths)
+            # A large one grows in place, page by page.
+            data += column.data.data
+            del column
+        return cls(np.frombuffer(data, np.uint8), np.concatenate(starts), np.concatenate(lengths))
+
+    @classmethod
     def gathered(cls, columns: Sequence[Self]) -> Self:
         """The strings of several columns (at least one), copied into a buffer that holds nothing else."""
         strings: list[memoryview] = []

@@ -93,10 +93,11 @@ def test_endings(suffix: bytes) -> None:
 
 @given(st.lists(strings, min_size=1, max_size=4))
 def test_columns_joined_hold_all_strings_in_order(parts: list[list[bytes | None]]) -> None:
-    joined = BytesColumn.concat([BytesColumn.of(values) for values in parts])
+    columns = [BytesColumn.of(values) for values in parts]
 
-    assert list(joined) == [value for values in parts for value in values]
-    assert joined.to_arrow().to_pylist() == list(joined)
+    for joined in (BytesColumn.concat(columns), BytesColumn.joined(iter(columns))):
+        assert list(joined) == [value for values in parts for value in values]
+        assert joined.to_arrow().to_pylist() == list(joined)
 
 
 @given(st.lists(st.tuples(strings, st.integers(0, 3)), min_size=1, max_size=4))

@@ -85,16 +85,22 @@ _MEMORY_PER_EXPANDED_BYTE = 12
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column; the expected fields are there, but for nullable ones."""
+    records = RecordColumns(list(read_pieces(data, expected)))
+    claim(records.nbytes_with_copies)
+    return records
+
+
+def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
+    """The same records in pieces, at least one, as they are decoded; memory is claimed for all of them."""
     file = open_encoded(data, expected)
-    pieces: list[pa.StructArray] = []
     columns_bytes = 0
     for blocks in _pieces(file.blocks):
         expanded_bytes = sum(len(block.expanded) for block in blocks)
         claim(columns_bytes + _MEMORY_PER_EXPANDED_BYTE * expanded_bytes)
-        pieces.append(_decode_piece(blocks, file.schema))
-        columns_bytes += memory_of(pieces[-1])
+        piece = _decode_piece(blocks, file.schema)
+        columns_bytes += memory_of(piece)
         check_columns(columns_bytes, len(data), blocks[0].offset)
-    return RecordColumns(pieces or [_decode_piece([Block(0, 0, b"")], file.schema)])
+        yield piece
 
 
 class EncodedFile(NamedTuple):
@@ -117,17 +123,18 @@ def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
 
 
 def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """As many blocks at a time as are good for caches."""
+    """As many blocks at a time as are good for caches; an empty one if there is none."""
     together: list[Block] = []
     size = 0
+    block = None
     for block in blocks:
         together.append(block)
         size += len(block.expanded)
         if size >= _DECODED_TOGETHER_BYTES:
             yield together
             together, size = [], 0
-    if together:
-        yield together
+    if together or block is None:
+        yield together or [Block(0, 0, b"")]
 
 
 def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:

@@ -34,9 +34,10 @@ from app.table.manifests.manifest_entry import (
     FileSource,
     ManifestEntry,
 )
-from app.table.manifests.record_files import check_version, is_orc, read_columns
+from app.table.manifests.record_files import check_version, is_orc, read_pieces
 from app.table.manifests.row_statistics import StatisticsColumns
-from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
+from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns, take_out
+from app.table.records.expansion import claim
 from app.types.binary_row.row import ARITY_BYTES
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.roaring import Buffer
@@ -132,7 +133,8 @@ class Manifest:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Reads a manifest."""
-        entries, embedded_indexes = read_columns(data, RECORD).take_out(*EMBEDDED)
+        entries, embedded_indexes = take_out(read_pieces(data, RECORD), *EMBEDDED)
+        claim(embedded_indexes.nbytes + entries.nbytes_with_copies)
         files = entries.records("_FILE")
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
@@ -272,7 +274,7 @@ class EmbeddedIndexes:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Reads them from a manifest; errors as of :meth:`Manifest.read`."""
-        _, column = read_columns(data, RECORD).take_out(*EMBEDDED)
+        _, column = take_out(read_pieces(data, RECORD), *EMBEDDED)
         return cls(column)
 
     @property

@@ -15,9 +15,11 @@ bytes      format
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
@@ -34,6 +36,14 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column."""
     kind = _columnar_kind(data)
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
+
+
+def read_pieces(data: Buffer, expected: RecordOf) -> Iterable[pa.StructArray]:
+    """The same records in pieces, each as it is decoded if the format allows."""
+    kind = _columnar_kind(data)
+    if kind is None:
+        return avro.read_pieces(data, expected)
+    return read_columnar(kind, data, expected).pieces
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:

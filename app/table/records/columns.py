@@ -7,8 +7,9 @@ in several pieces they are copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -90,6 +91,11 @@ class RecordColumns:
         """Bytes of memory of all columns, those that nobody asked for included."""
         return sum(piece.get_total_buffer_size() for piece in self.pieces)
 
+    @property
+    def nbytes_with_copies(self) -> int:
+        """As :attr:`nbytes`, with the copies that columns of several pieces are."""
+        return self.nbytes * min(len(self.pieces), 2)
+
     def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
         """A column of integers, shape (n,)."""
         columns = [np.asarray(piece.field(name)) for piece in self.pieces]
@@ -123,11 +129,6 @@ class RecordColumns:
         """A column of records."""
         return RecordColumns([piece.field(name) for piece in self.pieces])
 
-    def take_out(self, *path: str) -> tuple[RecordColumns, BytesColumn]:
-        """The records without a column of nullable byte strings, and the column; they share no memory."""
-        pieces, columns = zip(*(_take_out(piece, path) for piece in self.pieces), strict=True)
-        return RecordColumns(pieces), BytesColumn.concat(columns)
-
     def _has(self, name: str) -> bool:
         place: int = self.pieces[0].type.get_field_index(name)
         return place >= 0
@@ -137,6 +138,31 @@ class RecordColumns:
             return pa.nulls(len(self), absent)
         columns = [piece.field(name) for piece in self.pieces]
         return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def take_out(pieces: Iterable[pa.StructArray], *path: str) -> tuple[RecordColumns, BytesColumn]:
+    """Records without a column of nullable byte strings, and the column.
+
+    Several pieces are copied and let go of one by one, since the column may be nearly all of a large file.
+    """
+    coming = iter(pieces)
+    ahead = list(islice(coming, 2))
+    if len(ahead) == 1:
+        records, column = _take_out(ahead[0], path)
+        return RecordColumns([records]), column
+    rest: list[pa.StructArray] = []
+
+    def columns() -> Iterator[BytesColumn]:
+        while ahead:
+            records, column = _take_out(ahead.pop(0), path)
+            # The memory of a piece is held until nobody needs any of it.
+            rest.append(pa.concat_arrays([records.slice(0, 0), records]) if len(column.data) else records)
+            yield column
+            del records, column
+            ahead.extend(islice(coming, 1))
+
+    column = BytesColumn.joined(columns())
+    return RecordColumns(rest), column
 
 
 def _take_out(records: pa.StructArray, path: Sequence[str]) -> tuple[pa.StructArray, BytesColumn]:

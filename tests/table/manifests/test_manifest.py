@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.manifests.manifest import Derived, Manifest
+from app.table.manifests.manifest import Derived, EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
+from app.table.records.expansion import claiming
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
@@ -168,6 +169,28 @@ def test_the_memory_of_indexes_and_columns_counts() -> None:
     arrays = [getattr(plain, name) for name in Manifest.__slots__]
     assert plain.nbytes >= sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
     assert plain.nbytes < 1000 * sys.getsizeof(bytes(1000))
+
+
+def test_many_large_indexes_are_those_of_their_files() -> None:
+    large = [
+        entry(file_name=f"file-{number}", embedded_index=None if number == 7 else bytes([number]) * 500_000)
+        for number in range(20)
+    ]
+
+    found = manifest(large)
+
+    assert list(found.entries(np.arange(20))) == large
+    assert list(EmbeddedIndexes.read(avro(map(record, large))).column) == list(found.embedded_indexes)
+
+
+def test_copies_of_columns_are_claimed() -> None:
+    data = avro(record(entry(min_key=bytes([number]) * 500_000)) for number in range(20))
+    claims: list[int] = []
+
+    with claiming(claims.append):
+        Manifest.read(data)
+
+    assert claims[-1] >= 2 * 20 * 500_000
 
 
 def test_a_thing_is_made_once() -> None:
