@@ -31,6 +31,9 @@ _LEFT_OUT: Final = ("ORC", "_FILE._CREATION_TIME")
 # What nearly every file is content with: to read one record of ORC takes 32 MiB.
 _USUAL_BYTES: Final = 64 << 20
 _USUAL_EXPANSION: Final = 16
+# Large files are mostly indexes, which hardly shrink: those of 7 KB take 9 times the file.
+_LARGE_BYTES: Final = 256 << 20
+_LARGE_EXPANSION: Final = 10
 
 
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
@@ -51,7 +54,8 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
 
 def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     most = columns_bytes(len(data))
-    usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), most)
+    large = max(_LARGE_BYTES, _LARGE_EXPANSION * len(data))
+    usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), large, most)
     claim(usual)
     answer = DECODER.decode(kind, data, columns, usual)
     if answer.may_be_short and usual < most:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from app.errors import CorruptMetadataError
+from app.errors import CorruptMetadataError, MemoryShortError
 from app.table.columnar.records import read_columnar
 from app.table.manifests.manifest import Manifest
 from app.table.records.columns import ArrayOf, Nullable, RecordOf
+from app.table.records.expansion import claiming
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.table.entries import entry, record
@@ -119,3 +120,12 @@ def test_any_bytes_are_damage(kind: str, rest: bytes, end: bytes) -> None:
 
     with pytest.raises(CorruptMetadataError):
         Manifest.read(magic + rest + end)
+
+
+@pytest.mark.parametrize(("megabytes", "claimed"), [(1, 64), (8, 128), (20, 256), (40, 400), (200, 1024)])
+def test_memory_is_claimed_before_a_file_is_decoded(megabytes: int, claimed: int) -> None:
+    def refuse(size: int) -> None:
+        raise MemoryShortError(f"{size >> 20} MiB do not fit")
+
+    with claiming(refuse), pytest.raises(MemoryShortError, match=f"^{claimed} MiB"):
+        read_columnar("ORC", bytes(megabytes << 20), RecordOf({}))
