@@ -40,7 +40,7 @@ _log = logging.getLogger("paimon_index.storage")
 
 _FIRST_BYTES: Final = 1 << 20
 """What the first call for an object asks for, which is all of most."""
-_WAIT_SECONDS: Final = 0.5
+_WAIT_SECONDS: Final = 1.0
 """For the first bytes of an object."""
 _BYTES_PER_SECOND: Final = 4 << 20
 """How fast the others come at least, of many objects at once; silence is given up before."""
