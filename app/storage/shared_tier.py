@@ -39,8 +39,8 @@ from app.work.deadline import check_deadline, time_limit, wait_for
 _log = logging.getLogger("paimon_index.storage")
 
 _FIRST_BYTES: Final = 1 << 20
-"""What the first call for an object asks for, which is all of most."""
-_WAIT_SECONDS: Final = 0.5
+"""What the first call for an object asks for beyond what is expected, which is all of most."""
+_WAIT_SECONDS: Final = 1.0
 """For the first bytes of an object."""
 _BYTES_PER_SECOND: Final = 4 << 20
 """How fast the others come at least, of many objects at once; silence is given up before."""
@@ -103,8 +103,10 @@ class SharedTier:
         self._has_warned = False
         self._counts = asdict(SharedCacheState())
 
-    def get(self, keys: Sequence[bytes]) -> list[Entry | None] | None:
+    def get(self, keys: Sequence[bytes], expected_bytes: int = 0) -> list[Entry | None] | None:
         """The entries of an object, None for one that has nothing; None if the object cannot be had now.
+
+        ``expected_bytes``: of the object, as far as known; one call gets so many.
 
         Raises DeadlineExceededError: the request's time ran out.
         """
@@ -120,7 +122,7 @@ class SharedTier:
             return wait_for(flight)
         found = None
         try:
-            found = self._read(name, len(keys))
+            found = self._read(name, len(keys), expected_bytes)
         finally:
             with self._lock:
                 del self._under_way[name]
@@ -182,9 +184,9 @@ class SharedTier:
             return False
         return self._absent.get(name, now) <= now
 
-    def _read(self, name: str, count: int) -> list[Entry | None] | None:
+    def _read(self, name: str, count: int, expected_bytes: int) -> list[Entry | None] | None:
         try:
-            content, sizes = self._fetch(_path(name))
+            content, sizes = self._fetch(_path(name), expected_bytes)
             # The entries, and a copy of each.
             with self._store.readers.room(2 * sizes.unpacked, _path(name)), self._store.readers.core():
                 entries = read_object(name, self._key, content, count)
@@ -212,9 +214,10 @@ class SharedTier:
             self._is_there(name)
         return entries
 
-    def _fetch(self, path: str) -> tuple[bytes, Sizes]:
-        with time_limit(_WAIT_SECONDS):
-            start = self._range(path, 0, _FIRST_BYTES)
+    def _fetch(self, path: str, expected_bytes: int) -> tuple[bytes, Sizes]:
+        first = min(expected_bytes + _FIRST_BYTES, LARGEST)
+        with time_limit(_WAIT_SECONDS + expected_bytes / _BYTES_PER_SECOND):
+            start = self._range(path, 0, first)
         sizes = Sizes.read(start)
         more = sizes.stored - len(start)
         if more <= 0:
@@ -322,12 +325,14 @@ class SharedArrays:
     keys: Sequence[bytes]
     places: Sequence[KeptArrays | None]
 
-    def get(self) -> list[Columns | None] | None:
+    def get(self, expected_bytes: int = 0) -> list[Columns | None] | None:
         """The columns of each, None where there is nothing of it; None if the object cannot be had now.
+
+        ``expected_bytes``: as of :meth:`SharedTier.get`.
 
         Raises DeadlineExceededError: the request's time ran out.
         """
-        entries = self.tier.get(self.keys)
+        entries = self.tier.get(self.keys, expected_bytes)
         if entries is None:
             return None
         members = zip(self.keys, self.places, entries, strict=True)

@@ -42,6 +42,8 @@ _EXPANSION: Final = 2
 _SHARED_BYTES: Final = 128 << 10
 _SHARED_FILES: Final = 4
 """Fewer and smaller manifests are read and decoded in as little time as it takes to ask the shared tier."""
+_SHARED_INDEX_BYTES: Final = 4 << 20
+"""More bytes of embedded indexes take as long to read from the shared tier as from the warehouse."""
 
 MetadataFile: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
@@ -295,8 +297,11 @@ class TableMetadata:
             readers.later(give_memory_back)
         for group, arrays in absent:
             members = [found.get(self._key(file, decoding)) for file in group]
-            if decoding.disk_form is not None and None not in members:
-                arrays.offer([decoding.disk_form.columns(each) for each in members if each is not None])
+            if decoding.disk_form is None or None in members:
+                continue
+            entries = [decoding.disk_form.columns(each) for each in members if each is not None]
+            if sum(columns["embedded_indexes"].nbytes for columns in entries) <= _SHARED_INDEX_BYTES:
+                arrays.offer(entries)
         return [found[key] for key in keys]
 
     def _get_shared(

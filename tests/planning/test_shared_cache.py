@@ -40,10 +40,17 @@ def tier(url: str, key: bytes = KEY, **options: Any) -> SharedTier:
 class Fleet:
     """A table, and services that come one after the other and share a directory."""
 
-    def __init__(self, directory: Path, *, is_embedded: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        is_embedded: bool = False,
+        files: int = FILES,
+        manifests: int = MANIFESTS,
+    ) -> None:
         self.warehouse, self.shared = directory / "warehouse", directory / "shared"
         self.table = self.warehouse / f"{DATABASE}.db" / TABLE
-        write_table(self.warehouse, KEYS if is_embedded else KEYS_BESIDE, FILES, MANIFESTS)
+        write_table(self.warehouse, KEYS if is_embedded else KEYS_BESIDE, files, manifests)
 
     @contextmanager
     def service(self, shared: SharedTier | None = None, disk: Path | None = None) -> Iterator[IndexService]:
@@ -84,6 +91,20 @@ def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Fleet:
 @pytest.fixture
 def beside(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
+
+
+def test_manifests_that_are_mostly_indexes_are_read_where_they_lie(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, is_embedded=True, files=500, manifests=1)
+    with fleet.service() as service:
+        plan = service.plan(EVENTS, PlanRequest(filter="id = 5"))
+        manifest = next(fleet.table.glob("manifest/manifest-[0-9]*"))
+    with fleet.service() as service:
+        again = service.plan(EVENTS, PlanRequest(filter="id = 5"))
+        state = told(service)
+
+    assert manifest.stat().st_size > 4 << 20
+    assert names_of(again.files) == names_of(plan.files)
+    assert (state.written, state.hits) == (0, 0)
 
 
 def test_a_new_service_reads_no_manifest_and_no_index_file(fleet: Fleet) -> None:

@@ -130,7 +130,7 @@ class SharedSegments:
 
     def offer(self) -> None:
         """Shares what was read, if something was."""
-        for segments in (*self._heads(), *self._bodies()):
+        for segments, _ in (*self._heads(), *self._bodies()):
             arrays = self._arrays(segments)
             if not arrays.is_wanted:
                 continue
@@ -141,14 +141,14 @@ class SharedSegments:
             if any(stored):
                 arrays.offer([None if each is None else value_columns(each) for each in stored])
 
-    def _load(self, objects: Iterable[Sequence[_Segment]]) -> None:
+    def _load(self, objects: Iterable[tuple[Sequence[_Segment], int]]) -> None:
         worth = [
-            (self._arrays(segments), segments)
-            for segments in objects
+            (self._arrays(segments), segments, size)
+            for segments, size in objects
             if sum(len(each.lacks(each.rows.asked)) for each in segments) >= _LEAST_FILES
         ]
-        got = self.readers.map(lambda each: each[0].get(), worth)
-        for (arrays, segments), columns in zip(worth, got, strict=True):
+        got = self.readers.map(lambda each: each[0].get(each[2]), worth)
+        for (arrays, segments, _), columns in zip(worth, got, strict=True):
             for segment, place, entry in zip(segments, arrays.places, columns or (), strict=False):
                 stored = None if entry is None else read_value(entry, place)
                 if stored is not None:
@@ -159,19 +159,19 @@ class SharedSegments:
         assert arrays is not None  # noqa: S101 - who makes this object has a shared tier
         return arrays
 
-    def _heads(self) -> Iterator[Sequence[_Segment]]:
-        """The segments of heads that lie in one object."""
+    def _heads(self) -> Iterator[tuple[Sequence[_Segment], int]]:
+        """The segments of heads that lie in one object; nobody knows how many bytes they take."""
         for group in self._groups or ():
             segments = [*self._heads_of(group)]
-            yield from [segments] if len(group) > 1 else ([each] for each in segments)
+            yield from [(segments, 0)] if len(group) > 1 else (([each], 0) for each in segments)
 
     def _heads_of(self, group: Sequence[SharedRows]) -> Iterator[_Segment]:
         for rows in group:
             for first in range(0, len(rows.side.manifest), FILES_OF_HEADS):
                 yield _Segment(rows, first, FILES_OF_HEADS)
 
-    def _bodies(self) -> Iterator[Sequence[_Segment]]:
-        """The segments of payloads that lie in one object: what heads say, of which all have to be known."""
+    def _bodies(self) -> Iterator[tuple[Sequence[_Segment], int]]:
+        """The segments of payloads that lie in one object, with their bytes: what heads say, all known."""
         left = self.room
         for group in self._groups or ():
             together: list[_Segment] = []
@@ -181,12 +181,12 @@ class SharedSegments:
                 if left < 0:
                     return
                 if together and size + more > _OBJECT_BYTES:
-                    yield together
+                    yield together, size
                     together, size = [], 0
                 together.append(segment)
                 size += more
             if together:
-                yield together
+                yield together, size
 
     def _bodies_of(self, group: Sequence[SharedRows]) -> Iterator[tuple[_Segment, int]]:
         """Each with the bytes of its payloads."""
