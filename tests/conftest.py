@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from app.work.ledger import LEDGER
 from tests import golden_tables, golden_versions
 from tests.downloads import pytest_configure
 from tests.golden_tables import GoldenWarehouse
@@ -66,6 +68,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of the engine's connector for Spark, which no registry has, run where somebody names its jar."""
     if item.get_closest_marker("connector") and not CONNECTOR:
         pytest.skip("PAIMON_SPARK_CONNECTOR names no jar of the engine's connector for Spark 4.0")
+
+
+@pytest.fixture
+def limit_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets what the claims of this process may take, whatever services of other tests have set."""
+
+    def limit(size: int) -> None:
+        monkeypatch.setattr(LEDGER, "limit", size)
+        monkeypatch.setattr(LEDGER, "own", 0)
+
+    return limit
 
 
 @pytest.fixture(scope="session")

@@ -57,9 +57,8 @@ def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
     return [
         *(family for family in families if family is not None),
         *(
-            CounterMetricFamily(f"{PREFIX}shared_cache_{name}", help_text, value=shared[member])
+            CounterMetricFamily(f"{PREFIX}shared_cache_{name}", help_text, value=shared.get(member))
             for member, (name, help_text) in _SHARED_COUNTERS.items()
-            if shared
         ),
     ]
 

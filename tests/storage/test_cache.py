@@ -166,9 +166,9 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process of 4 GiB, in which two loads of 25 MiB are one portion."""
-    monkeypatch.setattr(LEDGER, "limit", 4096 * MIB)
+def limited(limit_memory: Callable[[int], None]) -> None:
+    """A process with more memory than this one takes, in which two loads of 25 MiB are one portion."""
+    limit_memory(64 << 30)
 
 
 @pytest.mark.usefixtures("limited")

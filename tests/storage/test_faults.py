@@ -25,7 +25,6 @@ from app.storage.stores import Store as AnyStore
 from app.storage.stores import open_store
 from app.storage.stores.failures import is_missing, is_transient
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import LEDGER
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
@@ -296,9 +295,9 @@ def test_no_more_calls_are_under_way_than_are_allowed() -> None:
     assert store.asked.total() == 3
 
 
-def test_no_more_bytes_are_under_way_than_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_bytes_are_under_way_than_are_allowed(limit_memory: Callable[[int], None]) -> None:
     store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
-    monkeypatch.setattr(LEDGER, "limit", 16 * 1_200)
+    limit_memory(16 * 1_200)
 
     assert asked_until(store, 2, Readers(2)) == [RequestCancelledError]
     assert store.asked.total() == 2
@@ -334,10 +333,10 @@ def test_each_range_has_an_error_of_its_own() -> None:
     assert isinstance(outside, PathNotAllowedError)
 
 
-def test_more_bytes_than_may_be_under_way_are_read_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_bytes_than_may_be_under_way_are_read_in_turn(limit_memory: Callable[[int], None]) -> None:
     """Each thread claims more than there is, and waits for the others, not for itself."""
     store, found = Store(SMALL_OBJECTS, lambda _: None), list[object]()
-    monkeypatch.setattr(LEDGER, "limit", 1_000)
+    limit_memory(1_000)
     with store.serving() as options:
         warehouse = opened_for(options, readers=Readers(2))
         threads = [

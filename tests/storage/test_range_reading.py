@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -26,7 +26,6 @@ from app.errors import (
 from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
 from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import LEDGER
 
 LONG = bytes(range(256)) * 300
 
@@ -59,9 +58,9 @@ class TestManyRanges:
         return f"counting:/{root}"
 
     def test_what_there_can_never_be_room_for_is_an_error_of_its_own(
-        self, counting: str, monkeypatch: pytest.MonkeyPatch
+        self, counting: str, limit_memory: Callable[[int], None]
     ) -> None:
-        monkeypatch.setattr(LEDGER, "limit", 20_000)
+        limit_memory(20_000)
         small, large = Warehouse("w", counting).read_ranges(
             [("db.db/t/long", 0, 5), ("db.db/t/long", 15_000, 20_000)]
         )
