@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
+from app.release import __version__
 from app.storage import ByteCache
 from app.storage.disk.column_entry import Columns
 from app.storage.disk.disk_tier import KeptArrays
@@ -76,6 +77,11 @@ _WITHOUT_EMBEDDED: Final = _Decoding(
 )
 _EMBEDDED: Final = _Decoding(EmbeddedIndexes.read, "embedded indexes")
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
+
+
+def _of_release(what: str) -> str:
+    """The name of what a release judges of metadata, such as bounds: another one may judge better."""
+    return f"{what} of release {__version__}"
 
 
 class TableMetadata:
@@ -163,8 +169,8 @@ class TableMetadata:
         self._reader.manifests.put(self._key(file, decoding), manifest)
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes of a manifest alone, from the disk if it was made before as ``what``."""
-        return cached_on_disk(self.place_of_manifest(file, what), make)
+        """What ``make`` makes of a manifest alone, from the disk if this release has made it as ``what``."""
+        return cached_on_disk(self.place_of_manifest(file, _of_release(what)), make)
 
     def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a manifest alone; None without a disk."""
@@ -186,8 +192,8 @@ class TableMetadata:
         return self._storage.shared_arrays_of([(self._path(name), size, what) for (name, size), what in made])
 
     def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
-        """Where the disk keeps what was made of versions of the table, one for all; None without a disk."""
-        return self._storage.arrays_of(resolved.directory, None, what)
+        """Where the disk keeps what this release made of versions of the table, one for all; or None."""
+        return self._storage.arrays_of(resolved.directory, None, _of_release(what))
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.errors import FileMissingError
@@ -14,7 +16,7 @@ from app.file_index import container
 from app.file_index.bloom_filter import bloom_filter
 from app.planning.plan.file_plan import FilePlan
 from app.planning.request.limits import CacheBytes
-from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
 from app.storage import DiskTier
 from benchmarks.events import ID
@@ -97,6 +99,22 @@ def test_damaged_entries_are_read_again(restarted: Restarted) -> None:
     restarted.lose("manifest", "index")
     with restarted.service() as service:
         assert restarted.plan(service) == before
+
+
+def test_what_another_release_has_judged_is_judged_again(
+    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Restarted(golden, "append_dv32", tmp_path).service() as service:
+        version = service.resolve(golden_ref("append_dv32"), SnapshotSelector())
+        file = version.manifest_files()[0]
+
+        def judged(number: int) -> int:
+            make = partial(np.full, 1, number)
+            return int(version.table.metadata.derived_from_manifest(file, "a judgement", make)[0])
+
+        assert (judged(1), judged(2)) == (1, 1)
+        monkeypatch.setattr("app.table.metadata.__version__", "another release")
+        assert judged(3) == 3
 
 
 def test_what_can_change_is_never_kept(restarted: Restarted) -> None:

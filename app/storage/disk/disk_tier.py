@@ -35,7 +35,8 @@ _log = logging.getLogger(__name__)
 FORMAT: Final = 1
 """Of entries and of objects of the shared tier, for all releases that make the same of a file.
 
-It goes up with every change of what is made of a file, of forms and layouts; forms have numbers of their own.
+It goes up with every change of what is made of a file, mended faults, forms and layouts alike; forms have
+numbers of their own.
 """
 
 _ENTRIES = "entries-1"
