@@ -78,7 +78,7 @@ def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | Non
             stall_seconds=_SILENCE_SECONDS,
         )
         others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
-        inside = [each for each in others if _overlap(store.url, f"{each.rstrip('/')}/")]
+        inside = [root for root in others if _overlap(store.url, f"{root.rstrip('/')}/")]
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         reason = _USER_INFO.sub("://...@", str(error))
         raise SettingsError(f"the shared cache cannot be opened: {reason}") from error

@@ -343,12 +343,12 @@ class _Trial:
         """A column, or one key of it; None where a file was written without it, or with another type."""
         name, key = split_map_key(column)
         current = self.version.schema.by_name[name]
-        found = written.by_id.get(current.id)
-        if found is None or not found.type.same_kind(current.type):
+        field = written.by_id.get(current.id)
+        if field is None or not field.type.same_kind(current.type):
             return None
         if key is None:
-            return found
-        return DataField(found.id, f"{found.name}[{key}]", found.type.children[1])
+            return field
+        return DataField(field.id, f"{field.name}[{key}]", field.type.children[1])
 
     def _skips(self, file: int, predicate: BoundPredicate, payloads: _Payloads) -> bool:
         """Whether some indexes leave a file out."""

@@ -58,15 +58,15 @@ def aggregate(
     wanted = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
     decisions = decide(version, wanted, limits, zone)
     state = decisions.state
-    kept = state.left()
-    is_exact = state.is_exact(kept) & (not question.doubts)
+    left = state.left()
+    is_exact = state.is_exact(left) & (not question.doubts)
     answer: Facets | Totals
     if question.group is None:
         answer = Totals(version, question, state)
     else:
         answer = Facets(version, question, state, question.group)
-    unsettled = np.array(answer.take(kept[is_exact]), np.int64)
-    opened = np.sort(np.concatenate([kept[~is_exact], unsettled]))
+    unsettled = np.array(answer.take(left[is_exact]), np.int64)
+    opened = np.sort(np.concatenate([left[~is_exact], unsettled]))
     version.keep_derived()
     groups, groups_total = answer.groups(opened, request.top)
     warnings = (

@@ -207,7 +207,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
                 advance=advance,
             )
         if shared_cache is not None:
-            job.share(table, shared_cache, {each.column for each in report.indexes})
+            job.share(table, shared_cache, {index.column for index in report.indexes})
     job.report(report, print_indexes)
 
 

@@ -287,12 +287,12 @@ def commit_replacements(
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
             manifests = committer.table.metadata.manifests(committer.table.resolve())
-            there = live_entries(manifests, [old.file.file_name for old, _ in left])
-            lost = [old for old, _ in left if identity(old) not in there]
+            live = live_entries(manifests, [old.file.file_name for old, _ in left])
+            lost = [old for old, _ in left if identity(old) not in live]
             if not lost:
                 raise
             overtaken += lost
-            left = [pair for pair in left if identity(pair[0]) in there]
+            left = [pair for pair in left if identity(pair[0]) in live]
     raise CommitConflictError("other commits came in between again and again: run the job again")
 
 
@@ -300,18 +300,18 @@ def _count_indexes(
     version: Version, files: Iterable[tuple[ManifestEntry, BuildTask, BuiltFile]]
 ) -> tuple[IndexCounts, ...]:
     built: Counter[tuple[str, str]] = Counter()
-    kept: Counter[tuple[str, str]] = Counter()
+    copied: Counter[tuple[str, str]] = Counter()
     taken_off: Counter[tuple[str, str]] = Counter()
     for entry, task, file in files:
         wanted = task.wanted
         new = wanted if task.rebuild else wanted - file.before
-        for counter, indexes in ((built, new), (kept, wanted - new), (taken_off, file.before - wanted)):
+        for counter, indexes in ((built, new), (copied, wanted - new), (taken_off, file.before - wanted)):
             counter.update(
                 (kind, _name_now(version, entry.file.schema_id, column)) for column, kind in indexes
             )
     return tuple(
-        IndexCounts(*index, built[index], kept[index], taken_off[index])
-        for index in sorted(built.keys() | kept.keys() | taken_off.keys())
+        IndexCounts(*index, built[index], copied[index], taken_off[index])
+        for index in sorted(built.keys() | copied.keys() | taken_off.keys())
     )
 
 

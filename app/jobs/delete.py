@@ -117,13 +117,13 @@ class _Deletion:
             time_zone=zone_of_session(spark),
         )
         plan = table.service.plan(version, request)
-        kept = {(file.file_name, file.path) for file in plan.files}
+        left = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
         entries = version.files().entries(version.files().all())
         files = {
             number: entry
             for number, entry in enumerate(entries)
-            if (entry.file.file_name, paths.data_file(entry)) in kept
+            if (entry.file.file_name, paths.data_file(entry)) in left
         }
         rows = matching_rows(spark, table, version, files, where, advance)
         return cls(version, len(files), rows, [])

@@ -98,10 +98,10 @@ def build_file(task: BuildTask) -> BuiltFile:
 def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> frozenset[tuple[str, str]] | None:
     try:
         content = file.content(warehouse)
-        there = FileIndex.read(content).entries if content is not None else {}
+        entries = FileIndex.read(content).entries if content is not None else {}
     except (CorruptIndexError, FileMissingError):
         return None
-    return frozenset((entry.column, str(entry.kind)) for listed in there.values() for entry in listed)
+    return frozenset((entry.column, str(entry.kind)) for listed in entries.values() for entry in listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,11 +103,11 @@ def _frame(
     from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - as above
 
     old = [in_file.get(column.id) for column in fields]
-    there: list[StructField] = [
+    columns: list[StructField] = [
         StructField(column.name, _spark_type(column)) for column in old if column is not None
     ]
-    schema = StructType([StructField(_FILE, LongType()), StructField(_POSITION, LongType()), *there])
-    arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in there])
+    schema = StructType([StructField(_FILE, LongType()), StructField(_POSITION, LongType()), *columns])
+    arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in columns])
     broadcast = spark.sparkContext.broadcast(sorted(tasks, key=lambda task: -task.row_count))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -97,10 +97,10 @@ def run_tasks(
 def spark_failed(what: str, error: Exception) -> JobError:
     """What to tell of an exception of Spark: its first line that says something, and what caused that."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
-    said = next(iter(reasons), "") or str(error).partition("\n")[0]
+    reason = next(iter(reasons), "") or str(error).partition("\n")[0]
     causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]
-    said = "; ".join([said.removeprefix(": "), *causes])
-    return JobError(f"{what}: Spark gave up: {said:.500}")
+    reason = "; ".join([reason.removeprefix(": "), *causes])
+    return JobError(f"{what}: Spark gave up: {reason:.500}")
 
 
 class Progress:

@@ -124,7 +124,7 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 def _report(made: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
-    there, target = made.states(), made.target
+    states, target = made.states(), made.target
     files = [file for bucket in written for file in bucket.files]
     buckets = {(bucket.partition, bucket.bucket) for bucket in written}
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
@@ -134,7 +134,7 @@ def _report(made: WriteAttempt, snapshot_id: int | None, written: Sequence[Writt
         rows_written=sum(file.row_count for file in files),
         keys_added=sum(bucket.keys_added for bucket in written) if dynamic else None,
         buckets=len(buckets),
-        buckets_added=len(buckets - there.keys()),
+        buckets_added=len(buckets - states.keys()),
         files=len(files),
         data_bytes=sum(file.file_size for file in files),
         index_bytes=sum(bucket.hash_index.file_size for bucket in written if bucket.hash_index is not None),

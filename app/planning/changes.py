@@ -55,9 +55,9 @@ def answer_changes(
 
 def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The files that only one of two versions has, or that have another deletion vector; ascending."""
-    here, there = dict(_changed(before, after)), dict(_changed(after, before))
-    removed = np.array(sorted(file for name, file in here.items() if name not in there), np.int64)
-    added = np.array(sorted(file for name, file in there.items() if name not in here), np.int64)
+    only_before, only_after = dict(_changed(before, after)), dict(_changed(after, before))
+    removed = np.array(sorted(file for name, file in only_before.items() if name not in only_after), np.int64)
+    added = np.array(sorted(file for name, file in only_after.items() if name not in only_before), np.int64)
     vectors, later = _vectors(before), _vectors(after)
     names = [
         name.decode(errors="surrogatepass")
@@ -73,8 +73,8 @@ def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], N
 
 def _of_both(version: Version, other: Version, names: Sequence[str]) -> NDArray[np.int64]:
     files, others = version.files(), other.files()
-    there = others.names(others.named(names)).to_pylist()
-    return files.named([name.decode(errors="surrogatepass") for name in there])
+    in_both = others.names(others.named(names)).to_pylist()
+    return files.named([name.decode(errors="surrogatepass") for name in in_both])
 
 
 def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:

@@ -75,8 +75,8 @@ def answer_deletions(
     deletions = tuple(
         deletion for vectors, some in selected for deletion in vectors.deletions(version, some, request)
     )
-    there = {deletion.file_name for deletion in deletions}
-    unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
+    names = {deletion.file_name for deletion in deletions}
+    unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in names)
     warnings = () if partition is None else partition.warnings
     return DeletionsAnswer(version.snapshot_id, deletions, unknown, warnings)
 

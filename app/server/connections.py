@@ -148,7 +148,7 @@ class PunctualProtocol(H11Protocol):
         self._untaken[self] = self.loop.time()
         self._look_later()
         limit = self.app_state.get("untaken_bytes", 1 << 28)
-        while sum(each.transport.get_write_buffer_size() for each in self._untaken) > limit:
+        while sum(connection.transport.get_write_buffer_size() for connection in self._untaken) > limit:
             eldest, since = next(iter(self._untaken.items()))
             if self.loop.time() - since < self.patience_seconds:
                 return

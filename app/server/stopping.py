@@ -61,8 +61,8 @@ class Stopping:
         if isinstance(server, uvicorn.Server):
             self._server = server
             self._loop = asyncio.get_running_loop()
-            for each in _SIGNALS:
-                signal.signal(each, self._handle)
+            for number in _SIGNALS:
+                signal.signal(number, self._handle)
             _end_with_parent()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
@@ -119,8 +119,8 @@ class Workers(Multiprocess):
             while process.process.is_alive():
                 process.process.join(_LOOK_SECONDS)
                 if any(number in _SIGNALS for number in self.signal_queue):
-                    for each in self.processes:
-                        each.process.kill()
+                    for member in self.processes:
+                        member.process.kill()
 
 
 def run_server(config: uvicorn.Config) -> None:

@@ -69,7 +69,7 @@ class CacheRoom:
 
     def reach(self, name: str) -> int:
         """What a cache can hold at the moment without another giving way, or its share if that is more."""
-        others = sum(cache.weight for each, cache in self._caches.items() if each != name)
+        others = sum(cache.weight for other, cache in self._caches.items() if other != name)
         return max(self._shares[name], self.capacity - others)
 
     def settle(self) -> None:
@@ -91,7 +91,7 @@ class CacheRoom:
 
 
 @dataclass(slots=True)
-class _Kept(Generic[Item]):
+class _Entry(Generic[Item]):
     item: Item
     weight: int
     used_at: float
@@ -128,7 +128,7 @@ class ByteCache(Generic[Item]):
         self._weigh = weigh
         self._lock = threading.Lock()
         # Those used longest ago come first.
-        self._objects: OrderedDict[Hashable, _Kept[Item]] = OrderedDict()
+        self._objects: OrderedDict[Hashable, _Entry[Item]] = OrderedDict()
         self._weight = 0
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
@@ -148,11 +148,11 @@ class ByteCache(Generic[Item]):
         distinct = dict.fromkeys(keys)
         with self._lock:
             now = time.monotonic()
-            found = {key: kept.item for key in distinct if (kept := self._used(key, now)) is not None}
-            self._hits += len(found)
-            self._misses += len(distinct) - len(found)
-        observer().cache_asked(self.name, len(found), len(distinct) - len(found))
-        return found
+            items = {key: entry.item for key in distinct if (entry := self._used(key, now)) is not None}
+            self._hits += len(items)
+            self._misses += len(distinct) - len(items)
+        observer().cache_asked(self.name, len(items), len(distinct) - len(items))
+        return items
 
     def put(self, key: Hashable, item: Item) -> None:
         """Keeps an object as one that was loaded; it takes the place of what is kept of that key.
@@ -176,10 +176,10 @@ class ByteCache(Generic[Item]):
                 for it.
             line: for whom that is claimed, the warehouse which ``load`` reads from.
         """
-        found = self.get_or_load_many(
+        items = self.get_or_load_many(
             (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line
         )
-        return found[key]
+        return items[key]
 
     def get_or_load_many(
         self,
@@ -194,19 +194,19 @@ class ByteCache(Generic[Item]):
         ``load_missing`` gives the objects of its keys in their order. It is called again for further keys
         where not all may be claimed at once.
         """
-        found: dict[Key, Item] = {}
+        items: dict[Key, Item] = {}
         most = LEDGER.portion
         # What is expected may come from a file, which may say anything.
         wanted = {key: min(max(0, expected_bytes(key)), most) for key in keys}
         while wanted:
             with self._lock:
-                others, batches = self._sort_out(wanted, found, most)
+                others, batches = self._sort_out(wanted, items, most)
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(wanted) - missing, missing)
-            self._load_all(batches, load_missing, found, line)
+            self._load_all(batches, load_missing, items, line)
             # What this thread took upon itself is done: no two threads wait for each other.
-            wanted = {key: wanted[key] for key in _collect(others, found)}
-        return found
+            wanted = {key: wanted[key] for key in _collect(others, items)}
+        return items
 
     def clear(self) -> None:
         """Forgets every object; loads under way end, but are not kept. The counters run on."""
@@ -248,34 +248,34 @@ class ByteCache(Generic[Item]):
     def _reach(self) -> int:
         return self.capacity if self._shared is None else self._shared.reach(self.name)
 
-    def _used(self, key: Hashable, now: float) -> _Kept[Item] | None:
-        kept = self._objects.get(key)
-        if kept is not None:
-            kept.used_at = now
+    def _used(self, key: Hashable, now: float) -> _Entry[Item] | None:
+        entry = self._objects.get(key)
+        if entry is not None:
+            entry.used_at = now
             self._objects.move_to_end(key)
-        return kept
+        return entry
 
     def _keep_all(self, loaded: Mapping[Any, tuple[Item, int]]) -> None:
         most = self._reach
         with self._lock:
             now = time.monotonic()
             for key, (item, weight) in loaded.items():
-                self._keep(key, _Kept(item, weight, now), most)
+                self._keep(key, _Entry(item, weight, now), most)
         if self._shared is not None:
             self._shared.settle()
 
-    def _keep(self, key: Hashable, kept: _Kept[Item], most: int) -> None:
+    def _keep(self, key: Hashable, entry: _Entry[Item], most: int) -> None:
         before = self._objects.pop(key, None)
         if before is not None:
             self._weight -= before.weight
-        left = most - kept.weight
+        left = most - entry.weight
         if left >= 0:
             self._make_room(left, RECENT_SECONDS if before is None else 0)
         if self._weight > left:
             self._rejected += 1
             return
-        self._objects[key] = kept
-        self._weight += kept.weight
+        self._objects[key] = entry
+        self._weight += entry.weight
 
     def _make_room(self, weight: int, unused_seconds: float) -> None:
         latest = time.monotonic() - unused_seconds
@@ -288,16 +288,16 @@ class ByteCache(Generic[Item]):
             self._evictions += 1
 
     def _sort_out(
-        self, wanted: Mapping[Key, int], found: dict[Key, Item], most: int
+        self, wanted: Mapping[Key, int], items: dict[Key, Item], most: int
     ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
         """Puts what is kept into ``found``; tells who loads what, and registers this thread for the rest."""
         others: dict[Key, _Flight[Item]] = {}
         batches: list[_Batch[Key, Item]] = []
-        already, now = len(found), time.monotonic()
+        already, now = len(items), time.monotonic()
         for key, expected in wanted.items():
-            kept = self._used(key, now)
-            if kept is not None:
-                found[key] = kept.item
+            entry = self._used(key, now)
+            if entry is not None:
+                items[key] = entry.item
             elif key in self._under_way:
                 others[key] = self._under_way[key]
             else:
@@ -307,7 +307,7 @@ class ByteCache(Generic[Item]):
                 batches[-1].keys.append(key)
                 batches[-1].expected += expected
                 self._under_way[key] = batches[-1].flight
-        self._hits += len(others) + len(found) - already
+        self._hits += len(others) + len(items) - already
         self._waits += len(others)
         return others, batches
 
@@ -315,7 +315,7 @@ class ByteCache(Generic[Item]):
         self,
         batches: Sequence[_Batch[Key, Item]],
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
-        found: dict[Key, Item],
+        items: dict[Key, Item],
         line: str,
     ) -> None:
         for position, batch in enumerate(batches):
@@ -328,7 +328,7 @@ class ByteCache(Generic[Item]):
                     failed.flight.set_exception(error)
                 raise
             batch.flight.set_result(loaded)
-            found.update(loaded)
+            items.update(loaded)
 
     def _load(
         self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]], line: str
@@ -359,12 +359,12 @@ class ByteCache(Generic[Item]):
         return landed
 
 
-def _collect(others: Mapping[Key, _Flight[Item]], found: dict[Key, Item]) -> list[Key]:
+def _collect(others: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
     """Waits for the loads of other threads; the keys of those whose request could wait no longer."""
     spent = []
     for key, flight in others.items():
         try:
-            found[key] = wait_for(flight)[key]
+            items[key] = wait_for(flight)[key]
         except (DeadlineExceededError, MemoryShortError):
             check_deadline()
             spent.append(key)

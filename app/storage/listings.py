@@ -62,7 +62,7 @@ class Listings:
     @property
     def failing(self) -> int:
         """How many warehouses could not be listed."""
-        return sum(not each for each in self.listable.values())
+        return sum(not is_listable for is_listable in self.listable.values())
 
     def check(self, warehouse: Warehouse) -> None:
         """Lists one warehouse; warns where that fails and did not before."""

@@ -103,12 +103,12 @@ def normal_uri(location: str) -> str:
         PathNotAllowedError: the text is no URI or path, has ``..``, ``.`` or empty segments, or is
             that of a file on another host.
     """
-    found = _SCHEME.match(location)
-    if found is None:
+    parts = _SCHEME.match(location)
+    if parts is None:
         return f"file://{os.path.abspath(location)}"  # noqa: PTH100 - text in, text out
-    scheme = found.group(1).lower()
+    scheme = parts.group(1).lower()
     scheme = _SCHEME_ALIASES.get(scheme, scheme)
-    rest = location[found.end() :]
+    rest = location[parts.end() :]
     rest = rest.removeprefix("//")
     if scheme == "file":
         rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest

@@ -71,7 +71,7 @@ class MergedRange:
 
 _Portion = tuple[FileRange, ...]
 _Places = dict[str, tuple[Store, str]]
-_Found = list[bytes | PaimonIndexError]
+_Contents = list[bytes | PaimonIndexError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class RangeReader:
     retry: RetryPolicy
     readers: Readers
     max_bytes: int
-    _under_way: dict[_Portion, Future[_Found]] = field(default_factory=dict)
+    _under_way: dict[_Portion, Future[_Contents]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self, ranges: Sequence[FileRange], copies: Copies | None = None) -> _Found:
+    def read(self, ranges: Sequence[FileRange], copies: Copies | None = None) -> _Contents:
         """In the order of ``ranges`` their bytes, or why there are none; some perhaps from copies."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         places: _Places = {}
@@ -158,7 +158,7 @@ class RangeReader:
         Ranges that several requests read alike at the same time are read once.
         """
         waiting = iter(ranges)
-        under_way: deque[tuple[_Portion, Future[_Found]]] = deque()
+        under_way: deque[tuple[_Portion, Future[_Contents]]] = deque()
         while True:
             while len(under_way) < _PORTIONS_AHEAD and (portion := tuple(islice(waiting, _RANGES_AHEAD))):
                 under_way.append((portion, self._begin(portion)))
@@ -166,14 +166,14 @@ class RangeReader:
                 return
             portion, reading = under_way.popleft()
             try:
-                found = wait_for(reading)
+                contents = wait_for(reading)
             except DeadlineExceededError:
                 # Another request began this, whose time was up.
                 check_deadline()
-                found = self.read(portion)
-            yield from found
+                contents = self.read(portion)
+            yield from contents
 
-    def _begin(self, portion: _Portion) -> Future[_Found]:
+    def _begin(self, portion: _Portion) -> Future[_Contents]:
         with self._lock:
             reading = self._under_way.get(portion)
             if reading is None:

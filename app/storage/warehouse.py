@@ -191,7 +191,7 @@ class Warehouse:
         """Where processes share what is made of such files, each with its form; None if they do not."""
         if self._shared is None:
             return None
-        places = [self.arrays_of(*each) for each in made]
+        places = [self.arrays_of(*source) for source in made]
         keys = [arrays_key(Piece(self._place, path, size, 0, None), form) for path, size, form in made]
         return self._shared.together(keys, places)
 

@@ -40,11 +40,11 @@ _PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
 """In seconds: so long a first commit may take from its first manifest list to its snapshot."""
 
 Key = TypeVar("Key", int, str)
-Found = TypeVar("Found")
+ListingEntry = TypeVar("ListingEntry")
 
 
 @dataclass(frozen=True, slots=True)
-class ListingPart(Generic[Key, Found]):
+class ListingPart(Generic[Key, ListingEntry]):
     """Some entries of a listing.
 
     Attributes:
@@ -52,7 +52,7 @@ class ListingPart(Generic[Key, Found]):
         last: the key that the next part begins behind; None if there is no next part.
     """
 
-    entries: dict[Key, Found]
+    entries: dict[Key, ListingEntry]
     last: Key | None
 
     @classmethod
@@ -61,9 +61,9 @@ class ListingPart(Generic[Key, Found]):
         keys: Sequence[Key],
         after: Key | None,
         count: int,
-        read: Callable[[Key], Found | None],
+        read: Callable[[Key], ListingEntry | None],
         readers: Readers,
-    ) -> ListingPart[Key, Found]:
+    ) -> ListingPart[Key, ListingEntry]:
         """The part that begins behind a key.
 
         Args:

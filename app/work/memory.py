@@ -112,17 +112,17 @@ class Scratch:
         """``size`` bytes to write to; nobody may look at them after the block."""
         with self._lock:
             self._in_use += 1
-            fitting = [at for at, each in enumerate(self._free) if len(each) >= size]
-            found = self._free.pop(fitting[0]) if fitting else None
+            fitting = [at for at, piece in enumerate(self._free) if len(piece) >= size]
+            taken = self._free.pop(fitting[0]) if fitting else None
         try:
-            if found is None:
-                found = np.empty(size, np.uint8)
-            yield found[:size].data
+            if taken is None:
+                taken = np.empty(size, np.uint8)
+            yield taken[:size].data
         finally:
             with self._lock:
                 self._in_use -= 1
-                if found is not None:
-                    self._free.append(found)
+                if taken is not None:
+                    self._free.append(taken)
                 if not self._in_use:
                     self._free.clear()
 
@@ -172,9 +172,9 @@ def _group_limits(system: Path) -> Iterator[MemoryLimit]:
         for top, mount_point in _mounts(system, kind):
             # What lies outside of the group that is mounted cannot be seen from here.
             inside = group.relative_to(top) if group.is_relative_to(top) else PurePosixPath()
-            for each in (inside, *inside.parents):
+            for directory in (inside, *inside.parents):
                 for name in _FILES[kind]:
-                    path = mount_point / each / name
+                    path = mount_point / directory / name
                     for line in _lines(system / str(path).lstrip("/"))[:1]:
                         if line.strip().isdecimal():
                             yield MemoryLimit(int(line), str(path))
@@ -195,8 +195,8 @@ def _mounts(system: Path, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixP
     for line in _lines(system / "proc/self/mountinfo"):
         left, _, right = line.partition(" - ")
         top, mount_point = left.split()[3:5]
-        found, _, options = right.split(" ", 2)
-        if found == kind and (kind == "cgroup2" or "memory" in options.split()[-1].split(",")):
+        filesystem, _, options = right.split(" ", 2)
+        if filesystem == kind and (kind == "cgroup2" or "memory" in options.split()[-1].split(",")):
             yield PurePosixPath(top), PurePosixPath(mount_point)
 
 

@@ -134,9 +134,9 @@ class SecurityHeaders:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
-                there = {name for name, _ in headers}
-                defaults = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
-                added = (header for header in defaults if header[0] not in there)
+                names = {name for name, _ in headers}
+                defaults = (*_HEADERS, _KEPT if b"etag" in names else _NOT_KEPT)
+                added = (header for header in defaults if header[0] not in names)
                 message = {**message, "headers": [*headers, *added]}
             await send(message)
 

@@ -225,10 +225,10 @@ class Cursors:
         self.expect((remaining >= sizes) & (sizes >= 0), f"bytes of {what}", remaining)
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
-    def expect(self, holds: NDArray[np.bool_], what: str, found: NDArray[np.int64] | None = None) -> None:
+    def expect(self, holds: NDArray[np.bool_], what: str, values: NDArray[np.int64] | None = None) -> None:
         """Strings for which ``holds`` is false are not sound."""
         if self.strict and (wrong := np.flatnonzero(self.sound & ~holds)).size:
-            shown = "" if found is None else f", found {np.broadcast_to(found, self.at.shape)[wrong[0]]}"
+            shown = "" if values is None else f", found {np.broadcast_to(values, self.at.shape)[wrong[0]]}"
             raise CorruptIndexError(f"expected {what}{shown}", offset=int(self.field[wrong[0]]))
         self.sound = self.sound & holds
 

@@ -289,7 +289,7 @@ def _summary(
     version: Version,
     request: PlanRequest,
     state: PlanState,
-    kept: NDArray[np.int64],
+    left: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
     invisible: int,
     *,
@@ -302,16 +302,16 @@ def _summary(
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
     return Summary(
-        files_total=len(kept) + files_skipped + invisible,
-        files_kept=len(kept),
+        files_total=len(left) + files_skipped + invisible,
+        files_kept=len(left),
         files_skipped=files_skipped,
         files_invisible=invisible,
         skipped_by=skipped_by,
         manifests_total=manifests,
         manifests_skipped=manifests - read,
         rows_total=_rows_total(version, state, request),
-        rows_selected=int(state.rows_left[kept].sum()),
+        rows_selected=int(state.rows_left[left].sum()),
         bytes_total=_bytes_total(version, state, request),
-        bytes_kept=int(state.files.columns.file_sizes[kept].sum()),
+        bytes_kept=int(state.files.columns.file_sizes[left].sum()),
         complete=is_complete,
     )

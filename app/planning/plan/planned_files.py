@@ -166,7 +166,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
     def columns(self, start: int, stop: int) -> dict[str, Column]:
         """Of the files from ``start`` to ``stop``, exclusive: what the answer says of each, in its order."""
-        here = self.table.slice(start, stop - start)
+        part = self.table.slice(start, stop - start)
         deletions: Column = pa.nulls(stop - start)
         if self.deletions:
             deletions = [self.deletions.get(at) for at in range(start, stop)]
@@ -175,19 +175,19 @@ class PlannedFiles(Sequence[FilePlan]):
             "path": paths,
             "file_name": names,
             "format": formats,
-            "partition": Coded.of(np.asarray(here.column("partition_code")), self.partition),
+            "partition": Coded.of(np.asarray(part.column("partition_code")), self.partition),
             "deletion": deletions,
-            "decision_reason": Coded.of(np.asarray(here.column("decision")), decision),
+            "decision_reason": Coded.of(np.asarray(part.column("decision")), decision),
         }
         members = (*_TYPES, "decision_reason", "selected_rows")
-        return {name: made[name] if name in made else here.column(name) for name in members}
+        return {name: made[name] if name in made else part.column(name) for name in members}
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
         """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
-        here = self.table.slice(start, stop - start)
-        names, external = _text(here.column("file_name")), here.column("external_path")
-        places = np.asarray(here.column("partition_code")).astype(np.int64) << _BUCKET_BITS
-        places |= np.asarray(here.column("bucket")).astype(np.int64) & _BUCKET_MASK
+        part = self.table.slice(start, stop - start)
+        names, external = _text(part.column("file_name")), part.column("external_path")
+        places = np.asarray(part.column("partition_code")).astype(np.int64) << _BUCKET_BITS
+        places |= np.asarray(part.column("bucket")).astype(np.int64) & _BUCKET_MASK
         directories = Coded.of(places, self._directory)
         paths = pc.binary_join_element_wise(_strings(directories.values).take(directories.codes), names, "/")
         if external.null_count < len(external):

@@ -118,8 +118,8 @@ class FileColumns:
             some.append(None if len(chosen) == len(manifest) else chosen)
             for name, column in columns.items():
                 values = renumbered[name] if name in renumbered else getattr(manifest, name)
-                here = slice(start, start + len(chosen))
-                column[here] = values if some[-1] is None else values[chosen]
+                part = slice(start, start + len(chosen))
+                column[part] = values if some[-1] is None else values[chosen]
         return cls(rows=tuple(some), starts=starts, partitions=tuple(partitions), **columns)
 
     def first(self, manifests: int) -> Self:
@@ -306,15 +306,15 @@ class Files:
         self, files: NDArray[np.int64], columns: Mapping[str, tuple[str, pa.DataType]]
     ) -> dict[str, pa.Array]:
         """Columns of ascending ``files``, by name: a column of manifests each, of a type in Arrow."""
-        here = self.columns.arrays
-        others = {name: column for name, (column, _) in columns.items() if column not in here}
+        arrays = self.columns.arrays
+        others = {name: column for name, (column, _) in columns.items() if column not in arrays}
         pieces: dict[str, list[pa.Array]] = {name: [] for name in others}
         for number, _, rows in self.by_manifest(files):
             for name, column in others.items():
                 pieces[name].append(_arrow(getattr(self.manifests[number], column), rows))
         return {
-            name: pa.array(here[column][files], data_type)
-            if column in here
+            name: pa.array(arrays[column][files], data_type)
+            if column in arrays
             else _joined(pieces[name], data_type)
             for name, (column, data_type) in columns.items()
         }

@@ -118,12 +118,12 @@ class DiskTier:
 
     def map(self, key: bytes) -> Columns | None:
         """The columns that were put under a key, mapped, if they are there."""
-        found = None
+        columns = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
-                found = self._map(key)
-        self._count_answer(is_hit=found is not None)
-        return found
+                columns = self._map(key)
+        self._count_answer(is_hit=columns is not None)
+        return columns
 
     def put_parts(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
         """Keeps an entry, in which its key stands, if the directory can take it."""
@@ -191,12 +191,12 @@ class DiskTier:
         path = self._path(key)
         try:
             with _opened(path) as (descriptor, status):
-                found = Columns.read(key, MappedBytes.map(descriptor))
+                columns = Columns.read(key, MappedBytes.map(descriptor))
         except DamagedEntryError:
             self._drop(path)
             return None
         _record_use(path, status.st_mtime)
-        return found
+        return columns
 
     def _drop(self, path: str) -> None:
         size = Path(path).stat().st_size
@@ -255,7 +255,7 @@ class DiskTier:
             self._unseen = 0
         entries = list(self._scan())
         total = sum(entry.size for entry in entries)
-        kept = len(entries)
+        count = len(entries)
         if total + size > self._capacity:
             entries.sort()
             aim = min(self._capacity - size, self._capacity - self._capacity // _FREED_SHARE)
@@ -264,11 +264,11 @@ class DiskTier:
                     break
                 Path(entry.path).unlink(missing_ok=True)
                 total -= entry.size
-                kept -= 1
+                count -= 1
         with self._lock:
-            self._evictions += len(entries) - kept
+            self._evictions += len(entries) - count
             # What was written meanwhile may have been seen or not: better to count it twice than never.
-            self._entries = kept + max(0, self._entries - entries_before)
+            self._entries = count + max(0, self._entries - entries_before)
             self._bytes = total + self._unseen
 
     def _scan(self) -> Iterator[_Entry]:
@@ -282,8 +282,8 @@ class DiskTier:
                 with os.scandir(shard) as files:
                     for file in files:
                         with suppress(FileNotFoundError):
-                            found = file.stat(follow_symlinks=False)
-                            yield _Entry(found.st_mtime, _occupied(found.st_size), file.path)
+                            status = file.stat(follow_symlinks=False)
+                            yield _Entry(status.st_mtime, _occupied(status.st_size), file.path)
 
 
 class _Entry(NamedTuple):
@@ -340,8 +340,8 @@ def _remove_abandoned(file: os.DirEntry[str]) -> None:
 def _make_private(directory: Path) -> None:
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
-    found = directory.lstat()
-    if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = directory.lstat()
+    if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise PermissionError(f"{directory} is no directory of this user")
     directory.chmod(0o700)
 

@@ -169,8 +169,8 @@ class LibraryStore(Store):
         return place
 
     def _coroutine(self, method: str) -> Any:
-        found = getattr(self._filesystem, f"_{method}", None)
-        return found if self._filesystem.async_impl and inspect.iscoroutinefunction(found) else None
+        coroutine = getattr(self._filesystem, f"_{method}", None)
+        return coroutine if self._filesystem.async_impl and inspect.iscoroutinefunction(coroutine) else None
 
     async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
         return await self._coroutine(method)(place, *arguments, **options)
@@ -327,11 +327,11 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _written(entry: Mapping[str, Any]) -> dt.datetime | None:
-    found = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
-    if isinstance(found, str):
-        found = dt.datetime.fromisoformat(found)
-    if isinstance(found, (int, float)):
-        return dt.datetime.fromtimestamp(found, dt.UTC)
-    if isinstance(found, dt.datetime):
-        return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+    time = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
+    if isinstance(time, str):
+        time = dt.datetime.fromisoformat(time)
+    if isinstance(time, (int, float)):
+        return dt.datetime.fromtimestamp(time, dt.UTC)
+    if isinstance(time, dt.datetime):
+        return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     return None

@@ -90,10 +90,12 @@ class LocalFiles(Store):
     @override
     def files(self, path: str) -> list[StoredFile]:
         with os.scandir(self.path_of(path)) as entries:
-            found = [(entry.name, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)]
+            statuses = [
+                (entry.name, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)
+            ]
         return [
             StoredFile(name, status.st_size, dt.datetime.fromtimestamp(status.st_mtime, dt.UTC))
-            for name, status in found
+            for name, status in statuses
         ]
 
     @override

@@ -184,16 +184,16 @@ def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
 
 def _raise_failure(error: Exception) -> NoReturn:
     """Raises what an error of obstore's is."""
-    said = str(error)
-    found, code = _STATUS.search(said), _CODE.search(said)
-    if _REDIRECTED in said:
+    message = str(error)
+    status_text, code = _STATUS.search(message), _CODE.search(message)
+    if _REDIRECTED in message:
         raise StoreAnswerError("PermanentRedirect", 301) from None
-    if found is None:
+    if status_text is None:
         # Other files may be missing, such as one with a token to sign with.
-        kind = TimeoutError if _TIMED_OUT in said else ConnectionError
-        raise (NoCredentialsError if _INSTANCE in said else kind)(type(error).__name__) from None
-    status = int(found[1])
-    is_of_store = not isinstance(error, exceptions.GenericError) or _LISTING in said
+        kind = TimeoutError if _TIMED_OUT in message else ConnectionError
+        raise (NoCredentialsError if _INSTANCE in message else kind)(type(error).__name__) from None
+    status = int(status_text[1])
+    is_of_store = not isinstance(error, exceptions.GenericError) or _LISTING in message
     if status in (*_REFUSALS, _NOT_FOUND) and not is_of_store:
         raise NoCredentialsError("NoCredentials: who should give them refuses") from None
     if status == _NOT_FOUND:

@@ -151,8 +151,8 @@ def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]
                     raise RequestError(f"{value} does not fit {name} of type {integer}")
             return list(map(encode_long, values))
         case Nullable(inner):
-            there = iter(_encode([value for value in values if value is not None], inner, name))
-            return [_NULL if value is None else _NOT_NULL + next(there) for value in values]
+            encoded = iter(_encode([value for value in values if value is not None], inner, name))
+            return [_NULL if value is None else _NOT_NULL + next(encoded) for value in values]
         case ArrayOf(items):
             encoded = iter(_encode([item for value in values for item in value], items, name))
             return [_array(list(islice(encoded, len(value)))) for value in values]

@@ -106,34 +106,36 @@ def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
         records.validate(full=True)
     except pa.ArrowInvalid as error:
         raise CorruptMetadataError(f"columns that contradict themselves: {error}") from error
-    return _fit_record(records, expected, "record", there=None)
+    return _fit_record(records, expected, "record", present=None)
 
 
-def _fit_record(records: pa.StructArray, expected: RecordOf, path: str, there: Mask | None) -> pa.StructArray:
+def _fit_record(
+    records: pa.StructArray, expected: RecordOf, path: str, present: Mask | None
+) -> pa.StructArray:
     names, columns = [], []
     for name, inner in expected.fields.items():
         at = records.type.get_field_index(name)
         if at >= 0:
             names.append(name)
-            columns.append(_fit(records.field(at), inner, f"{path}.{name}", there))
+            columns.append(_fit(records.field(at), inner, f"{path}.{name}", present))
         elif not isinstance(inner, Nullable):
             raise CorruptMetadataError(f"expected a field {path}.{name}, found none")
     mask = records.is_null() if records.null_count else None
     return pa.StructArray.from_arrays(columns, names, mask=mask)
 
 
-def _fit(column: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
-    """A column; ``there`` are the rows in which the record that it belongs to is not null, None for all."""
+def _fit(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
+    """A column; ``present`` are the rows in which the record that it belongs to is not null, None for all."""
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
         return _fit_values(column, expected.inner, path, valid)
     fitted = _fit_values(column, expected, path, valid)
-    if valid is not None and (there is None or not valid[there].all()):
+    if valid is not None and (present is None or not valid[present].all()):
         raise CorruptMetadataError(f"expected no {path} to be null, found {column.null_count} that are")
     return fitted
 
 
-def _fit_values(column: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
+def _fit_values(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
     kind = column.type
     match expected:
         case "long" if pa.types.is_timestamp(kind):
@@ -143,7 +145,7 @@ def _fit_values(column: pa.Array, expected: Expected, path: str, there: Mask | N
         case "string" | "bytes" if kind == _STRINGS[expected]:
             return column
         case RecordOf() if pa.types.is_struct(kind):
-            return _fit_record(column, expected, path, there)
+            return _fit_record(column, expected, path, present)
         case ArrayOf(items) if pa.types.is_list(kind):
             # As it is: only the types and nulls of its items are looked at.
             _fit(column.values, items, f"{path}[]", None)

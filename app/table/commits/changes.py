@@ -151,9 +151,9 @@ class Changes:
         self.expected.check(manifests, index_entries)
         left = live.keys() - {identity(entry) for entry in self.files_of(FileKind.DELETE)}
         left |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
-        there = {(partition, bucket, name) for partition, bucket, _, name, *_ in left}
+        files = {(partition, bucket, name) for partition, bucket, _, name, *_ in left}
         for entry, name in vectors:
-            if (entry.partition, entry.bucket, name) not in there:
+            if (entry.partition, entry.bucket, name) not in files:
                 raise CommitConflictError(
                     f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
                 )
@@ -206,13 +206,13 @@ class Changes:
                     )
 
     def _check_index_files(self, index_entries: Collection[IndexEntry], mode: BucketMode) -> None:
-        there = {(entry.partition, entry.bucket, entry.file.file_name) for entry in index_entries}
+        files = {(entry.partition, entry.bucket, entry.file.file_name) for entry in index_entries}
         removed = set()
         for entry in self.index_files:
             if entry.kind is FileKind.DELETE:
                 place = (entry.partition, entry.bucket, entry.file.file_name)
                 removed.add(place)
-                if place not in there:
+                if place not in files:
                     raise CommitConflictError(
                         f"index file {entry.file.file_name!r} cannot be replaced: another commit has done so"
                     )

@@ -41,14 +41,14 @@ def cached_on_disk(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
     """What was kept in a place, or else what ``make`` makes, which is kept there then."""
     if place is None:
         return make()
-    found = load_value(place)
-    if found is None:
+    value = load_value(place)
+    if value is None:
         made = make()
         store_value(place, made)
         # What is mapped takes less memory than what was made.
-        found = load_value(place)
-        return made if found is None else cast("Made", found)
-    return cast("Made", found)
+        value = load_value(place)
+        return made if value is None else cast("Made", value)
+    return cast("Made", value)
 
 
 def load_value(place: KeptArrays) -> Any:

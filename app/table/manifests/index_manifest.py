@@ -201,10 +201,10 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     """The ranges of each entry; there can be hundreds of thousands in all."""
     lists = records.lists("_DELETIONS_VECTORS_RANGES", pa.struct([]))
     starts = np.asarray(lists.offsets)
-    there = np.asarray(lists.values.is_valid())
+    is_present = np.asarray(lists.values.is_valid())
     # Without the ranges that are null, each entry's begin as many places earlier as nulls stand before them.
-    starts = np.concatenate([[0], np.cumsum(there)])[starts]
-    ranges = RecordColumns([lists.values.filter(pa.array(there))])
+    starts = np.concatenate([[0], np.cumsum(is_present)])[starts]
+    ranges = RecordColumns([lists.values.filter(pa.array(is_present))])
     if not len(ranges):
         return [()] * len(records)
     offsets, lengths = ranges.integers("f1", np.int64), ranges.integers("f2", np.int64)

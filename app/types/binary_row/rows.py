@@ -352,11 +352,11 @@ class RowColumns:
         self._require(~used | within, "a value inside of its row", offsets + lengths, slot_at)
         return np.where(used, ARITY_BYTES + offsets, 0)
 
-    def _require(self, holds: Mask, expected: str, found: NDArray[np.int64], offset: int) -> None:
+    def _require(self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int) -> None:
         if not holds.all():
             row = int(np.argmin(holds))
             raise CorruptMetadataError(
-                f"{self.name_of(row)}: expected {expected}, found {found[row]}", offset=offset
+                f"{self.name_of(row)}: expected {expected}, found {values[row]}", offset=offset
             )
 
 
