@@ -20,7 +20,7 @@ _MARGIN: Final = NANOS_PER_DAY
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
 """More than clocks go forward or back between two days."""
 _CLOCKS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURDATE")
-# What it begins with is searched for at once; a pattern without such a text looks at each character by itself.
+# A pattern that begins with a text is searched for at once, any other at each character.
 _NOW: Final = re.compile(r"NOW(?<=\bNOW)\b")
 
 
