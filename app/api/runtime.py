@@ -211,7 +211,8 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _runtime(request: Request) -> Runtime:
+def runtime_of(request: Request) -> Runtime:
+    """That of a request, with the threads of the warehouse that it names."""
     runtime: Runtime = request.app.state.runtime
     return replace(
         runtime,
@@ -221,4 +222,8 @@ async def _runtime(request: Request) -> Runtime:
     )
 
 
-Shared = Annotated[Runtime, Depends(_runtime)]
+async def _shared(request: Request) -> Runtime:
+    return runtime_of(request)
+
+
+Shared = Annotated[Runtime, Depends(_shared)]

@@ -39,7 +39,7 @@ _EXPECTATIONS = {
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
-def read_json(content: bytes, what: str = "the body") -> object:
+def read_json(content: bytes | bytearray, what: str = "the body") -> object:
     """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
 
     Raises RequestError: it is not JSON, or not of the strict kind.
@@ -67,7 +67,7 @@ def read_json(content: bytes, what: str = "the body") -> object:
     return value
 
 
-def memory_of_json(content: bytes) -> int:
+def memory_of_json(content: bytes | bytearray) -> int:
     """Bytes of memory that reading ``content`` takes at most, beside it."""
     of_text = _ASCII_BYTES if content.isascii() else _WIDE_BYTES
     return of_text * len(content) + sum(content.count(mark) * size for mark, size in _OBJECT_BYTES.items())

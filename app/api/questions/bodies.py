@@ -29,7 +29,7 @@ from starlette.requests import Request
 from app.api.http.faults import explain_faults, refuse_unknown
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.http.strict_json import memory_of_json, read_json
-from app.api.runtime import Runtime
+from app.api.runtime import runtime_of
 from app.errors import FilterError, MemoryShortError, RequestError
 from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
 from app.predicates.json_reader import NO_ARROW
@@ -270,7 +270,7 @@ class JsonBody(Generic[BodyType]):
             RequestError: it is not what the model says.
             MemoryShortError: there is no memory for it now.
         """
-        runtime: Runtime = request.app.state.runtime
+        runtime = runtime_of(request)
         settings = runtime.settings
         seconds = max(settings.deadline_seconds, _LEAST_SECONDS)
         with LEDGER.claim("bodies", most=runtime.budget.bodies) as claim:
@@ -288,11 +288,11 @@ class JsonBody(Generic[BodyType]):
             # Long enough for others to wait for it.
             return await runtime.run(lambda: self._read_large(content, claim))
 
-    def _read_large(self, content: bytes, claim: Claim) -> BodyType:
+    def _read_large(self, content: bytearray, claim: Claim) -> BodyType:
         with claim.owning(), LEDGER.claim("decoding", memory_of_json(content), path="a body"):
             return self._read(content)
 
-    def _read(self, content: bytes) -> BodyType:
+    def _read(self, content: bytearray) -> BodyType:
         expected = f"send a JSON object such as {self._model.example_text()}"
         if not content:
             raise RequestError(f"the body is empty: {expected}; curl sends one with -d")
@@ -303,7 +303,7 @@ class JsonBody(Generic[BodyType]):
         return self._model.read(members)
 
 
-async def _receive(request: Request, limit: int, claim: Claim) -> bytes:
+async def _receive(request: Request, limit: int, claim: Claim) -> bytearray:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
@@ -314,7 +314,7 @@ async def _receive(request: Request, limit: int, claim: Claim) -> bytes:
             claim.grow_to(len(content))
         if len(content) > limit:
             raise _too_large(limit)
-    return bytes(content)
+    return content
 
 
 def _too_large(limit: int) -> ProblemError:

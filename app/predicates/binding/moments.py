@@ -19,7 +19,9 @@ from app.types.session_zone import Instants, SessionZone, clocks_of_instants
 _MARGIN: Final = NANOS_PER_DAY
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
 """More than clocks go forward or back between two days."""
-_NAMES_THE_CLOCK: Final = re.compile(r"current_date|current_timestamp|curdate|\bnow\b", re.IGNORECASE)
+_CLOCKS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURDATE")
+# A pattern that begins with a text is searched for at once, any other at each character.
+_NOW: Final = re.compile(r"NOW(?<=\bNOW)\b")
 
 
 def today() -> int:
@@ -29,7 +31,10 @@ def today() -> int:
 
 def day_of_request(written: object) -> int | None:
     """The day that a filter's meaning depends on; None where it depends on none."""
-    return today() if isinstance(written, str) and _NAMES_THE_CLOCK.search(written) else None
+    if not isinstance(written, str):
+        return None
+    text = written.upper()
+    return today() if any(name in text for name in _CLOCKS) or _NOW.search(text) else None
 
 
 def moments(leaf: Leaf) -> list[Moment]:
