@@ -37,7 +37,7 @@ def create_service(settings: Settings) -> IndexService:
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     store = open_shared_store(settings, RetryPolicy(attempts=1))
-    shared = None if store is None else SharedTier(store, _signing_key(settings))
+    shared = None if store is None else SharedTier(store, signing_key(settings))
     warehouses = {
         name: _open(
             name,
@@ -94,8 +94,11 @@ def _overlap(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _signing_key(settings: Settings) -> bytes:
-    """Empty where nobody else can write; SettingsError: it cannot be read, or is too short."""
+def signing_key(settings: Settings) -> bytes:
+    """What entries of the shared cache are signed with.
+
+    Empty where nobody else can write. SettingsError: it cannot be read, or is too short.
+    """
     if settings.shared_cache_private:
         return b""
     variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"

@@ -1,14 +1,16 @@
 """``doctor``: whether the service would work here, and what to do where it would not.
 
 Each check is a function of the settings that gives findings; :data:`CHECKS` lists them in the order in which
-they are shown. No check changes anything but for a file that it writes to the disk cache and removes.
+they are shown. No check changes anything but for a file in each cache that it writes and removes.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -23,12 +25,15 @@ from app.cli.options import AllowExternal, parse_warehouse
 from app.cli.output import print_json, print_line
 from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
+from app.opening import open_shared_store, signing_key
 from app.settings import Settings
-from app.storage import Warehouse
+from app.storage import RetryPolicy, Warehouse
+from app.storage.writing import Writing
 from app.work import time_limit
 
 _STORAGE_SECONDS: Final = 20.0
 _MOST_LISTED: Final = 20
+_TRIED: Final = "doctor"
 _EARLIEST: Final = 1_735_689_600
 """The first second of 2025 (UTC): a clock that shows less was never set."""
 
@@ -202,6 +207,36 @@ def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> F
     return Finding(check, Outcome.OK, f"{databases} database(s); {path} can be read")
 
 
+def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
+    check, url = "shared cache", settings.shared_cache or ""
+    try:
+        store, key = open_shared_store(settings, RetryPolicy(attempts=1)), b""
+        if store is None:
+            return
+        key = signing_key(settings)
+    except SettingsError as error:
+        yield Finding(check, Outcome.FAILED, str(error), "docs/settings.md describes its variables")
+        return
+    writing, signed = Writing(store), "entries are signed" if key else "entries are not signed"
+    try:
+        with time_limit(_STORAGE_SECONDS):
+            writing.create(_TRIED, secrets.token_bytes(16))
+            is_replaced = writing.create(_TRIED, secrets.token_bytes(16))
+            store.read(_TRIED)
+            # Nobody but those who prune needs to.
+            with suppress(PaimonIndexError):
+                writing.delete(_TRIED)
+    except Exception as error:  # noqa: BLE001 - as for warehouses
+        may = "get and create objects (s3:GetObject, s3:PutObject)"
+        yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error, url, may))
+        return
+    if is_replaced:
+        advice = "use a store that creates objects only if there are none (for S3, that knows If-None-Match)"
+        yield Finding(check, Outcome.FAILED, "the store replaces objects that are to be created", advice)
+    else:
+        yield Finding(check, Outcome.OK, f"{store.public_url} can be read and written to, {signed}")
+
+
 def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
     """What to do about an error of storage; ``may`` is the permission that the call needed."""
     causes = _causes(error)
@@ -244,6 +279,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[Finding]], ...]] = (
     _check_clock,
     _check_system,
     _check_disk_cache,
+    _check_shared_cache,
     _check_warehouses,
 )
 """A new check is a function in this list."""

@@ -51,6 +51,11 @@ def object_name(keys: Sequence[bytes]) -> str:
     return digest.hexdigest()
 
 
+def key_name(key: bytes) -> str:
+    """What names of objects end with that are signed with a key: it tells keys apart, and nothing else."""
+    return f"-{hmac.new(key, b'name', hashlib.sha256).hexdigest()[:8]}" if key else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What the beginning of an object says of its bytes, which nothing vouches for yet."""

@@ -31,7 +31,7 @@ from app.errors import (
 )
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
 from app.storage.disk.disk_tier import FORMAT, KeptArrays
-from app.storage.shared_object import LARGEST, Sizes, object_name, read_object, write_object
+from app.storage.shared_object import LARGEST, Sizes, key_name, object_name, read_object, write_object
 from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 from app.work.deadline import check_deadline, time_limit, wait_for
@@ -90,6 +90,7 @@ class SharedTier:
         self._store = store
         self._writing = Writing(store)
         self._key = key
+        self._key_name = key_name(key)
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shared cache")
         self._under_way: dict[str, Future[list[Entry | None] | None]] = {}
@@ -186,9 +187,9 @@ class SharedTier:
 
     def _read(self, name: str, count: int, expected_bytes: int) -> list[Entry | None] | None:
         try:
-            content, sizes = self._fetch(_path(name), expected_bytes)
+            content, sizes = self._fetch(self._path(name), expected_bytes)
             # The entries, and a copy of each.
-            with self._store.readers.room(2 * sizes.unpacked, _path(name)), self._store.readers.core():
+            with self._store.readers.room(2 * sizes.unpacked, self._path(name)), self._store.readers.core():
                 entries = read_object(name, self._key, content, count)
         except FileMissingError:
             self._is_absent(name)
@@ -198,7 +199,7 @@ class SharedTier:
             with self._lock:
                 self._damaged.add(name)
                 self._counts["corrupt"] += 1
-            self._warn(f"{_path(name)} is not believed: {error}")
+            self._warn(f"{self._path(name)} is not believed: {error}")
             return None
         except (MemoryShortError, LimitExceededError):
             return None
@@ -248,7 +249,7 @@ class SharedTier:
         """Asks a store that has failed for anything; once it answers, it is asked as before."""
         try:
             with time_limit(_WAIT_SECONDS):
-                self._store.exists(_path("probe"))
+                self._store.exists(self._path("probe"))
         except PaimonIndexError as error:
             self._failed(error)
         else:
@@ -266,8 +267,8 @@ class SharedTier:
             with self._lock:
                 is_damaged = name in self._damaged
                 self._damaged.discard(name)
-            with self._store.readers.room(2 * size, _path(name)), time_limit(_WRITE_SECONDS):
-                if not is_damaged and self._store.exists(_path(name)):
+            with self._store.readers.room(2 * size, self._path(name)), time_limit(_WRITE_SECONDS):
+                if not is_damaged and self._store.exists(self._path(name)):
                     return
                 written = [
                     [] if columns is None else write_columns(key, columns)
@@ -277,9 +278,9 @@ class SharedTier:
                 if content is None:
                     return
                 if is_damaged:
-                    self._writing.replace(_path(name), content)
+                    self._writing.replace(self._path(name), content)
                 else:
-                    self._writing.create(_path(name), content)
+                    self._writing.create(self._path(name), content)
         except (MemoryShortError, LimitExceededError):
             with self._lock:
                 self._counts["dropped"] += 1
@@ -296,6 +297,10 @@ class SharedTier:
             with self._lock:
                 self._waiting_bytes -= size
 
+    def _path(self, name: str) -> str:
+        # Releases of another format look elsewhere, and so does who has another key.
+        return f"{FORMAT}/{name}{self._key_name}"
+
     def _failed(self, error: PaimonIndexError) -> None:
         with self._lock:
             self._counts["failures"] += 1
@@ -307,11 +312,6 @@ class SharedTier:
             is_first, self._has_warned = not self._has_warned, True
         if is_first:
             _log.warning("the shared cache %s: %s", self._store.public_url, what)
-
-
-def _path(name: str) -> str:
-    # Releases of another format look elsewhere.
-    return f"{FORMAT}/{name}"
 
 
 @dataclass(frozen=True, slots=True)

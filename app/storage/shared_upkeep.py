@@ -12,7 +12,7 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 
 _FORMAT: Final = re.compile(r"[0-9]{1,9}")
-_OBJECT: Final = re.compile(r"[0-9a-f]{64}")
+_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
 
 
 @dataclass(frozen=True, slots=True)

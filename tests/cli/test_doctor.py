@@ -120,3 +120,48 @@ def test_hadoop_s_directory_of_settings_is_named_where_no_name_node_is_known(
 
     assert checks["warehouse main"]["outcome"] == "failed"
     assert "HADOOP_CONF_DIR" in checks["warehouse main"]["advice"]
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("PAIMON_INDEX_SHARED_CACHE", str(tmp_path / "shared"))
+    monkeypatch.setenv("PAIMON_INDEX_SHARED_CACHE_KEY", "0123456789abcdef")
+    return tmp_path / "shared"
+
+
+def test_a_shared_cache_is_written_to_and_left_as_it_was(golden: GoldenWarehouse, shared: Path) -> None:
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert (status, checks["shared cache"]["outcome"]) == (0, "ok")
+    assert "entries are signed" in checks["shared cache"]["found"]
+    assert not any(path.is_file() for path in shared.rglob("*"))
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_shared_cache_inside_of_a_warehouse(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    status, checks = diagnose("--warehouse", f"main={golden.root}", "--warehouse", f"other={tmp_path}")
+
+    assert (status, checks["shared cache"]["outcome"]) == (1, "failed")
+    assert "lie inside of one another" in checks["shared cache"]["found"]
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_shared_cache_that_cannot_be_written_to(
+    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse
+) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_SHARED_CACHE", "/proc/none")
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert (status, checks["shared cache"]["outcome"]) == (1, "failed")
+    assert checks["shared cache"]["advice"]
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_key_of_a_shared_cache_that_is_too_short(
+    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse
+) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_SHARED_CACHE_KEY", "short")
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert (status, checks["shared cache"]["outcome"]) == (1, "failed")
+    assert "SHARED_CACHE_KEY" in checks["shared cache"]["found"]

@@ -113,9 +113,27 @@ def test_what_is_read_is_kept_on_the_disk(tmp_path: Path) -> None:
     assert [each is None for each in kept] == [False, False, True]
 
 
+def test_keys_have_objects_of_their_own_at_one_prefix(tmp_path: Path) -> None:
+    keys = [KEY, b"fedcba9876543210", b"0123456789abcdeF", b""]
+    for key in keys:
+        with tier(str(tmp_path), key) as another:
+            assert values(another) is None
+            another.offer(KEYS, ENTRIES)
+            another.flush()
+    for key in keys:
+        with tier(str(tmp_path), key) as again:
+            assert values(again) == EXPECTED
+            assert again.statistics().corrupt == 0
+
+
 def test_who_has_another_key_is_not_believed(tmp_path: Path) -> None:
     offer(str(tmp_path))
-    with tier(str(tmp_path), b"fedcba9876543210") as reader:
+    with tier(str(tmp_path), b"fedcba9876543210") as writer:
+        writer.offer(KEYS, ENTRIES)
+        writer.flush()
+    mine, forged = sorted((tmp_path / str(FORMAT)).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    forged.rename(mine)
+    with tier(str(tmp_path)) as reader:
         assert values(reader) is None
         assert reader.statistics().corrupt == 1
 

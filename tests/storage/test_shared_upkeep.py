@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.storage import Warehouse
-from app.storage.shared_object import object_name
+from app.storage.shared_object import key_name, object_name
 from app.storage.shared_upkeep import Pruned, prune_shared
 from tests import s3_server
 
@@ -45,6 +45,15 @@ def test_old_objects_of_all_formats_go(prefix: Path) -> None:
     assert files(prefix) == before
     assert prune_shared(Warehouse("shared", str(prefix)), cut, is_tried=False) == Pruned(2, 10, 1, 5)
     assert before - files(prefix) == {f"1/{OLD}", f"2/{OLD}"}
+
+
+def test_objects_of_all_keys_go(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    for key in (b"", b"one key", b"another key"):
+        (tmp_path / "1" / f"{OLD}{key_name(key)}").write_bytes(b"12345")
+    store, cut = Warehouse("shared", str(tmp_path)), NOW + dt.timedelta(days=1)
+    assert prune_shared(store, cut, is_tried=False) == Pruned(3, 15, 0, 0)
+    assert not files(tmp_path)
 
 
 def test_a_prefix_that_is_not_there_has_nothing(tmp_path: Path) -> None:

@@ -127,3 +127,21 @@ def test_months_end_at_their_last_day() -> None:
     assert add_months(epoch_days(2024, 1, 31), 1) == epoch_days(2024, 2, 29)
     assert add_months(epoch_days(2024, 3, 31), -13) == epoch_days(2023, 2, 28)
     assert add_months(epoch_days(2024, 12, 5), 1) == epoch_days(2025, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("written", "does_ask"),
+    [
+        ("ts < now()", True),
+        ("d = Current_Date", True),
+        ("d = current_timestamp()", True),
+        ("d < CURDATE()", True),
+        ("a.NOW > 1", True),
+        ("snow = 1", False),
+        ("now_ = 1", False),
+        ("known IN ('current')", False),
+        ("d = DATE '2026-01-01'", False),
+    ],
+)
+def test_an_answer_has_a_day_where_a_filter_may_name_the_clock(written: str, does_ask: bool) -> None:
+    assert (day_of_request(written) is not None) is does_ask
