@@ -47,9 +47,8 @@ def _keys(body: int) -> bytes:
 
 def _values(body: int, layout: Layout) -> bytes:
     random = Random(f"rows {body}")
-    found = categories(body, layout.distinct), scores(body, layout.distinct)
-    # Every value stands in one row at least.
-    cats, points = (values + random.choices(values, k=layout.rows - len(values)) for values in found)
+    cats = _of_rows(random, categories(body, layout.distinct), layout)
+    points = _of_rows(random, scores(body, layout.distinct), layout)
     return container.write(
         {
             CAT.name: [(BITMAP, bitmap.write(keys_of(cats, CAT)))],
@@ -61,3 +60,13 @@ def _values(body: int, layout: Layout) -> bytes:
 def keys_of(values: Sequence[int], column: DataField) -> KeyColumn:
     """The keys of a column's values."""
     return KeyColumn.of(pa.array(values), column.type, column.name)
+
+
+def categories_of_rows(body: int, layout: Layout) -> list[int]:
+    """The category of each row of a file with that body."""
+    return _of_rows(Random(f"rows {body}"), categories(body, layout.distinct), layout)
+
+
+def _of_rows(random: Random, values: list[int], layout: Layout) -> list[int]:
+    # Every value stands in one row at least.
+    return values + random.choices(values, k=layout.rows - len(values))

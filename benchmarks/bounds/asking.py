@@ -7,15 +7,17 @@ import json
 import multiprocessing
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from benchmarks.bounds.tables import BODIES, COLUMNAR_FILES, FILES, LAYOUT
 from benchmarks.events import DATABASE, FIRST_PRIVATE_CATEGORY
+from benchmarks.index_bodies import categories_of_rows
 from benchmarks.manifest_records import file_name
 
 OK: Final = 200
@@ -173,10 +175,8 @@ def _aggregate(caller: Caller, number: int) -> Answer:
 
 
 def _groups(_number: int) -> frozenset[str]:
-    rows = LAYOUT.rows // LAYOUT.distinct
-    common = dict.fromkeys(range(LAYOUT.distinct - 1), FILES * rows)
-    private = {FIRST_PRIVATE_CATEGORY + body: FILES // BODIES * rows for body in range(BODIES)}
-    return frozenset(f"{category}: {count}" for category, count in (common | private).items())
+    counts = Counter(chain.from_iterable(categories_of_rows(body, LAYOUT) for body in range(BODIES)))
+    return frozenset(f"{category}: {rows * (FILES // BODIES)}" for category, rows in counts.items())
 
 
 def _what_if(table: str) -> Callable[[Caller, int], Answer]:
