@@ -1,7 +1,8 @@
 """``doctor``: whether the service would work here, and what to do where it would not.
 
 Each check is a function of the settings that gives findings; :data:`CHECKS` lists them in the order in which
-they are shown. No check changes anything but for a file in each cache that it writes and removes.
+they are shown. No check changes anything but for a file that it writes to the disk cache, and one to the
+shared cache; it removes both.
 """
 
 from __future__ import annotations
@@ -210,14 +211,14 @@ def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> F
 def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
     check, url = "shared cache", settings.shared_cache or ""
     try:
-        store, key = open_shared_store(settings, RetryPolicy(attempts=1)), b""
+        store = open_shared_store(settings, RetryPolicy(attempts=1))
         if store is None:
             return
-        key = signing_key(settings)
+        signed = "entries are signed" if signing_key(settings) else "entries are not signed"
     except SettingsError as error:
         yield Finding(check, Outcome.FAILED, str(error), "docs/settings.md describes its variables")
         return
-    writing, signed = Writing(store), "entries are signed" if key else "entries are not signed"
+    writing = Writing(store)
     try:
         with time_limit(_STORAGE_SECONDS):
             writing.create(_TRIED, secrets.token_bytes(16))
@@ -228,7 +229,8 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
                 writing.delete(_TRIED)
     except Exception as error:  # noqa: BLE001 - as for warehouses
         may = "get and create objects (s3:GetObject, s3:PutObject)"
-        yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error, url, may))
+        reason = f"{store.public_url}: {_first_line(error)}"
+        yield Finding(check, Outcome.FAILED, reason, _advice_on(error, url, may))
         return
     if is_replaced:
         advice = "use a store that creates objects only if there are none (for S3, that knows If-None-Match)"

@@ -150,12 +150,12 @@ def _plan_page(
     started = time.perf_counter()
     kept_files = len(plan.files)
     units = _units(plan)
-    of_units = replace(window, offset=int(np.searchsorted(units, window.offset)))
+    unit_window = replace(window, offset=int(np.searchsorted(units, window.offset)))
     rows = chain.from_iterable(
-        batch.cast(pa.large_binary()).to_pylist() for batch in plan_rows(plan, form, of_units.offset)
+        batch.cast(pa.large_binary()).to_pylist() for batch in plan_rows(plan, form, unit_window.offset)
     )
-    page = of_units.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
-    kept_here = max(0, kept_files - of_units.offset)
+    page = unit_window.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
+    kept_here = max(0, kept_files - unit_window.offset)
     following = None if page.next_offset is None else int(units[page.next_offset])
     answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
     answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}

@@ -327,11 +327,11 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _written(entry: Mapping[str, Any]) -> dt.datetime | None:
-    time = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
-    if isinstance(time, str):
-        time = dt.datetime.fromisoformat(time)
-    if isinstance(time, (int, float)):
-        return dt.datetime.fromtimestamp(time, dt.UTC)
-    if isinstance(time, dt.datetime):
-        return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+    written_at = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
+    if isinstance(written_at, str):
+        written_at = dt.datetime.fromisoformat(written_at)
+    if isinstance(written_at, (int, float)):
+        return dt.datetime.fromtimestamp(written_at, dt.UTC)
+    if isinstance(written_at, dt.datetime):
+        return written_at if written_at.tzinfo else written_at.replace(tzinfo=dt.UTC)
     return None
