@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads, StackedIndex
+from app.planning.side_files.fetch import FRONT_BYTES
 from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
@@ -93,6 +94,18 @@ class HeadSegment:
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
         return replace(self.of(merged(self.heads.buffers, places, contents), all_sizes), kept=self.kept)
+
+    def files_at_once(self, least: int, most_bytes: int) -> int:
+        """Of how many further files fronts are read at once.
+
+        ``least`` until it is known how large they are. ``most_bytes``: of fronts that are held until payloads
+        were taken.
+        """
+        known = ~self.heads.buffers.is_null
+        if not known.any():
+            return least
+        held = np.where(self.whole, 0, np.minimum(self.heads.sizes, FRONT_BYTES))[known]
+        return max(least, int(most_bytes / max(1.0, held.mean())))
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""
