@@ -46,7 +46,8 @@ class Fronts:
 
     Attributes:
         rows: int64, shape (n,): of the files in their manifest.
-        contents: shape (n,): small files as a whole, of others their heads; null where there is none.
+        contents: shape (n,): small files as a whole, of others their heads; null where there is none. Its
+            data begin with what was there before.
         sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
         fronts: all that was read of files that are not small, by row, as far as there was room.
     """
@@ -69,12 +70,16 @@ class Fronts:
         paths_of: PathsOf,
         rows: NDArray[np.int64],
         read: Iterable[bytes | PaimonIndexError],
+        before: NDArray[np.uint8],
         claim: Claim | None = None,
     ) -> Self:
         """What is kept of the first bytes of files, of as many as were read.
 
-        ``read``: :data:`FRONT_BYTES` of each, or why there are none. ``claim``: on memory for much of it,
-        which may grow; files for which there can never be any are failures.
+        Args:
+            read: :data:`FRONT_BYTES` of each, or why there are none.
+            before: data that those of ``contents`` begin with.
+            claim: on memory for much of it, which may grow; files for which there can never be any are
+                failures.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
@@ -85,7 +90,7 @@ class Fronts:
         failures: dict[int, PaimonIndexError] = {}
         longer: dict[int, int] = {}
         room = cls.most_bytes()
-        contents = _Contents(len(rows), room, claim)
+        contents = _Contents(before, len(rows), room, claim)
         # The fronts come first, or one too many is taken of them.
         for at, (front, row) in enumerate(zip(read, rows.tolist(), strict=False)):
             if isinstance(front, PaimonIndexError):
@@ -120,13 +125,13 @@ class Fronts:
 
 
 class _Contents:
-    """A column of ``count`` strings that grows in place.
+    """A column of ``count`` strings that grows in place, behind what was there before.
 
-    The claim, if there is one, is on ``others`` bytes beside them.
+    The claim, if there is one, is on ``others`` bytes beside it.
     """
 
-    def __init__(self, count: int, others: int, claim: Claim | None) -> None:
-        self._data = bytearray()
+    def __init__(self, before: NDArray[np.uint8], count: int, others: int, claim: Claim | None) -> None:
+        self._data = bytearray(before)
         self._starts = np.zeros(count, np.int64)
         self._lengths = np.full(count, NULL_LENGTH, np.int64)
         self._others = others

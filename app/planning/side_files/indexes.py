@@ -141,13 +141,15 @@ class SideIndexes:
             while len(left):
                 heads, read = self._heads(first, rows[left], new, fronts, is_spent)
                 self.held[*self.key, "heads", first] = heads.nbytes
-                known = heads.has(rows[left] - first)
                 asked = _Asked(heads, first, wanted, is_spent, load_bodies)
-                yield from self._of_segment(asked, left[known], rows[left[known]], read)
+                known, lacking = left, left[:0]
+                if not heads.is_complete:
+                    is_known = heads.has(rows[left] - first)
+                    known, lacking = left[is_known], left[~is_known]
+                    lacking = lacking[~np.isin(rows[lacking], list(self.failures))]
+                yield from self._of_segment(asked, known, rows[known], read)
                 # While others' loads are waited for, nothing is held.
                 del heads, read, asked
-                lacking = left[~known]
-                lacking = lacking[~np.isin(rows[lacking], list(self.failures))]
                 if len(lacking) == len(left) or is_spent():
                     break
                 left, new = lacking, new[:0]
@@ -239,6 +241,8 @@ class SideIndexes:
     ) -> tuple[HeadSegment, dict[int, bytes]]:
         """The heads of a segment, and fronts that were read of its files, by row, as far as they are held."""
         segment, warehouse = self.known_heads(first), self.source.warehouse
+        if segment.is_complete and not len(unread):
+            return segment, {}
         # The cache may have dropped heads that it had when the fronts were asked for.
         others = np.setdiff1d(rows[~segment.has(rows - first)], unread)
         if len(others) >= _MANY and not is_spent():
@@ -249,7 +253,7 @@ class SideIndexes:
         read = list(islice(fronts, len(unread)))
         again = warehouse.read_ahead(fronts_of(self.paths(others), is_spent))
         new = np.concatenate([unread[: len(read)], others])
-        taken = Fronts.take(warehouse, self.paths, new, chain(read, again))
+        taken = Fronts.take(warehouse, self.paths, new, chain(read, again), segment.heads.buffers.data)
         self.failures.update(taken.failures)
         return self._with_fronts(first, segment, taken), taken.fronts
 
@@ -273,7 +277,7 @@ class SideIndexes:
             expected = int(min(expected, LEDGER.room / 2))
             with LEDGER.claim("loads", expected, path=paths[0], line=warehouse.name) as claim:
                 read = warehouse.read_ahead(fronts_of(paths, is_spent))
-                taken = Fronts.take(warehouse, self.paths, new, read, claim)
+                taken = Fronts.take(warehouse, self.paths, new, read, segment.heads.buffers.data, claim)
                 return Uncached((self._with_fronts(first, segment, taken), taken))
 
         loaded: Uncached[tuple[HeadSegment, Fronts | None]]
@@ -360,6 +364,8 @@ def fronts_of(paths: Iterable[str], is_spent: Callable[[], bool]) -> Iterator[tu
 
 def read_together(unread: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of ascending rows whose fronts are read together with those of other segments."""
+    if len(unread) < _MANY:
+        return unread
     _, segments, counts = np.unique(unread // FILES_OF_HEADS, return_inverse=True, return_counts=True)
     return unread[counts[segments] < _MANY]
 

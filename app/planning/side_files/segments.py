@@ -89,11 +89,12 @@ class HeadSegment:
         """The segment with the fronts of further files.
 
         ``places``: of these files, shape (n,). ``contents``: small files as a whole, of others their heads;
-        null where there is none. Shape (n,).
+        null where there is none. Shape (n,); its data begin with those of the segment.
         """
-        all_sizes = self.heads.sizes.copy()
-        all_sizes[places] = sizes
-        return replace(self.of(merged(self.heads.buffers, places, contents), all_sizes), kept=self.kept)
+        before, all_sizes = self.heads.buffers, self.heads.sizes.copy()
+        starts, lengths = before.starts.copy(), before.lengths.copy()
+        starts[places], lengths[places], all_sizes[places] = contents.starts, contents.lengths, sizes
+        return replace(self.of(BytesColumn(contents.data, starts, lengths), all_sizes), kept=self.kept)
 
     def files_at_once(self, least: int, most_bytes: int) -> int:
         """Of how many further files fronts are read at once.
