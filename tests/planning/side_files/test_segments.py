@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
 from app.file_index.stacked_index import Heads
-from app.planning.side_files.fetch import UNKNOWN_SIZE
+from app.planning.side_files.fetch import FRONT_BYTES, UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
@@ -49,8 +49,10 @@ def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     sizes = [
         len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
     ]
-    places = np.array(files, np.int64)
-    return segment.with_fronts(places, BytesColumn.of(contents), np.array(sizes, np.int64))
+    places, before = np.array(files, np.int64), segment.heads.buffers.data
+    added = BytesColumn.of(contents)
+    behind = BytesColumn(np.concatenate([before, added.data]), added.starts + len(before), added.lengths)
+    return segment.with_fronts(places, behind, np.array(sizes, np.int64))
 
 
 def _head(content: bytes) -> bytes:
@@ -100,6 +102,17 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
     payloads = [payloads_of(segment.heads, file) for file in known]
     assert segment.listed(ASKED) == {key for each in payloads for key in each}
     assert segment.largest_body(ASKED) == max((sum(map(len, each.values())) for each in payloads), default=0)
+
+
+def test_as_many_are_read_at_once_as_there_is_memory_for_their_fronts() -> None:
+    nothing, whole = HeadSegment.none(COUNT), with_fronts(HeadSegment.none(COUNT), [1, 3])
+    half = with_fronts(whole, [0, 2])
+
+    assert nothing.files_at_once(2, 10 * FRONT_BYTES) == 2
+    assert half.files_at_once(2, 10 * FRONT_BYTES) == 20
+    assert half.files_at_once(2, FRONT_BYTES // 2) == 2
+    # Small ones need no memory beside the segment.
+    assert whole.files_at_once(2, 10 * FRONT_BYTES) > 20
 
 
 @given(portions=turns())
