@@ -279,7 +279,7 @@ class TestReadingAhead:
         with LEDGER.claim("loads", 1):
             assert list(warehouse.read_ahead(self.ASKED)) == list(self.FOUND)
 
-        assert not found
+        assert len(found) < len(self.FOUND)
         may_end.set()
         thread.join(30)
         assert found == list(self.FOUND)

@@ -132,8 +132,9 @@ class FileIndexes:
                     yield Stacked(share.number, positions[at], index, places)
                     # Released before the next stack is loaded.
                     del index
-                lacking &= ~np.isin(rows, list(side.failures))
-                self._unloaded.update(files[positions[lacking]].tolist())
+                if lacking.any():
+                    lacking &= ~np.isin(rows, list(side.failures))
+                    self._unloaded.update(files[positions[lacking]].tolist())
         shared.offer()
 
     def load_shared(self, column: str) -> None:

@@ -9,7 +9,7 @@ lack of one segment is read once where it is much, under a claim on memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise, takewhile
 from typing import Any, Final
@@ -51,6 +51,16 @@ class _Asked:
     wanted: WantedIndexes
     is_spent: Callable[[], bool]
     load_bodies: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The ``size`` files of a manifest from row ``first`` on, whose ``wanted`` indexes lie together."""
+
+    first: int
+    size: int
+    wanted: WantedIndexes
+    heads: Heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +319,7 @@ class SideIndexes:
 
         Fronts that were ``read``, by row, are not read again, and taken away.
         """
-        segment_of_heads, first = asked.heads, asked.first
-        cache = self.source.caches.file_indexes
-        first += part.start
+        cache, first = self.source.caches.file_indexes, asked.first + part.start
         key = (*self.key, "bodies", wanted, first, len(part))
         cached: BodySegment | None = cache.get(key)
         if len(rows) and (cached is None or not cached.fetched[rows - first].all()):
@@ -320,32 +328,57 @@ class SideIndexes:
         if cached is not None and (cached.is_complete or cached.fetched[rows - first].all()):
             self.held[key] = cached.nbytes
             return cached
-        heads = segment_of_heads.slice(part.start, part.stop)
+        heads = asked.heads.slice(part.start, part.stop)
         segment = self.kept.body(first, len(part), wanted, heads) if cached is None else cached
         missing = rows[~segment.fetched[rows - first]]
         if len(missing):
-            places = missing - first
             # Each file is asked for once; what was taken of its front needs no more memory.
             fronts = [read.pop(row, None) for row in missing.tolist()]
+
+            def load() -> Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]:
+                return self._load_body(key, _Part(first, len(part), wanted, heads), segment, missing, fronts)
+
             # Requests that are under way at the same time fetch once what they lack alike.
-            uncached: Uncached[Payloads] = cache.get_or_load(
-                (*key, missing.tobytes()),
-                lambda: Uncached(
-                    Payloads.fetch(self.source.warehouse, self.paths, missing, fronts, heads, places, wanted)
-                ),
-                expected_bytes=body_bytes(heads, places, wanted),
-                line=self.source.readers.warehouse,
-            )
-            payloads = uncached.item
-            self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
-            usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
-            columns = {index: column.take(usable) for index, column in payloads.found.items()}
-            segment = segment.with_payloads(heads, places[usable], columns)
-            segment = self.kept.keep_body(first, len(part), segment)
-        if segment.known:
+            loaded: Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]
+            loaded = cache.get_or_load((*key, missing.tobytes()), load)
+            segment, failures = loaded.item
+            self.failures.update(failures)
+        elif segment.known:
             cache.put(key, segment)
         self.held[key] = segment.nbytes
         return segment
+
+    def _load_body(
+        self,
+        key: tuple[Hashable, ...],
+        part: _Part,
+        segment: BodySegment,
+        missing: NDArray[np.int64],
+        fronts: Sequence[bytes | None],
+    ) -> Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]:
+        """A segment of payloads with those of some rows more, and why there are none of them."""
+        cache, warehouse, places = (
+            self.source.caches.file_indexes,
+            self.source.warehouse,
+            missing - part.first,
+        )
+        cached: BodySegment | None = cache.get(key)
+        if cached is not None:
+            segment = cached
+        if segment.fetched[places].all():
+            return Uncached((segment, {}))
+        (path,) = self.paths(missing[:1])
+        # As they come, in a column, and among the others.
+        expected = 3 * body_bytes(part.heads, places, part.wanted) + segment.nbytes
+        with LEDGER.claim("loads", int(min(expected, LEDGER.room / 2)), path=path, line=warehouse.name):
+            payloads = Payloads.fetch(warehouse, self.paths, missing, fronts, part.heads, places, part.wanted)
+            usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
+            columns = {index: column.take(usable) for index, column in payloads.found.items()}
+            segment = segment.with_payloads(part.heads, places[usable], columns)
+            segment = self.kept.keep_body(part.first, part.size, segment)
+        if segment.known:
+            cache.put(key, segment)
+        return Uncached((segment, {int(missing[at]): why for at, why in payloads.failures.items()}))
 
     @property
     def _names(self) -> BytesColumn:

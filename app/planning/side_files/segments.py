@@ -30,7 +30,7 @@ FILES_OF_HEADS: Final = 8192
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
 
-_BODY_BYTES: Final = 64 << 20
+_BODY_BYTES: Final = 32 << 20
 """What the payloads of a segment take at most, unless those of a single file take more."""
 
 
