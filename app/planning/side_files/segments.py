@@ -21,6 +21,7 @@ from app.planning.side_files.fetch import FRONT_BYTES
 from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
+from app.work.ledger import LEDGER
 
 Item = TypeVar("Item")
 
@@ -30,8 +31,11 @@ FILES_OF_HEADS: Final = 8192
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
 
-_BODY_BYTES: Final = 32 << 20
-"""What the payloads of a segment take at most, unless those of a single file take more."""
+_BODY_BYTES: Final = 64 << 20
+"""What the payloads of a segment take at most, unless those of a single file take more.
+
+A process with little memory has smaller ones, since what is made of a segment takes several times as much.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +131,7 @@ class HeadSegment:
 
 def files_of_bodies(largest_body: int) -> int:
     """Files of a segment of payloads, a power of two."""
-    fitting = max(1, _BODY_BYTES // max(1, largest_body))
+    fitting = max(1, min(_BODY_BYTES, LEDGER.portion) // max(1, largest_body))
     return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
 
 

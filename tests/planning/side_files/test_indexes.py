@@ -99,7 +99,7 @@ def test_a_plan_that_leaves_further_files_fetches_only_these(beside: Beside) -> 
     assert {read.file for read in beside.reads.taken()} == {"0"}
 
 
-TWO_SEGMENTS = 40
+TWO_SEGMENTS = 70
 """So many default filters take more than a segment may."""
 
 
@@ -134,13 +134,13 @@ def test_segments_of_large_payloads_hold_few_files_each(two_segments: MadeTable,
         plan = made.plan(service, "id = 1")
         fetched = len(reads.taken())
         caches = service.cache_statistics()
-        again = made.plan(service, "id = 0 AND place > 30")
+        again = made.plan(service, "id = 0 AND place > 60")
 
     assert names_of(plan.files) == [str(file) for file in range(1, TWO_SEGMENTS, 2)]
     assert fetched == 2 * TWO_SEGMENTS
     # One of heads, two of payloads.
     assert caches["file_indexes"]["entries"] == 3
-    assert names_of(again.files) == ["32", "34", "36", "38"]
+    assert names_of(again.files) == ["62", "64", "66", "68"]
     assert not reads.taken()
 
 

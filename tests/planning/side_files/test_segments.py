@@ -159,11 +159,18 @@ def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
 
 @pytest.mark.parametrize(
     ("largest_body", "files"),
-    [(0, FILES_OF_HEADS), (1, FILES_OF_HEADS), (4 << 10, 8192), (599_071, 32), (1 << 20, 32), (1 << 40, 1)],
+    [(0, FILES_OF_HEADS), (1, FILES_OF_HEADS), (8 << 10, 8192), (599_071, 64), (1 << 20, 64), (1 << 40, 1)],
 )
 def test_the_larger_payloads_are_the_fewer_files_share_a_segment(largest_body: int, files: int) -> None:
     assert files_of_bodies(largest_body) == files
     assert FILES_OF_HEADS % files == 0
+
+
+def test_with_little_memory_fewer_files_share_a_segment(limit_memory: Callable[[int], None]) -> None:
+    limit_memory(512 << 20)
+
+    assert files_of_bodies(1 << 20) == 16
+    assert files_of_bodies(1 << 40) == 1
 
 
 def test_bytes_of_payloads_are_known_before_they_are_fetched() -> None:
