@@ -29,7 +29,7 @@ from benchmarks.events import Layout
 from benchmarks.plans import FIRST
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
-from benchmarks.served_directory import ALL, BUCKET, COUNTS, serve
+from benchmarks.served_directory import ALL, BUCKET, COUNTS, Trouble, serve
 from benchmarks.services import (
     EVENTS,
     KEYS,
@@ -84,9 +84,10 @@ class _Taken:
 
 
 def suites() -> Iterator[Suite]:
-    """One of each question, and one of processes that begin together."""
+    """One of each question, one of stores that fail, and one of processes that begin together."""
     for question in _QUESTIONS:
         yield Suite(f"new pod, {question.title}", partial(_alone, question), partial(_write, question))
+    yield Suite("new pod, shared cache in trouble", _in_trouble, partial(_write, _BESIDE))
     yield Suite("new pods at once", _together, partial(_write, _BESIDE))
 
 
@@ -129,6 +130,37 @@ def _alone(question: _Question, directory: Path) -> Iterator[Figure]:
         first.processors * 1e3,
         target=Target(1_500) if question is _BESIDE else None,
     )
+
+
+def _in_trouble(directory: Path) -> Iterator[Figure]:
+    """What a shared cache costs that is of no use, beside none; and the one who fills it."""
+    with serve(_bucket(_BESIDE, directory), DELAY_SECONDS) as endpoint:
+        _in_new_process(_BESIDE, directory, endpoint, _SHARED)
+        for place in ("empty", *Trouble):
+            taken: dict[bool, list[_Taken]] = {False: [], True: []}
+            for run in range(_RUNS):
+                for is_shared, runs in taken.items():
+                    # Each finds a place that nobody has filled.
+                    shared = place if place is Trouble.DAMAGED else f"{place}/{run}"
+                    runs.append(_in_new_process(_BESIDE, directory, endpoint, shared if is_shared else ""))
+            for unit, value in (("time", _seconds), ("processor time", _processors)):
+                alone, shared_too = (median(map(value, runs)) for runs in taken.values())
+                yield Figure(
+                    f"new pod, S3, shared cache is {place}: {unit} / without one",
+                    _BESIDE.files,
+                    Unit.TIMES,
+                    shared_too / alone,
+                    runs=_RUNS,
+                    target=Target(1.1),
+                )
+
+
+def _seconds(taken: _Taken) -> float:
+    return taken.seconds
+
+
+def _processors(taken: _Taken) -> float:
+    return taken.processors
 
 
 def _together(directory: Path) -> Iterator[Figure]:
@@ -190,6 +222,9 @@ def _begin(question: _Question, directory: Path, endpoint: str, shared: str) -> 
     )
     service = create_service(settings)
     service.databases(WAREHOUSE)
+    while service.is_opening:
+        # Before, nobody asks a pod.
+        time.sleep(0.01)
     _services.append(service)
 
 

@@ -1,7 +1,7 @@
 """A directory as a bucket of S3, in a process of its own: it answers after a delay, and counts calls.
 
 What is written to the bucket stays in memory. A server that is slow itself, as moto is, would be taken for
-a store that fails.
+a store that fails. Keys of some first directories are in :class:`Trouble`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,19 @@ _WRITTEN: Final = "2026-01-01T00:00:00.000Z"
 _LISTED: Final = (
     "<Contents><Key>{key}</Key><LastModified>{written}</LastModified><Size>{size}</Size></Contents>"
 )
+_DELAYS: Final[Mapping[str, float]] = {"hanging": 3_600, "slow": 0.5}
 _HEADERS: Final = {"Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "ETag": '"x"'}
+
+
+class Trouble(StrEnum):
+    """Names of directories, and what becomes of calls for what lies there."""
+
+    HANGING = "hanging"
+    REFUSING = "refusing"
+    SLOW = "slow"
+    """Half a second more."""
+    DAMAGED = "damaged"
+    """They get what ``shared`` has, with a wrong byte at its end."""
 
 
 @contextmanager
@@ -73,7 +86,10 @@ class _Server:
     async def _answer(self, request: web.Request) -> web.Response:
         key = request.path.removeprefix(f"/{BUCKET}").strip("/")
         self._counts.update((ALL, (request.query.get("prefix") or key).partition("/")[0]))
-        await asyncio.sleep(self._delay_seconds)
+        directory, _, rest = key.partition("/")
+        await asyncio.sleep(self._delay_seconds + _DELAYS.get(directory, 0))
+        if directory == Trouble.REFUSING:
+            return web.Response(status=403, text="<Error><Code>AccessDenied</Code></Error>")
         match request.method:
             case "PUT":
                 if "If-None-Match" in request.headers and key in self._objects:
@@ -82,7 +98,9 @@ class _Server:
                 return web.Response(headers=_HEADERS)
             case _ if "list-type" in request.query:
                 return web.Response(text=self._listing(request.query.get("prefix", "")))
-        content = self._content(key)
+        content = self._content(f"shared/{rest}" if directory == Trouble.DAMAGED else key)
+        if content is not None and directory == Trouble.DAMAGED:
+            content = content[:-1] + bytes([content[-1] ^ 1])
         if content is None:
             return web.Response(status=404, text="<Error><Code>NoSuchKey</Code></Error>")
         if "Range" not in request.headers:

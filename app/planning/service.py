@@ -107,6 +107,11 @@ class IndexService:
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
         self._plans = Plans(cache("plans", plan_bytes), limits)
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether the shared cache may still answer for the first time; for a second at most."""
+        return self._shared is not None and self._shared.is_opening
+
     def path_of(self, warehouse: str, location: str) -> str:
         """As of :meth:`app.storage.Warehouse.path_of`.
 

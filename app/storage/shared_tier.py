@@ -2,17 +2,18 @@
 
 Objects are named by what they were made of, created only if there is none of that name, and believed only if
 they are signed (:mod:`app.storage.shared_object`). No answer depends on them: what is absent, damaged, late
-or refused is read from the source. So a store that fails is left alone for a while, and asked by nobody who
-waits until it has answered again.
+or refused is read from the source. So a store that fails, or is slow, is left alone for a while, and asked by
+nobody who waits before it has answered in time, at first as well as later.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
@@ -34,6 +35,7 @@ from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_object import LARGEST, Sizes, key_name, object_name, read_object, write_object
 from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
+from app.work.cores import waiting
 from app.work.deadline import check_deadline, time_limit, wait_for
 
 _log = logging.getLogger("paimon_index.storage")
@@ -41,7 +43,11 @@ _log = logging.getLogger("paimon_index.storage")
 _FIRST_BYTES: Final = 1 << 20
 """What the first call for an object asks for beyond what is expected, which is all of most."""
 _WAIT_SECONDS: Final = 1.0
-"""For the first bytes of an object."""
+"""For the first bytes of an object, and for the first answer of the store once it was opened."""
+_SLOW_SECONDS: Final = 0.2
+"""Of a call. A plan of a new process makes three in a row, and of a slower store they cost it too much."""
+_PROBES: Final = 2
+"""Calls of which the fastest is judged: the first one makes connections."""
 _BYTES_PER_SECOND: Final = 4 << 20
 """How fast the others come at least, of many objects at once; silence is given up before."""
 _WRITE_SECONDS: Final = 15.0
@@ -98,11 +104,13 @@ class SharedTier:
         self._absent: dict[str, float] = {}
         self._damaged: set[str] = set()
         self._present: set[str] = set()
-        self._rests_until: float | None = None
+        self._rests_until: float | None = math.inf
         self._writes_from = 0.0
         self._waiting_bytes = 0
         self._has_warned = False
         self._counts = asdict(SharedCacheState())
+        self._opened_at = time.monotonic()
+        self._opening = self._pool.submit(self._probe)
 
     def get(self, keys: Sequence[bytes], expected_bytes: int = 0) -> list[Entry | None] | None:
         """The entries of an object, None for one that has nothing; None if the object cannot be had now.
@@ -112,6 +120,7 @@ class SharedTier:
         Raises DeadlineExceededError: the request's time ran out.
         """
         name = object_name(keys)
+        self._wait_for_opening()
         with self._lock:
             if not self._may_ask(name):
                 self._counts["misses"] += 1
@@ -136,12 +145,13 @@ class SharedTier:
 
         ``entries``: the columns of each; none of what has nothing.
         """
-        name, now = object_name(keys), time.monotonic()
+        name = object_name(keys)
         size = sum(column.nbytes for columns in entries if columns for column in columns.values())
         with self._lock:
             if name in self._present or size > LARGEST:
                 return
-            is_refused = self._rests_until is not None or now < self._writes_from
+            # What is offered before the store has answered waits for its answer.
+            is_refused = self._opening.done() and self._may_not_write()
             if is_refused or self._waiting_bytes + size > _MOST_WAITING_BYTES:
                 self._counts["dropped"] += 1
                 return
@@ -175,6 +185,19 @@ class SharedTier:
         # Plans may still end while the service is closed.
         with suppress(RuntimeError):
             self._pool.submit(work, *arguments)
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the store may still answer for the first time, which who asks now waits for."""
+        return not self._opening.done() and time.monotonic() < self._opened_at + _WAIT_SECONDS
+
+    def _wait_for_opening(self) -> None:
+        if self.is_opening:
+            with waiting():
+                wait([self._opening], max(0, self._opened_at + _WAIT_SECONDS - time.monotonic()))
+
+    def _may_not_write(self) -> bool:
+        return self._rests_until is not None or time.monotonic() < self._writes_from
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
@@ -246,15 +269,22 @@ class SharedTier:
         self._absent.pop(name, None)
 
     def _probe(self) -> None:
-        """Asks a store that has failed for anything; once it answers, it is asked as before."""
+        """Asks the store for anything; from an answer in time on, it is asked by those who wait."""
+        rests_until: float | None = None
+        fastest = math.inf
         try:
-            with time_limit(_WAIT_SECONDS):
-                self._store.exists(self._path("probe"))
+            for _ in range(_PROBES):
+                started = time.monotonic()
+                with time_limit(_WAIT_SECONDS):
+                    self._store.exists(self._path("probe"))
+                fastest = min(fastest, time.monotonic() - started)
+            if fastest > _SLOW_SECONDS:
+                raise DeadlineExceededError(f"a call takes {fastest:.2f} s")
         except PaimonIndexError as error:
             self._failed(error)
-        else:
-            with self._lock:
-                self._rests_until = None
+            rests_until = time.monotonic() + _REST_SECONDS
+        with self._lock:
+            self._rests_until = rests_until
 
     def _write(
         self,
@@ -265,6 +295,10 @@ class SharedTier:
     ) -> None:
         try:
             with self._lock:
+                if self._may_not_write():
+                    self._present.discard(name)
+                    self._counts["dropped"] += 1
+                    return
                 is_damaged = name in self._damaged
                 self._damaged.discard(name)
             with self._store.readers.room(2 * size, self._path(name)), time_limit(_WRITE_SECONDS):

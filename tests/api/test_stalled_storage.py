@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from threading import Event
 
 import httpx
 import pytest
@@ -18,6 +20,7 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
+from app.storage.shared_tier import SharedTier
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
@@ -186,3 +189,31 @@ def test_a_call_that_hangs_is_answered_by_another(golden: GoldenWarehouse) -> No
     assert answer.status_code == 200
     # It would hang for as long as the store is there.
     assert 0.5 <= seconds < PATIENT_SECONDS
+
+
+def test_a_process_is_ready_once_its_shared_cache_has_answered(
+    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.storage.shared_tier._WAIT_SECONDS", PATIENT_SECONDS)
+    settings = Settings.load(warehouses={"local": str(golden.root)})
+    may_answer = Event()
+
+    def hold_up(_: str) -> None:
+        assert may_answer.wait(PATIENT_SECONDS)
+
+    with Store.of(tmp_path, hold_up).serving() as options:
+        shared = SharedTier(Warehouse("shared", f"s3://{BUCKET}", options=options), b"")
+        service = IndexService(
+            {"local": Warehouse("local", settings.warehouses["local"])},
+            cache_bytes=MemoryBudget.of(settings).caches,
+            limits=settings.limits,
+            shared=shared,
+        )
+        with listening(create_app(settings, service), lifespan="on") as client:
+            refused = client.get("/health/ready")
+            may_answer.set()
+            shared.flush()
+            answered = client.get("/health/ready")
+
+    assert (refused.status_code, answered.status_code) == (503, 200)
+    assert "shared cache" in refused.json()["detail"]

@@ -175,11 +175,46 @@ def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault) -> None:
         asked = store.asked.total()
         for number in range(20):
             assert shared.get([b"%d" % number]) is None
+        shared.flush()
         shared.offer(KEYS, ENTRIES)
 
-        assert store.asked.total() == asked == 1
+        assert store.asked.total() == asked
         told = shared.statistics()
         assert (told.failures, told.misses, told.dropped) == (1, 21, 1)
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
+def test_a_store_that_fails_after_a_while_is_left_alone(tmp_path: Path, fault: Fault) -> None:
+    offer(str(tmp_path))
+    store = Store.of(tmp_path, lambda key: None if "/probe" in key else fault)
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        shared.flush()
+        asked = store.asked.total()
+        for number in range(20):
+            assert shared.get([b"%d" % number]) is None
+        shared.offer(KEYS, ENTRIES)
+
+        assert store.asked.total() == asked + 1
+        told = shared.statistics()
+        assert (told.failures, told.misses, told.dropped) == (1, 20, 1)
+
+
+def test_what_is_offered_before_a_store_has_failed_is_not_written(tmp_path: Path) -> None:
+    store = Store.of(tmp_path, lambda _: Fault.RESET)
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        shared.offer(KEYS, ENTRIES)
+        shared.flush()
+
+        assert (shared.statistics().written, shared.statistics().dropped) == (0, 1)
+        assert shared.is_wanted(KEYS)
+
+
+def test_a_slow_store_is_asked_by_nobody_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(str(tmp_path))
+    monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
+    with tier(str(tmp_path)) as shared:
+        assert values(shared) is None
+        assert (shared.statistics().failures, shared.statistics().misses) == (1, 1)
 
 
 def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +223,7 @@ def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: 
     faults = iter([Fault.RESET])
     store = Store.of(tmp_path, lambda _: next(faults, None))
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
-        assert values(shared) is None
+        shared.flush()
         assert values(shared) is None, "asked in the background first"
         shared.flush()
         assert values(shared) == EXPECTED
@@ -199,6 +234,7 @@ def test_a_write_that_fails_is_counted_and_reads_go_on(tmp_path: Path) -> None:
     store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if "1/" in key and armed else None)
     armed = False
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        shared.flush()
         armed = True
         shared.offer([b"another"], [column(1)])
         shared.flush()

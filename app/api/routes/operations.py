@@ -16,6 +16,7 @@ from app.api.http.negotiation import prefers_page
 from app.api.http.problems import ProblemError, problem_of_status
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation, text_operation
+from app.api.runtime import Runtime
 from app.described import DESCRIBED
 from app.planning.service import IndexService
 from app.release import __version__
@@ -171,8 +172,11 @@ async def ready(request: Request) -> Response:
 
     A warehouse that cannot be listed takes nothing from the others, so it is told and does not count.
     """
-    if request.app.state.runtime is None or request.app.state.stopping.is_begun:
+    runtime: Runtime | None = request.app.state.runtime
+    if runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
+    if runtime.service.is_opening:
+        raise ProblemError(problem_of_status(503, "the service waits for its shared cache to answer"))
     warmth: Warmth = request.app.state.warmth
     if not await warmth.is_reached():
         raise ProblemError(problem_of_status(503, "the service reads the tables that it watches"))
