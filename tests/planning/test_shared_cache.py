@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+import xxhash
 
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
@@ -29,6 +34,9 @@ KEY = b"0123456789abcdef"
 FILES, MANIFESTS = 80, 8
 EVENTS = TableRef("golden", DATABASE, TABLE)
 FILTERS = ["id = 5", "id IN (7, 100000)", "id = 5 OR day = DATE '2024-01-01'", "cat = 3"]
+IPC_MARK = b"\xff" * 4
+DIGESTS = {1: ["c240bc20255022ce", "b3164c780107f00a"]}
+"""Of layouts of entries, by format: of tables with indexes beside and embedded."""
 TABLES = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc", "dyn_bucket")
 
 
@@ -313,3 +321,31 @@ def test_golden_tables_are_planned_alike(
     assert warm.statistics().hits > 0
     replace_entries(tmp_path, invert)
     assert plans(tier(str(tmp_path))) == before
+
+
+def layouts(disk: Path) -> dict[str, list[str]]:
+    """The columns and types of each form of entries, which releases of one format share."""
+    forms: dict[str, list[str]] = {}
+    for path in filter(Path.is_file, disk.rglob("*")):
+        content = path.read_bytes()
+        if not content.startswith(IPC_MARK):
+            # Bytes as the source has them.
+            continue
+        (key_start,) = struct.unpack_from("<Q", content, len(content) - 24)
+        key = content[key_start : len(content) - 40].decode("ascii")
+        form, written_as = json.loads(key[key.index(']["') + 1 :])
+        assert written_as == disk_tier.FORMAT
+        fields = (f"{field.name} {field.type}" for field in pa.ipc.open_stream(content).schema)
+        forms[re.sub(r"\d+", "n", form)] = sorted(fields)
+    return forms
+
+
+def test_another_layout_of_entries_has_another_format(fleet: Fleet, tmp_path: Path) -> None:
+    with fleet.service(disk=tmp_path / "disk") as service:
+        fleet.plans(service)
+
+    found = layouts(tmp_path / "disk")
+
+    digest = xxhash.xxh3_64_hexdigest(json.dumps(found, sort_keys=True).encode())
+    told = "raise FORMAT of app/storage/disk/disk_tier.py, and note the digest of the new layout here"
+    assert digest in DIGESTS[disk_tier.FORMAT], told
