@@ -197,7 +197,15 @@ class SharedTier:
                 wait([self._opening], max(0, self._opened_at + _WAIT_SECONDS - time.monotonic()))
 
     def _may_not_write(self) -> bool:
-        return self._rests_until is not None or time.monotonic() < self._writes_from
+        return time.monotonic() < self._writes_from
+
+    def _rest(self, *, is_failing: bool = True) -> None:
+        """Leaves the store alone for a while; what is only slow may be written to."""
+        until = time.monotonic() + _REST_SECONDS
+        with self._lock:
+            self._rests_until = until
+            if is_failing:
+                self._writes_from = until
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
@@ -230,8 +238,7 @@ class SharedTier:
             # Where it is the request that has no time left, the store may be sound.
             check_deadline()
             self._failed(error)
-            with self._lock:
-                self._rests_until = time.monotonic() + _REST_SECONDS
+            self._rest()
             return None
         with self._lock:
             self._counts["bytes"] += len(content)
@@ -270,7 +277,6 @@ class SharedTier:
 
     def _probe(self) -> None:
         """Asks the store for anything; from an answer in time on, it is asked by those who wait."""
-        rests_until: float | None = None
         fastest = math.inf
         try:
             for _ in range(_PROBES):
@@ -278,13 +284,16 @@ class SharedTier:
                 with time_limit(_WAIT_SECONDS):
                     self._store.exists(self._path("probe"))
                 fastest = min(fastest, time.monotonic() - started)
-            if fastest > _SLOW_SECONDS:
-                raise DeadlineExceededError(f"a call takes {fastest:.2f} s")
         except PaimonIndexError as error:
             self._failed(error)
-            rests_until = time.monotonic() + _REST_SECONDS
+            self._rest()
+            return
+        if fastest > _SLOW_SECONDS:
+            self._failed(DeadlineExceededError(f"a call takes {fastest:.2f} s"))
+            self._rest(is_failing=False)
+            return
         with self._lock:
-            self._rests_until = rests_until
+            self._rests_until = None
 
     def _write(
         self,

@@ -209,9 +209,11 @@ def test_what_is_offered_before_a_store_has_failed_is_not_written(tmp_path: Path
         assert shared.is_wanted(KEYS)
 
 
-def test_a_slow_store_is_asked_by_nobody_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(str(tmp_path))
+def test_a_slow_store_is_written_to_and_asked_by_nobody_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
+    offer(str(tmp_path))
     with tier(str(tmp_path)) as shared:
         assert values(shared) is None
         assert (shared.statistics().failures, shared.statistics().misses) == (1, 1)
