@@ -7,10 +7,13 @@ keep every digit that was written, since a DECIMAL literal may have 38 of them.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from decimal import Decimal
-from typing import Any, NoReturn, TypeAlias
+from json.decoder import JSONObject  # type: ignore[attr-defined] # not in its stubs
+from typing import Any, Final, NoReturn, TypeAlias
 
 import orjson
 
@@ -37,6 +40,9 @@ _EXPECTATIONS = {
 }
 """What is wrong, by the beginning of the decoder's own message."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+_LARGE = 1 << 20
+_PIECE = 1 << 16
+_BLANKS = re.compile(r"[ \t\n\r]+")
 
 
 def read_json(content: bytes | bytearray, what: str = "the body") -> object:
@@ -49,9 +55,7 @@ def read_json(content: bytes | bytearray, what: str = "the body") -> object:
     except UnicodeDecodeError as error:
         raise RequestError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
     try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_refuse_constant
-        )
+        value = _decoded(text)
     except RecursionError as error:
         raise RequestError(f"{what} nests too deeply") from error
     except ArithmeticError as error:
@@ -82,6 +86,62 @@ def write_json(value: object) -> bytes:
         return orjson.dumps(_mend(value), option=_OPTIONS)
 
 
+def _decoded(text: str) -> object:
+    if len(text) > _LARGE:
+        # What is wrong, and where, is said about the whole.
+        with suppress(ValueError, LookupError, RecursionError, ArithmeticError, StopIteration):
+            return _Pieces().decode(text)
+    return json.loads(text, **_HOOKS)
+
+
+class _Pieces(json.JSONDecoder):
+    """Decodes lists of texts and numbers some at a time, since other threads wait for each call."""
+
+    def __init__(self) -> None:
+        super().__init__(**_HOOKS)
+        self._scan: Any = json.JSONDecoder(**_HOOKS).scan_once  # type: ignore[attr-defined] # likewise
+        self.scan_once = self._value
+
+    def _value(self, text: str, at: int) -> tuple[Any, int]:
+        if text[at : at + 1] == "{":
+            members: tuple[Any, int] = JSONObject(
+                (text, at + 1),
+                strict=True,
+                scan_once=self._value,
+                object_hook=None,
+                object_pairs_hook=_unique,
+            )
+            return members
+        begins_list = text[at : at + 1] == "[" and text[_behind_blanks(text, at + 1)] not in "[{]"
+        return self._list(text, at + 1) if begins_list else self._scan(text, at)
+
+    def _list(self, text: str, at: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
+        edge = '",' if text[_behind_blanks(text, at)] == '"' else ","
+        with suppress(ValueError, StopIteration):
+            while (comma := text.rfind(edge, at, at + _PIECE) + len(edge) - 1) > at:
+                piece = f"[{text[at:comma]}]"
+                some, end = self._scan(piece, 0)
+                # What is whole values by itself is whole values here.
+                if end < len(piece) or not some:
+                    break
+                values += some
+                at = comma + 1
+        while True:
+            value, at = self._scan(text, _behind_blanks(text, at))
+            values.append(value)
+            at = _behind_blanks(text, at)
+            if text[at] == "]":
+                return values, at + 1
+            if text[at] != ",":
+                raise ValueError("no comma")
+            at += 1
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    return at if (blanks := _BLANKS.match(text, at)) is None else blanks.end()
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -106,6 +166,13 @@ def _exact(text: str) -> float | Decimal:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON number; write it as a string")
+
+
+_HOOKS: Final[Any] = {
+    "object_pairs_hook": _unique,
+    "parse_float": _exact,
+    "parse_constant": _refuse_constant,
+}
 
 
 def _check_unicode(value: object, what: str) -> None:
