@@ -7,7 +7,6 @@ keep every digit that was written, since a DECIMAL literal may have 38 of them.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, is_dataclass
@@ -42,7 +41,6 @@ _EXPECTATIONS = {
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 _LARGE = 1 << 20
 _PIECE = 1 << 16
-_BLANKS = re.compile(r"[ \t\n\r]+")
 
 
 def read_json(content: bytes | bytearray, what: str = "the body") -> object:
@@ -89,7 +87,7 @@ def write_json(value: object) -> bytes:
 def _decoded(text: str) -> object:
     if len(text) > _LARGE:
         # What is wrong, and where, is said about the whole.
-        with suppress(ValueError, LookupError, RecursionError, ArithmeticError, StopIteration):
+        with suppress(ValueError, RecursionError, ArithmeticError, StopIteration):
             return _Pieces().decode(text)
     return json.loads(text, **_HOOKS)
 
@@ -103,43 +101,29 @@ class _Pieces(json.JSONDecoder):
         self.scan_once = self._value
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        if text[at : at + 1] == "{":
-            members: tuple[Any, int] = JSONObject(
-                (text, at + 1),
-                strict=True,
-                scan_once=self._value,
-                object_hook=None,
-                object_pairs_hook=_unique,
-            )
-            return members
-        begins_list = text[at : at + 1] == "[" and text[_behind_blanks(text, at + 1)] not in "[{]"
-        return self._list(text, at + 1) if begins_list else self._scan(text, at)
+        begin = text[at : at + 1]
+        if begin == "{":
+            behind = text, at + 1
+            return JSONObject(behind, True, self._value, None, _unique)  # type: ignore[no-any-return] # noqa: FBT003
+        first = text[at + 1 : at + _PIECE].lstrip()[:1]
+        return self._scan(text, at) if begin != "[" or first in "[{]" else self._list(text, at + 1, first)
 
-    def _list(self, text: str, at: int) -> tuple[list[Any], int]:
+    def _list(self, text: str, at: int, first: str) -> tuple[list[Any], int]:
+        edge = '",' if first == '"' else ","
         values: list[Any] = []
-        edge = '",' if text[_behind_blanks(text, at)] == '"' else ","
-        with suppress(ValueError, StopIteration):
-            while (comma := text.rfind(edge, at, at + _PIECE) + len(edge) - 1) > at:
-                piece = f"[{text[at:comma]}]"
-                some, end = self._scan(piece, 0)
-                # What is whole values by itself is whole values here.
-                if end < len(piece) or not some:
-                    break
-                values += some
-                at = comma + 1
-        while True:
-            value, at = self._scan(text, _behind_blanks(text, at))
-            values.append(value)
-            at = _behind_blanks(text, at)
-            if text[at] == "]":
-                return values, at + 1
-            if text[at] != ",":
-                raise ValueError("no comma")
-            at += 1
+        while (end := text.find("]", at, at + _PIECE)) < 0:
+            comma = text.rindex(edge, at, at + _PIECE) + len(edge) - 1
+            values += self._piece(text[at:comma])
+            at = comma + 1
+        values += self._piece(text[at:end])
+        return values, end + 1
 
-
-def _behind_blanks(text: str, at: int) -> int:
-    return at if (blanks := _BLANKS.match(text, at)) is None else blanks.end()
+    def _piece(self, text: str) -> list[Any]:
+        values, end = self._scan(f"[{text}]", 0)
+        # What is whole values by itself is whole values where it stands.
+        if end < len(text) + 2 or not values:
+            raise ValueError("a text has a bracket, or something is wrong")
+        return values  # type: ignore[no-any-return]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
