@@ -64,7 +64,7 @@ def read_json(content: bytes | bytearray, what: str = "the body") -> object:
     except ValueError as error:
         raise RequestError(f"{what} is not JSON: {error}") from error
     # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
-    if "\\ud" in text or "\\uD" in text:
+    if "\\" in text and ("\\ud" in text or "\\uD" in text):
         _check_unicode(value, what)
     return value
 
