@@ -25,7 +25,7 @@ from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
 from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER
+from app.work.ledger import LEDGER, holds_memory
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
@@ -155,7 +155,7 @@ class RangeReader:
     def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
         """As :meth:`read`, in order: the next ones are read while those before are looked at.
 
-        Ranges that several requests read alike at the same time are read once.
+        Ranges that several requests read alike at the same time are read once, unless they hold claims.
         """
         waiting = iter(ranges)
         under_way: deque[tuple[_Portion, Future[_Contents]]] = deque()
@@ -174,6 +174,9 @@ class RangeReader:
             yield from contents
 
     def _begin(self, portion: _Portion) -> Future[_Contents]:
+        if holds_memory():
+            # Others' reads may wait for it.
+            return self.readers.begin(partial(self.read, portion))
         with self._lock:
             reading = self._under_way.get(portion)
             if reading is None:

@@ -14,7 +14,7 @@ decoding  what files expand to                           step by step, while the
 * All claims together, granted and not yet used ones too, stay within the *room*: ``REFUSE`` of the limit
   less what the process takes itself. Caches give way to them. What is larger than the room is told so.
 * Work that holds no claim waits until two thirds of the time that its request has left are over; without a
-  deadline, for as long as it takes. Each warehouse has a line. One of which nothing is claimed may take all
+  deadline, for a minute. Each warehouse has a line. One of which nothing is claimed may take all
   that is left; others take no more than half of what the rest leave of half of the room, so that a storage
   that hangs does not hold what others need, and what is begun has room to grow.
 * Work that holds a claim may claim more of the room, and is refused at once where there is none.
@@ -31,7 +31,7 @@ resident memory              what happens
 ============================ =============================================================================
 much more than was in use    the allocator returns what was freed
 above ``SHRINK`` of the limit caches drop objects, what was used in the last minute last
-above ``REFUSE`` of the limit large claims and loads of caches are refused until there is some again
+above ``REFUSE`` of the limit large claims wait, or are refused where they may not wait
 ============================ =============================================================================
 """
 
@@ -63,6 +63,8 @@ RECENT_SECONDS: Final = 60.0
 Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding"]
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
+_PATIENCE_SECONDS: Final = 60.0
+"""Of work without a deadline."""
 _MOST_BEGUN_BYTES: Final = 512 << 20
 """More that is begun side by side finishes no sooner."""
 _LARGE_BYTES: Final = 8 << 20
@@ -100,6 +102,12 @@ class _Held:
 
 
 _held: ContextVar[_Held | None] = ContextVar("held", default=None)
+
+
+def holds_memory() -> bool:
+    """Whether this piece of work has claimed any, so that it may not wait for work that waits for some."""
+    held = _held.get()
+    return held is not None and held.size > 0
 
 
 @dataclass(slots=True, eq=False)
@@ -243,29 +251,49 @@ class Ledger:
                 "the operator raises PAIMON_INDEX_MEMORY_BYTES",
                 limit=self.limit,
             )
-        if size >= _LARGE_BYTES:
-            self.require(claim, size)
+        if claim.held.size or claim.most is not None:
+            if size >= _LARGE_BYTES:
+                self.require(claim, size)
+            with self._changed:
+                if not self._is_granted(claim, size):
+                    raise self._refusal(claim, size, self._total)
+            return
         with self._changed:
-            if self._is_granted(claim, size):
+            if self._is_roomy(size) and self._is_granted(claim, size):
                 return
-            if claim.held.size or claim.most is not None:
-                raise self._refusal(claim, size, self._total)
         check_deadline()
         remaining = remaining_seconds()
-        until = time.monotonic() + (math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE)
+        seconds = _PATIENCE_SECONDS if remaining is None else remaining * _SHARE_OF_DEADLINE
         # The core is given away before the lock is taken, and taken back after the lock is let go.
-        with waiting(), self._changed:
+        with waiting():
+            self._wait(claim, size, time.monotonic() + seconds)
+
+    def _wait(self, claim: Claim, size: int, until: float) -> None:
+        """Has a claim stand in line until it is granted."""
+        with self._changed:
             self._waiting[claim] = None
-            try:
-                while not self._is_granted(claim, size):
+        try:
+            while True:
+                if not self._is_roomy(size):
+                    self._relieve(size)
+                with self._changed:
+                    is_roomy = self._is_roomy(size)
+                    if is_roomy and self._is_granted(claim, size):
+                        return
                     left = until - time.monotonic()
                     if left <= 0:
-                        raise self._refusal(claim, size, self._total)
-                    check_deadline()
+                        raise self._refusal(claim, size, self._total if is_roomy else self._resident())
                     self._changed.wait(min(left, GLANCE_SECONDS))
-            finally:
+                check_deadline()
+        finally:
+            with self._changed:
                 del self._waiting[claim]
                 self._changed.notify_all()
+
+    def _is_roomy(self, size: int) -> bool:
+        """Whether the process, as it is, has memory for so much more; of little, somebody looks soon."""
+        is_small = size < _LARGE_BYTES or not self.limit
+        return is_small or self._resident() + size <= self.limit * REFUSE
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
         """Whether it is the claim's turn and there is room, which it takes; the caller holds the lock."""

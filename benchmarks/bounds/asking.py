@@ -191,8 +191,10 @@ def _what_if(table: str) -> Callable[[Caller, int], Answer]:
         status, content = caller.of_table(table, "what-if", body)
         if status != OK:
             return Answer(number, status)
-        kept = json.loads(content)["filters"][0]["files_kept"]
-        return Answer(number, status, frozenset({f"{kept} files"}))
+        told = json.loads(content)
+        kept, tried = (told["filters"][0][name] for name in ("files_kept", "files_tried"))
+        total, is_exact = kept + len(told["warnings"]), not told["warnings"]
+        return Answer(number, status, frozenset({f"{tried} of {kept} files"}), total, is_exact)
 
     return ask
 
@@ -241,7 +243,7 @@ def _pipe(caller: Caller, number: int) -> Answer:
 IN_ONE: Final = Dear("100,000 files in one manifest", _plan("one"), _of_category(FILES))
 IN_MANY: Final = Dear("100,000 files in 100 manifests", _plan("many"), _of_category(FILES))
 SIDE_FILES: Final = Dear("100,000 side files", _plan("beside"), _of_category(FILES))
-WHAT_IF: Final = Dear("what-if of 300 MB", _what_if("wide"), lambda _: frozenset({"1 files"}))
+WHAT_IF: Final = Dear("what-if of 300 MB", _what_if("wide"), lambda _: frozenset({"1 of 1 files"}))
 LONG_TEXT: Final = Dear(
     "bodies of 31 MB", _long("small", "plan", "filter", _LONG_BODY, "\"note = '?x?'\""), expected=422
 )
@@ -254,7 +256,8 @@ DEAR: Final = (
     IN_MANY,
     SIDE_FILES,
     WHAT_IF,
-    Dear("what-if of 20 times 14 MB", _what_if("wider"), lambda _: frozenset({"20 files"})),
+    Dear("what-if of 60 MB", _what_if("middle"), lambda _: frozenset({"1 of 1 files"})),
+    Dear("what-if of 20 times 14 MB", _what_if("wider"), lambda _: frozenset({"20 of 20 files"})),
     LONG_TEXT,
     Dear("31 MB of (", _long("small", "plan", "filter", _LONG_BODY, '"?(?"'), expected=422),
     Dear("filters of 8 MB", _long("small", "plan", "filter", _LONG_FILTER, "\"note = '?x?'\"")),

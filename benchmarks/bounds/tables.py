@@ -10,7 +10,8 @@ table              has
 ``plain``          ``FILES`` files without an index
 ``small``          100 files without an index, in one manifest
 ``pipe``           the same, with a pipe where its newest snapshot is named
-``wide``           one data file of 300 MB
+``wide``           one data file of 300 MB, for which there is never memory below 4 GiB
+``middle``         one of 60 MB
 ``wider``          20 data files of 14 MB
 =================  =========================================================================================
 """
@@ -67,6 +68,7 @@ def write_tables(directory: Path) -> Path:
         for name, write in (("orc", write_orc), ("parquet", write_parquet)):
             _columnar(database / name, write)
         _data(database / "wide", 1, 300)
+        _data(database / "middle", 1, 60)
         _data(database / "wider", 20, 14)
         database.parent.rename(warehouse)
     return warehouse

@@ -26,6 +26,7 @@ from app.errors import (
 from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
 from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
+from app.work.ledger import LEDGER
 
 LONG = bytes(range(256)) * 300
 
@@ -259,6 +260,29 @@ class TestReadingAhead:
             thread.join(30)
             assert found == list(self.FOUND)
         assert CountingFileSystem.reads.count(("long", 0, 100)) == 1
+
+    def test_who_holds_memory_does_not_wait_for_reads_of_others(
+        self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        is_held_up, may_end, read = Event(), Event(), CountingFileSystem.cat_file
+
+        def hold_up_the_first(*arguments: Any, **options: Any) -> bytes:
+            if not is_held_up.is_set():
+                is_held_up.set()
+                assert may_end.wait(30)
+            return read(*arguments, **options)
+
+        monkeypatch.setattr(CountingFileSystem, "cat_file", hold_up_the_first)
+        _, thread, found = self.begun(warehouse)
+        assert is_held_up.wait(30)
+
+        with LEDGER.claim("loads", 1):
+            assert list(warehouse.read_ahead(self.ASKED)) == list(self.FOUND)
+
+        assert len(found) < len(self.FOUND)
+        may_end.set()
+        thread.join(30)
+        assert found == list(self.FOUND)
 
     def test_who_waits_does_not_end_with_the_request_that_began(
         self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch

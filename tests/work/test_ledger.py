@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain, repeat
 
 import pytest
 
@@ -315,6 +316,20 @@ def test_what_does_not_fit_beside_what_is_resident_is_refused() -> None:
         process.ledger.require("a load", 50 * MIB)
 
     assert process.ledger.refusals == 2
+
+
+def test_who_may_wait_does_so_while_the_process_is_short_of_memory() -> None:
+    resident = chain(repeat(850 * MIB, 5), repeat(800 * MIB))
+    ledger = Ledger(lambda: next(resident))
+    ledger.limit = LIMIT
+
+    with time_limit(PATIENCE_SECONDS), ledger.claim("reads", 100 * MIB):
+        assert ledger.claimed["reads"] == 100 * MIB
+
+    told = f"{101 * MIB} bytes for reads do not fit beside the {800 * MIB}"
+    with pytest.raises(MemoryShortError, match=told), time_limit(0.1), ledger.claim("reads", 101 * MIB):
+        pass
+    assert not ledger.waiting
 
 
 def test_what_can_never_fit_is_told_so_with_its_file() -> None:

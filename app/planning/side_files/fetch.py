@@ -10,11 +10,12 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import CorruptIndexError, PaimonIndexError
+from app.errors import CorruptIndexError, LimitExceededError, PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads
 from app.storage import Warehouse
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.work.ledger import LEDGER, Claim
 
 PathsOf: TypeAlias = "Callable[[NDArray[np.int64]], Sequence[str]]"
 """Gives the paths of some rows' index files; few are needed a second time."""
@@ -25,11 +26,14 @@ FRONT_BYTES: Final = 64 << 10
 UNKNOWN_SIZE: Final = 1 << 62
 """In place of a file's size, where it is larger than its front."""
 
-_SMALL_BYTES: Final = 8 << 10
+SMALL_BYTES: Final = 8 << 10
 """Files up to this size are kept as a whole; a head takes some hundred bytes."""
 
 _MOST_FRONT_BYTES: Final = 64 << 20
 """Fronts that are held until their payloads were taken; payloads of the others are read again."""
+
+_CLAIM_BYTES: Final = 1 << 20
+"""What is claimed at a time."""
 
 _LONGEST_HEAD: Final = 16 << 20
 _HEAD_LENGTH = struct.Struct(">i")
@@ -42,7 +46,8 @@ class Fronts:
 
     Attributes:
         rows: int64, shape (n,): of the files in their manifest.
-        contents: shape (n,): small files as a whole, of others their heads; null where there is none.
+        contents: shape (n,): small files as a whole, of others their heads; null where there is none. Its
+            data begin with what was there before.
         sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
         fronts: all that was read of files that are not small, by row, as far as there was room.
     """
@@ -53,6 +58,11 @@ class Fronts:
     fronts: dict[int, bytes]
     failures: Mapping[int, PaimonIndexError]
 
+    @staticmethod
+    def most_bytes() -> int:
+        """Bytes of :attr:`fronts`."""
+        return min(_MOST_FRONT_BYTES, LEDGER.portion)
+
     @classmethod
     def take(
         cls,
@@ -60,46 +70,89 @@ class Fronts:
         paths_of: PathsOf,
         rows: NDArray[np.int64],
         read: Iterable[bytes | PaimonIndexError],
+        before: NDArray[np.uint8],
+        claim: Claim | None = None,
     ) -> Self:
-        """What is kept of the first bytes of files.
+        """What is kept of the first bytes of files, of as many as were read.
 
-        ``read``: :data:`FRONT_BYTES` of each, or why there are none. Raises DeadlineExceededError: the
-        request's time ran out.
+        Args:
+            read: :data:`FRONT_BYTES` of each, or why there are none.
+            before: data that those of ``contents`` begin with.
+            claim: on memory for much of it, which may grow; files for which there can never be any are
+                failures.
+
+        Raises:
+            DeadlineExceededError: the request's time ran out.
+            MemoryShortError: others have the memory.
         """
-        contents: list[bytes | None] = [None] * len(rows)
-        sizes = np.zeros(len(rows), np.int64)
+        sizes: list[int] = []
         fronts: dict[int, bytes] = {}
         failures: dict[int, PaimonIndexError] = {}
         longer: dict[int, int] = {}
-        room = _MOST_FRONT_BYTES
-        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=True)):
+        room = cls.most_bytes()
+        contents = _Contents(before, len(rows), room, claim)
+        # The fronts come first, or one too many is taken of them.
+        for at, (front, row) in enumerate(zip(read, rows.tolist(), strict=False)):
             if isinstance(front, PaimonIndexError):
+                sizes.append(0)
                 failures[row] = front
                 continue
             is_whole = len(front) < FRONT_BYTES
-            sizes[at] = len(front) if is_whole else UNKNOWN_SIZE
-            if len(front) < _SMALL_BYTES:
-                contents[at] = front
-                continue
-            (length,) = _HEAD_LENGTH.unpack_from(front, _HEAD_LENGTH_AT)
-            if len(front) < length <= _LONGEST_HEAD and not is_whole:
-                longer[at] = length
-            else:
+            sizes.append(len(front) if is_whole else UNKNOWN_SIZE)
+            kept = front
+            if len(front) >= SMALL_BYTES:
+                (length,) = _HEAD_LENGTH.unpack_from(front, _HEAD_LENGTH_AT)
+                if len(front) <= room:
+                    fronts[row] = front
+                    room -= len(front)
+                if len(front) < length <= _LONGEST_HEAD and not is_whole:
+                    longer[at] = length
+                    continue
                 # A length that cannot be is left to the reader of heads, which tells what is wrong with it.
-                contents[at] = front[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)]
-            if len(front) <= room:
-                fronts[row] = front
-                room -= len(front)
+                kept = front[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)]
+            if (refusal := contents.put(at, kept)) is not None:
+                failures[row] = refusal
         paths = paths_of(rows[list(longer)]) if longer else ()
         heads = warehouse.read_ranges(
             [(path, 0, length) for path, length in zip(paths, longer.values(), strict=True)]
         )
         for at, head in zip(longer, heads, strict=True):
-            if isinstance(head, PaimonIndexError):
-                failures[int(rows[at])] = head
-            else:
-                contents[at] = head
-        return cls(rows, BytesColumn.of(contents), sizes, fronts, failures)
+            why = head if isinstance(head, PaimonIndexError) else contents.put(at, head)
+            if why is not None:
+                failures[int(rows[at])] = why
+        count = len(sizes)
+        return cls(rows[:count], contents.column(count), np.array(sizes, np.int64), fronts, failures)
+
+
+class _Contents:
+    """A column of ``count`` strings that grows in place, behind what was there before.
+
+    The claim, if there is one, is on ``others`` bytes beside it.
+    """
+
+    def __init__(self, before: NDArray[np.uint8], count: int, others: int, claim: Claim | None) -> None:
+        self._data = bytearray(before)
+        self._starts = np.zeros(count, np.int64)
+        self._lengths = np.full(count, NULL_LENGTH, np.int64)
+        self._others = others
+        self._claim = claim
+
+    def put(self, at: int, content: bytes) -> LimitExceededError | None:
+        """Adds a string; why it is not added if there can never be room. Raises MemoryShortError."""
+        needed = len(self._data) + len(content) + self._others
+        if self._claim is not None and needed > self._claim.size:
+            try:
+                self._claim.grow_to(needed + _CLAIM_BYTES)
+            except LimitExceededError as error:
+                return error
+        self._starts[at], self._lengths[at] = len(self._data), len(content)
+        self._data += content
+        return None
+
+    def column(self, count: int) -> BytesColumn:
+        """The first ``count`` of them."""
+        data = np.frombuffer(self._data, np.uint8)
+        return BytesColumn(data, self._starts[:count], self._lengths[:count])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
-from app.planning.side_files.indexes import SideIndexes, between, fronts_of
+from app.planning.side_files.indexes import SideIndexes, fronts_of, read_together
 from app.planning.side_files.segments import KeptSegments
 from app.planning.side_files.shared_segments import SharedRows, SharedSegments
 from app.planning.version.file_bounds import FileBounds
@@ -30,8 +30,6 @@ from app.table.manifests.manifest_list import ManifestFile
 from app.types.bytes_column import BytesColumn
 from app.work import check_deadline
 
-_FILES_OF_BUDGET: Final = 128
-"""Index files that a plan with a budget of time reads between two looks at the clock."""
 _SHARE_OF_CACHE: Final = 2
 """Payloads that others have read are read ahead, as far as they take no more than so much of their cache."""
 
@@ -111,31 +109,30 @@ class FileIndexes:
         """
         shared = self._shared(files, wanted)
         for turn in self._turns(files):
-            may_fetch = not self.budget.is_spent
-            shares = self._with_shared(turn, shared) if may_fetch else turn
-            fronts = self._fronts(shares if may_fetch else [])
+            shares = turn if self.budget.is_spent else self._with_shared(turn, shared)
+            fronts = self._fronts(shares)
             for share in shares:
                 check_deadline()
-                yield from self._embedded_stacks(files, share, may_fetch=may_fetch)
+                yield from self._embedded_stacks(files, share)
                 if not share.beside.any():
                     continue
                 positions, rows = share.positions[share.beside], share.rows[share.beside]
                 lacking = np.ones(len(rows), np.bool_)
-                side, unread = self._side(share.number), share.unread if may_fetch else rows[:0]
+                side = self._side(share.number)
                 found = side.stacks(
                     rows,
                     wanted,
-                    unread,
+                    read_together(share.unread),
                     fronts,
-                    may_fetch=may_fetch,
-                    load_bodies=shared.load_bodies if may_fetch else _nothing,
+                    is_spent=self._is_spent,
+                    load_bodies=shared.load_bodies,
                 )
                 for at, index, places in found:
                     lacking[at] = False
                     yield Stacked(share.number, positions[at], index, places)
                     # Released before the next stack is loaded.
                     del index
-                if not may_fetch:
+                if lacking.any():
                     lacking &= ~np.isin(rows, list(side.failures))
                     self._unloaded.update(files[positions[lacking]].tolist())
         shared.offer()
@@ -186,33 +183,32 @@ class FileIndexes:
         return [replace(share, unread=self._side(share.number).without_head(share.unread)) for share in turn]
 
     def _turns(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
-        """Cuts ascending ``files`` up into what is asked between two looks at the budget.
+        """Cuts ascending ``files`` up by manifests.
 
-        Index files of many manifests are read in one go, since a manifest may have few.
+        From the first index file on that is to be read, all are one turn: a manifest may have few of them.
         """
         all_files = self.version.files()
-        most = len(files) + 1 if self.budget.ends is None else _FILES_OF_BUDGET
         turn: list[Share] = []
         reads = 0
         for number, part, rows in all_files.by_manifest(files):
-            positions = np.arange(part.start, part.stop)
             beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
             unread = self._side(number).without_head(rows[beside]) if beside.any() else rows[:0]
-            step = most if len(unread) else len(rows)
-            for start in range(0, len(rows), step):
-                here = slice(start, start + step)
-                new = between(unread, int(rows[here][0]), int(rows[here][-1]) + 1)
-                turn.append(Share(number, positions[here], rows[here], beside[here], new))
-                reads += len(new)
-                if not reads or reads >= most:
-                    yield turn
-                    turn, reads = [], 0
+            turn.append(Share(number, np.arange(part.start, part.stop), rows, beside, unread))
+            reads += len(unread)
+            if not reads:
+                yield turn
+                turn = []
         if turn:
             yield turn
 
     def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
-        paths = (path for share in shares for path in self._side(share.number).paths(share.unread))
-        return self.version.source.warehouse.read_ahead(fronts_of(paths))
+        """What is read together, in the order of shares; it ends early with the budget."""
+        together = ((self._side(share.number), read_together(share.unread)) for share in shares)
+        paths = (path for side, rows in together for path in side.paths(rows))
+        return self.version.source.warehouse.read_ahead(fronts_of(paths, self._is_spent))
+
+    def _is_spent(self) -> bool:
+        return self.budget.is_spent
 
     def open(
         self, files: NDArray[np.int64], wanted: WantedIndexes
@@ -278,15 +274,13 @@ class FileIndexes:
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, failures[row]
 
-    def _embedded_stacks(
-        self, files: NDArray[np.int64], share: Share, *, may_fetch: bool
-    ) -> Iterator[Stacked]:
+    def _embedded_stacks(self, files: NDArray[np.int64], share: Share) -> Iterator[Stacked]:
         embedded = ~share.beside
         if not embedded.any():
             return
         manifest = self.version.files().manifests[share.number]
         positions = share.positions[embedded]
-        if manifest.embedded_digests is not None and not may_fetch:
+        if manifest.embedded_digests is not None and self.budget.is_spent:
             self._unloaded.update(files[positions].tolist())
         else:
             yield Stacked(
@@ -310,10 +304,6 @@ class FileIndexes:
             manifest = partial(version.files().manifests.__getitem__, number)
             self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]
-
-
-def _nothing() -> None:
-    """There is nothing to load."""
 
 
 def _opened(

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads, StackedIndex
+from app.planning.side_files.fetch import FRONT_BYTES
 from app.storage.disk.disk_tier import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
+from app.work.ledger import LEDGER
 
 Item = TypeVar("Item")
 
@@ -30,7 +32,10 @@ _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
 
 _BODY_BYTES: Final = 64 << 20
-"""What the payloads of a segment take at most, unless those of a single file take more."""
+"""What the payloads of a segment take at most, unless those of a single file take more.
+
+A process with little memory has smaller ones, since what is made of a segment takes several times as much.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +93,24 @@ class HeadSegment:
         """The segment with the fronts of further files.
 
         ``places``: of these files, shape (n,). ``contents``: small files as a whole, of others their heads;
-        null where there is none. Shape (n,).
+        null where there is none. Shape (n,); its data begin with those of the segment.
         """
-        all_sizes = self.heads.sizes.copy()
-        all_sizes[places] = sizes
-        return replace(self.of(merged(self.heads.buffers, places, contents), all_sizes), kept=self.kept)
+        before, all_sizes = self.heads.buffers, self.heads.sizes.copy()
+        starts, lengths = before.starts.copy(), before.lengths.copy()
+        starts[places], lengths[places], all_sizes[places] = contents.starts, contents.lengths, sizes
+        return replace(self.of(BytesColumn(contents.data, starts, lengths), all_sizes), kept=self.kept)
+
+    def files_at_once(self, least: int, most_bytes: int) -> int:
+        """Of how many further files fronts are read at once.
+
+        ``least`` until it is known how large they are. ``most_bytes``: of fronts that are held until payloads
+        were taken.
+        """
+        known = ~self.heads.buffers.is_null
+        if not known.any():
+            return least
+        held = np.where(self.whole, 0, np.minimum(self.heads.sizes, FRONT_BYTES))[known]
+        return max(least, int(most_bytes / max(1.0, held.mean())))
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""
@@ -113,7 +131,7 @@ class HeadSegment:
 
 def files_of_bodies(largest_body: int) -> int:
     """Files of a segment of payloads, a power of two."""
-    fitting = max(1, _BODY_BYTES // max(1, largest_body))
+    fitting = max(1, min(_BODY_BYTES, LEDGER.portion) // max(1, largest_body))
     return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
 
 

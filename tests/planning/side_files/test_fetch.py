@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
+from app.errors import LimitExceededError
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.file_index.stacked_index import FileIndex
 from app.planning.service import IndexService
+from app.planning.side_files.fetch import Fronts
+from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
 from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
@@ -148,3 +152,22 @@ def _with_long_head(file: int) -> bytes:
         {f"more[{number:04}]": [("bitmap", None)] for number in range(4000)}
         | {"cat": [("bitmap", payload(BITMAP, [file % 10] * ROWS, CAT))]}
     )
+
+
+def test_what_there_can_never_be_memory_for_is_a_failure(
+    beside: Beside, limit_memory: Callable[[int], None]
+) -> None:
+    version = beside.made.version(beside.service)
+    rows, fronts = np.arange(2_000), [row.to_bytes(2) * 3_500 for row in range(2_000)]
+    limit_memory(10 << 20)
+
+    with LEDGER.claim("loads") as claim:
+        taken = Fronts.take(version.source.warehouse, list, rows, fronts, np.zeros(3, np.uint8), claim)
+        assert claim.size <= 10 << 20
+
+    held = {row: content for row, content in zip(rows.tolist(), taken.contents, strict=True) if content}
+    assert held
+    assert all(content == fronts[row] for row, content in held.items())
+    assert {row for row, why in taken.failures.items() if isinstance(why, LimitExceededError)} == {
+        row for row in rows.tolist() if row not in held
+    }

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from app.file_index.index_kinds import BITMAP
 from app.file_index.stacked_index import StackedIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
+from app.planning.side_files import indexes
 from app.planning.side_files.fetch import FRONT_BYTES
+from app.planning.side_files.indexes import SideIndexes
+from app.planning.side_files.segments import KeptSegments
 from app.storage import range_reading
+from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read, Reads, counted_service
-from tests.planning.made_tables import MadeTable, names_of, statistics
+from tests.planning.made_tables import MadeTable, names_of, statistics, unreadable
 from tests.planning.tables_beside import (
     CAT,
     DEFAULT_FILTER_BYTES,
@@ -203,6 +210,78 @@ def test_two_plans_at_a_time_fetch_payloads_once(beside: Beside) -> None:
 
     payloads = [read for read in beside.reads.taken() if read.start]
     assert len(payloads) == len(set(payloads)) == 4
+
+
+class TestManyOfOneSegment:
+    """They are read by themselves, once for all who lack them, in steps."""
+
+    @pytest.fixture(autouse=True)
+    def few_are_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(indexes, "_MANY", 2)
+
+    @pytest.mark.parametrize("index", [small, large])
+    def test_two_plans_at_a_time_read_them_once(
+        self, make_beside: MakeBeside, index: Callable[[int], bytes]
+    ) -> None:
+        beside = make_beside(index)
+
+        def hold_up(_: Read) -> None:
+            later = threading.Event()
+            while not beside.service.cache_statistics()["file_indexes"]["waits"]:
+                assert not later.wait(0.001)
+
+        beside.reads.before = hold_up
+        with ThreadPoolExecutor(2) as pool:
+            plans = [pool.submit(beside.kept, f"cat = {category}") for category in (1, 4)]
+            assert [plan.result(30) for plan in plans] == [["1"], ["4"]]
+
+        read = beside.reads.taken()
+        assert [each for each in read if not each.start] == fronts(*range(FILES))
+        assert len(read) == len(set(read))
+
+    def test_memory_is_claimed_before(self, beside: Beside) -> None:
+        claimed: list[int] = []
+        beside.reads.before = lambda read: claimed.append(0 if read.start else LEDGER.claimed["loads"])
+        nothing = LEDGER.claimed.get("loads", 0)
+
+        assert beside.kept("cat = 3") == ["3"]
+
+        assert min(size for size in claimed if size) > nothing + 2 * FRONT_BYTES
+        assert LEDGER.claimed["loads"] == nothing
+
+    def test_of_a_plan_whose_time_is_used_up_the_rest_is_kept(self, beside_small: Beside) -> None:
+        version = beside_small.made.version(beside_small.service)
+        manifest = version.files().manifests[0]
+        kept = KeptSegments(lambda _: None)
+        rows, wanted = np.arange(len(manifest)), frozenset([("cat", BITMAP)])
+
+        def places(side: SideIndexes, *, is_spent: bool) -> list[int]:
+            found = side.stacks(
+                rows,
+                wanted,
+                rows[:0],
+                iter(()),
+                is_spent=lambda: is_spent and len(beside_small.reads.made) > 1,
+            )
+            return [place for at, _, _ in found for place in at.tolist()]
+
+        side = SideIndexes(version.source, lambda: manifest, ("side",), kept)
+        assert places(side, is_spent=True) == [0, 1]
+        assert not side.failures
+        assert places(side, is_spent=False) == [0, 1, 2, 3]
+        assert beside_small.reads.taken() == fronts(0, 1, 2, 3)
+
+    def test_one_that_storage_does_not_give_is_kept(self, beside: Beside) -> None:
+        def fail(read: Read) -> None:
+            if read.file == "3":
+                raise ConnectionResetError("dropped")
+
+        beside.reads.before = fail
+        plan = beside.made.plan(beside.service, "cat = 1")
+        assert (names_of(plan.files), unreadable(plan)) == (["1", "3"], ["3"])
+
+        beside.reads.before = lambda _: None
+        assert beside.kept("cat = 1") == ["1"]
 
 
 def test_the_next_files_are_read_while_the_first_are_looked_at(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
 from app.file_index.stacked_index import Heads
-from app.planning.side_files.fetch import UNKNOWN_SIZE
+from app.planning.side_files.fetch import FRONT_BYTES, UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
@@ -49,8 +49,10 @@ def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     sizes = [
         len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
     ]
-    places = np.array(files, np.int64)
-    return segment.with_fronts(places, BytesColumn.of(contents), np.array(sizes, np.int64))
+    places, before = np.array(files, np.int64), segment.heads.buffers.data
+    added = BytesColumn.of(contents)
+    behind = BytesColumn(np.concatenate([before, added.data]), added.starts + len(before), added.lengths)
+    return segment.with_fronts(places, behind, np.array(sizes, np.int64))
 
 
 def _head(content: bytes) -> bytes:
@@ -102,6 +104,17 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
     assert segment.largest_body(ASKED) == max((sum(map(len, each.values())) for each in payloads), default=0)
 
 
+def test_as_many_are_read_at_once_as_there_is_memory_for_their_fronts() -> None:
+    nothing, whole = HeadSegment.none(COUNT), with_fronts(HeadSegment.none(COUNT), [1, 3])
+    half = with_fronts(whole, [0, 2])
+
+    assert nothing.files_at_once(2, 10 * FRONT_BYTES) == 2
+    assert half.files_at_once(2, 10 * FRONT_BYTES) == 20
+    assert half.files_at_once(2, FRONT_BYTES // 2) == 2
+    # Small ones need no memory beside the segment.
+    assert whole.files_at_once(2, 10 * FRONT_BYTES) > 20
+
+
 @given(portions=turns())
 def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
@@ -151,6 +164,13 @@ def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
 def test_the_larger_payloads_are_the_fewer_files_share_a_segment(largest_body: int, files: int) -> None:
     assert files_of_bodies(largest_body) == files
     assert FILES_OF_HEADS % files == 0
+
+
+def test_with_little_memory_fewer_files_share_a_segment(limit_memory: Callable[[int], None]) -> None:
+    limit_memory(512 << 20)
+
+    assert files_of_bodies(1 << 20) == 16
+    assert files_of_bodies(1 << 40) == 1
 
 
 def test_bytes_of_payloads_are_known_before_they_are_fetched() -> None:
