@@ -118,8 +118,10 @@ def read_expression(written: object, columns: ReadColumns, limits: FilterLimits)
     """The predicate that stands for an expression in parsed JSON.
 
     Raises FilterError: it has not the shape of an expression, names no column, or has a literal that the
-    column cannot be compared with. Raises LimitExceededError: it nests too deeply, or has too many literals.
+    column cannot be compared with. Raises LimitExceededError: it is too long, nests too deeply, or has too
+    many literals.
     """
+    limits.check_size(written)
     reader = _Reader(columns, limits)
     predicate = reader.read(written, negated=False, depth=0)
     return ReadExpression(None if predicate == _TRUE else predicate, reader.exact)

@@ -66,8 +66,9 @@ def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> 
     """Reads a predicate from parsed JSON.
 
     Raises FilterError: the JSON does not have the shape of a predicate. Raises LimitExceededError: it is
-    nested too deeply or has too many literals.
+    too long, nested too deeply or has too many literals.
     """
+    limits.check_size(written)
     return _predicate(written, 0, LiteralCount(limits))
 
 

@@ -207,10 +207,26 @@ def shorten(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterLimits:
-    """How deep AND, OR, NOT and parentheses may nest, and how many literals a filter may have."""
+    """How large a filter may be.
+
+    Attributes:
+        depth: how deep AND, OR, NOT and parentheses may nest.
+        literals: how many it may have.
+        characters: of SQL text; of JSON its names and texts. What has more is refused before it
+            is hashed or read, since one call would hold the interpreter for long.
+    """
 
     depth: int = 200
     literals: int = 100_000
+    characters: int = 8 << 20
+
+    def check_size(self, written: object) -> None:
+        """Raises LimitExceededError if a filter, as SQL text or parsed JSON, is longer than allowed."""
+        size = len(written) if isinstance(written, str) else _characters(written)
+        if size > self.characters:
+            raise LimitExceededError(
+                f"the filter has {size} characters, {self.characters} are the most", limit=self.characters
+            )
 
     def check_depth(self, depth: int) -> None:
         """Raises LimitExceededError if a filter is nested deeper than allowed."""
@@ -218,6 +234,19 @@ class FilterLimits:
             raise LimitExceededError(
                 f"the filter is nested deeper than {self.depth} levels", limit=self.depth
             )
+
+
+def _characters(written: object) -> int:
+    size, pending = 0, [[written]]
+    while pending:
+        values = pending.pop()
+        size += sum([len(value) for value in values if isinstance(value, str)])
+        for value in values:
+            if isinstance(value, list):
+                pending.append(value)
+            elif isinstance(value, dict):
+                pending += ([*value], [*value.values()])
+    return size
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Final
 
 DIGEST_BYTES: Final = 16
+_LONG: Final = 1 << 14
+"""Characters of a text, and values of a list."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -31,13 +33,30 @@ def request_digest(*parts: object) -> bytes:
 
     ``parts``: dataclasses, decimals, and what JSON can hold. The order of a mapping's members does not count.
     """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=_as_json)
-    return digest(text.encode())
+    return digest(_written([_abridged(part) for part in parts]))
+
+
+def _written(part: object) -> bytes:
+    return json.dumps(part, sort_keys=True, separators=(",", ":"), default=_as_json).encode()
 
 
 def _as_json(part: object) -> object:
     if isinstance(part, Decimal):
         return {"": str(part)}
     if is_dataclass(part) and not isinstance(part, type):
-        return [type(part).__name__, *(getattr(part, member.name) for member in fields(part))]
+        return [type(part).__name__, *(_abridged(getattr(part, member.name)) for member in fields(part))]
     raise TypeError(f"a {type(part).__name__} cannot be part of a request")
+
+
+def _abridged(part: object) -> object:
+    """The part with digests in place of what is long: other threads wait for each call that writes JSON."""
+    match part:
+        case str() if len(part) > _LONG:
+            return {"text": content_digest(part.encode(errors="surrogatepass"))}
+        case list() | tuple() if len(part) > _LONG:
+            places = range(0, len(part), _LONG)
+            return {"list": content_digest(*(_written(part[at : at + _LONG]) for at in places))}
+        case dict():
+            return {name: _abridged(member) for name, member in part.items()}
+        case _:
+            return part

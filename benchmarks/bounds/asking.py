@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, count
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -30,6 +31,7 @@ PATIENCE_SECONDS: Final = 130.0
 """The service has 60 at most for a body, and as many for its answer."""
 
 _LONG_BODY: Final = 31 << 20
+_LONG_FILTER: Final = 8_000_000
 _UNREAD_SECONDS: Final = 5.0
 
 
@@ -220,13 +222,18 @@ def _statistics(caller: Caller, number: int) -> Answer:
     return _status(number, *caller.of_iceberg("small", "plan", body))
 
 
-def _long_text(caller: Caller, number: int) -> Answer:
-    body = {"filter": f"note = '{'x' * _LONG_BODY}'"}
-    return _status(number, *caller.of_table("small", "plan", body))
+def _long(table: str, what: str, member: str, length: int, value: str) -> Callable[[Caller, int], Answer]:
+    """Asks with a body that has a value as long as that; ``?`` in it is a part that is repeated."""
 
+    @cache
+    def content() -> bytes:
+        begin, part, end = value.split("?")
+        return f'{{"{member}": {begin}{part * (length // len(part))}{end}}}'.encode()
 
-def _parentheses(caller: Caller, number: int) -> Answer:
-    return _status(number, *caller.of_table("small", "plan", {"filter": "(" * _LONG_BODY}))
+    def ask(caller: Caller, number: int) -> Answer:
+        return _status(number, *caller.of_table(table, what, content()))
+
+    return ask
 
 
 def _pipe(caller: Caller, number: int) -> Answer:
@@ -237,7 +244,9 @@ IN_ONE: Final = Dear("100,000 files in one manifest", _plan("one"), _of_category
 IN_MANY: Final = Dear("100,000 files in 100 manifests", _plan("many"), _of_category(FILES))
 SIDE_FILES: Final = Dear("100,000 side files", _plan("beside"), _of_category(FILES))
 WHAT_IF: Final = Dear("what-if of 300 MB", _what_if("wide"), lambda _: frozenset({"1 of 1 files"}))
-LONG_TEXT: Final = Dear("bodies of 31 MB", _long_text)
+LONG_TEXT: Final = Dear(
+    "bodies of 31 MB", _long("small", "plan", "filter", _LONG_BODY, "\"note = '?x?'\""), expected=422
+)
 ORC: Final = Dear("an ORC manifest", _plan("orc"), _of_category(COLUMNAR_FILES))
 PIPE: Final = Dear("a pipe as LATEST", _pipe, expected=503)
 ORS: Final = Dear("2,000 ORs", _filter(" OR ".join(f"c0 = ?{number}" for number in range(2_000))))
@@ -250,7 +259,15 @@ DEAR: Final = (
     Dear("what-if of 60 MB", _what_if("middle"), lambda _: frozenset({"1 of 1 files"})),
     Dear("what-if of 20 times 14 MB", _what_if("wider"), lambda _: frozenset({"20 of 20 files"})),
     LONG_TEXT,
-    Dear("31 MB of (", _parentheses, expected=422),
+    Dear("31 MB of (", _long("small", "plan", "filter", _LONG_BODY, '"?(?"'), expected=422),
+    Dear("filters of 8 MB", _long("small", "plan", "filter", _LONG_FILTER, "\"note = '?x?'\"")),
+    Dear("8 MB of (", _long("small", "plan", "filter", _LONG_FILTER, '"?(?"'), expected=422),
+    Dear("31 MB of hashes", _long("wide", "buckets/lookup", "hashes", _LONG_BODY, "[?-1234567890,?0]")),
+    Dear(
+        "31 MB of keys",
+        _long("small", "buckets/assign", "keys", _LONG_BODY, '[?{"id": 1234567890},?{}]'),
+        expected=422,
+    ),
     Dear("a stream nobody reads", _unread),
     ORC,
     Dear("a Parquet manifest", _plan("parquet"), _of_category(COLUMNAR_FILES)),

@@ -78,6 +78,7 @@ def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: Golden
     assert answer["warehouse_urls"] == {"main": f"file://{golden.root}/"}
     assert answer["limits"]["body_bytes"] == 32 * 1024 * 1024
     assert answer["limits"]["filter_depth"] == 200
+    assert answer["limits"]["filter_characters"] == 8 * 1024 * 1024
 
 
 def test_databases_and_tables_are_listed(client: httpx.Client) -> None:

@@ -225,6 +225,33 @@ def test_limits_are_told(serve: Serve) -> None:
     assert problem(pieces, 413, "body-too-large")["limit"] == 10_000
 
 
+_SCHEMA = [{"name": "grade", "type": "INT"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "others"),
+    [
+        (PLAN, {}),
+        (PLAN, {"explain": True}),
+        (PLAN.replace("plan", "pruned-snapshot"), {}),
+        (PLAN.replace("plan", "changes"), {}),
+        (PLAN.replace("plan", "aggregate"), {}),
+        (PLAN.replace("plan", "what-if"), {"indexes": [{"column": "grade", "index": "bloom-filter"}]}),
+        ("/v1/main/index-files/evaluate", {"schema": _SCHEMA, "files": []}),
+    ],
+)
+def test_a_filter_is_shorter_than_a_body(client: httpx.Client, path: str, others: dict[str, object]) -> None:
+    most = 8 << 20
+    text = "x" * (most + 1)
+    predicate = {"kind": "LEAF", "function": "EQUAL", "literals": [text]}
+
+    for written, size in ((text, most + 1), (predicate, most + 30)):
+        asked = {"filters": [written]} if path.endswith("what-if") else {"filter": written}
+        told = problem(client.post(path, json={**asked, **others}), 422, "limit-exceeded")
+        assert told["limit"] == most
+        assert told["detail"].startswith(f"the filter has {size} characters, {most} are the most")
+
+
 def test_the_deadline_is_kept(serve: Serve) -> None:
     with serve(deadline_seconds=1e-9) as client:
         problem(client.post(PLAN, json={}), 504, "deadline-exceeded")

@@ -10,7 +10,7 @@ from decimal import Decimal
 import httpx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.api.answers.versioned import is_known
@@ -139,6 +139,57 @@ JSON = st.recursive(
 @given(JSON)
 def test_json_is_read_as_it_was_written(value: object) -> None:
     assert read_json(json.dumps(value).encode()) == value
+
+
+SCALAR = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(alphabet='a,"[]{}\\: \n€', max_size=8)
+)
+LARGE = "x" * (1 << 20)
+"""In a body with it, lists are read in pieces."""
+
+
+@given(
+    st.lists(SCALAR, min_size=1, max_size=6), st.lists(JSON, max_size=3), st.sampled_from([",", " , ", ",\n"])
+)
+@settings(max_examples=15, deadline=None)
+def test_long_lists_are_read_as_they_were_written(
+    values: list[object], others: list[object], comma: str
+) -> None:
+    long = values * (100_000 // len(values))
+    value = {
+        "large": LARGE,
+        "a": long,
+        "b": {"c": [*long, *others], "d": others},
+        "e": [others, *long],
+        "f": 5,
+    }
+
+    assert read_json(json.dumps(value, separators=(comma, ":")).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "end", [",]", ",,1]", " 2]", "}", "", ',"a]', ",01]", ",1٢]", ',"\n"]', "]]", ",.5]", "]}"]
+)
+@pytest.mark.parametrize("value", ["1", '"a"'])
+def test_what_is_wrong_in_long_lists_has_its_place(value: str, end: str) -> None:
+    text = f'{{"large": "{LARGE}", "a": [{",".join([value] * 50_000)}{end}, "b": 1}}'
+    with pytest.raises(json.JSONDecodeError) as wrong:
+        json.loads(text)
+
+    with pytest.raises(RequestError, match=f"line {wrong.value.lineno}, column {wrong.value.colno} "):
+        read_json(text.encode())
+
+
+@pytest.mark.parametrize("begin", ["[,", "[ ,", "[1,,", "[[],,"])
+def test_values_that_are_missing_in_long_lists(begin: str) -> None:
+    text = f'{{"large": "{LARGE}", "a": {begin}{",".join(["1"] * 50_000)}]}}'
+
+    with pytest.raises(RequestError, match="a value is missing"):
+        read_json(text.encode())
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,15 @@ def test_lists_of_a_filter_are_counted_before_they_are_read() -> None:
         read_expression(asked, columns, FilterLimits(literals=10))
 
 
+def test_a_filter_may_have_so_many_characters() -> None:
+    columns = ReadColumns.of([TableSchema(0, (ID, NAME))], case_sensitive=True)
+    asked = {"type": "eq", "term": "Name", "value": "x" * 80}
+
+    assert read_expression(asked, columns, FilterLimits(characters=99)).predicate
+    with pytest.raises(LimitExceededError, match="99 characters, 98 are"):
+        read_expression(asked, columns, FilterLimits(characters=98))
+
+
 def test_filters_are_read_as_long_as_somebody_waits_for_them() -> None:
     columns = ReadColumns.of([TableSchema(0, (ID, NAME))], case_sensitive=True)
     gone = Cancellation()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -209,6 +211,15 @@ def test_the_literals_of_all_leaves_count() -> None:
 
     with pytest.raises(LimitExceededError):
         read_json_filter(compound("AND", leaf("IN", 1, 2), leaf("BETWEEN", 3, 4)), limits)
+
+
+def test_names_and_texts_may_have_so_many_characters() -> None:
+    written = compound("AND", leaf("IN", "a" * 30, 2), leaf("EQUAL", "b" * 40))
+    texts = sum(map(len, re.findall(r'"(.*?)"', json.dumps(written))))
+
+    assert read_json_filter(written, FilterLimits(characters=texts)) == read_json_filter(written)
+    with pytest.raises(LimitExceededError, match=f"{texts} characters, {texts - 1} are"):
+        read_json_filter(written, FilterLimits(characters=texts - 1))
 
 
 def test_lists_in_arrow_are_refused_with_what_to_send_instead() -> None:

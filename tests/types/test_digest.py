@@ -37,6 +37,25 @@ def test_requests_that_differ_have_digests_that_differ(other: PlanRequest) -> No
     assert request_digest(PlanRequest(filter={"x": TWO_DIGITS})) != request_digest(other)
 
 
+def test_all_of_what_is_long_counts() -> None:
+    text, numbers = "x" * 100_000, list(range(100_000))
+    requests = [
+        PlanRequest(filter=text),
+        PlanRequest(filter=f"{text}x"),
+        PlanRequest(filter=f"{text[:-1]}y"),
+        PlanRequest(in_lists={"id": numbers}),
+        PlanRequest(in_lists={"id": [*numbers, 0]}),
+        PlanRequest(in_lists={"id": [*numbers[:-1], 0]}),
+        PlanRequest(in_lists={"id": numbers[:50_000], "no": numbers[50_000:]}),
+        PlanRequest(files=(text,)),
+    ]
+
+    assert len(set(map(request_digest, requests))) == len(requests)
+    assert request_digest(PlanRequest(files=("a",) * 20_000)) == request_digest(
+        PlanRequest(files=("a",) * 20_000)
+    )
+
+
 def test_what_has_no_form_of_its_own_is_refused() -> None:
     with pytest.raises(TypeError, match="a object cannot be part of a request"):
         request_digest(object())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from decimal import Decimal
-from typing import Any, NoReturn, TypeAlias
+from json.decoder import JSONObject  # type: ignore[attr-defined] # not in its stubs
+from typing import Any, Final, NoReturn, TypeAlias
 
 import orjson
 
@@ -37,6 +39,8 @@ _EXPECTATIONS = {
 }
 """What is wrong, by the beginning of the decoder's own message."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+_LARGE = 1 << 20
+_PIECE = 1 << 16
 
 
 def read_json(content: bytes | bytearray, what: str = "the body") -> object:
@@ -49,9 +53,7 @@ def read_json(content: bytes | bytearray, what: str = "the body") -> object:
     except UnicodeDecodeError as error:
         raise RequestError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
     try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_refuse_constant
-        )
+        value = _decoded(text)
     except RecursionError as error:
         raise RequestError(f"{what} nests too deeply") from error
     except ArithmeticError as error:
@@ -62,7 +64,7 @@ def read_json(content: bytes | bytearray, what: str = "the body") -> object:
     except ValueError as error:
         raise RequestError(f"{what} is not JSON: {error}") from error
     # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
-    if "\\ud" in text or "\\uD" in text:
+    if "\\" in text and ("\\ud" in text or "\\uD" in text):
         _check_unicode(value, what)
     return value
 
@@ -80,6 +82,48 @@ def write_json(value: object) -> bytes:
     except orjson.JSONEncodeError:
         # Names on disk need not be UTF-8, and Python shows their other bytes as half surrogate pairs.
         return orjson.dumps(_mend(value), option=_OPTIONS)
+
+
+def _decoded(text: str) -> object:
+    if len(text) > _LARGE:
+        # What is wrong, and where, is said about the whole.
+        with suppress(ValueError, RecursionError, ArithmeticError, StopIteration):
+            return _Pieces().decode(text)
+    return json.loads(text, **_HOOKS)
+
+
+class _Pieces(json.JSONDecoder):
+    """Decodes lists of texts and numbers some at a time, since other threads wait for each call."""
+
+    def __init__(self) -> None:
+        super().__init__(**_HOOKS)
+        self._scan: Any = json.JSONDecoder(**_HOOKS).scan_once  # type: ignore[attr-defined] # likewise
+        self.scan_once = self._value
+
+    def _value(self, text: str, at: int) -> tuple[Any, int]:
+        begin = text[at : at + 1]
+        if begin == "{":
+            behind = text, at + 1
+            return JSONObject(behind, True, self._value, None, _unique)  # type: ignore[no-any-return] # noqa: FBT003
+        first = text[at + 1 : at + _PIECE].lstrip()[:1]
+        return self._scan(text, at) if begin != "[" or first in "[{]" else self._list(text, at + 1, first)
+
+    def _list(self, text: str, at: int, first: str) -> tuple[list[Any], int]:
+        edge = '",' if first == '"' else ","
+        values: list[Any] = []
+        while (end := text.find("]", at, at + _PIECE)) < 0:
+            comma = text.rindex(edge, at, at + _PIECE) + len(edge) - 1
+            values += self._piece(text[at:comma])
+            at = comma + 1
+        values += self._piece(text[at:end])
+        return values, end + 1
+
+    def _piece(self, text: str) -> list[Any]:
+        values, end = self._scan(f"[{text}]", 0)
+        # What is whole values by itself is whole values where it stands.
+        if end < len(text) + 2 or not values:
+            raise ValueError("a text has a bracket, or something is wrong")
+        return values  # type: ignore[no-any-return]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,6 +150,13 @@ def _exact(text: str) -> float | Decimal:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON number; write it as a string")
+
+
+_HOOKS: Final[Any] = {
+    "object_pairs_hook": _unique,
+    "parse_float": _exact,
+    "parse_constant": _refuse_constant,
+}
 
 
 def _check_unicode(value: object, what: str) -> None:

@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -33,6 +33,7 @@ from app.api.runtime import runtime_of
 from app.errors import FilterError, MemoryShortError, RequestError
 from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
 from app.predicates.json_reader import NO_ARROW
+from app.predicates.unbound import DEFAULT_LIMITS
 from app.types.session_zone import session_zone
 from app.work.ledger import LEDGER, Claim
 
@@ -51,8 +52,19 @@ Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
 Channels = Annotated[int, Field(ge=1, lt=_INT32)]
 FileNames = Annotated[list[str], Field(fail_fast=True)]
 TypedValues = dict[str, Any]
+T = TypeVar("T")
+
+
+def _of_allowed_size(written: T) -> T:
+    DEFAULT_LIMITS.check_size(written)
+    return written
+
+
+OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
+"""Refuses filters that are too long, before they are hashed."""
 Filter = Annotated[
     str | dict[str, Any],
+    OF_ALLOWED_SIZE,
     Field(
         description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
         examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],

@@ -40,6 +40,7 @@ from app.planning.version.descriptions import (
     Tag,
 )
 from app.planning.version.version import Version
+from app.predicates.unbound import DEFAULT_LIMITS
 from app.release import __version__
 from app.settings import Settings
 
@@ -181,6 +182,7 @@ async def config(runtime: Shared, caller: Asking) -> Response:
             "body_bytes": settings.body_bytes,
             "filter_depth": settings.limits.filter_depth,
             "filter_literals": settings.filter_literals,
+            "filter_characters": DEFAULT_LIMITS.characters,
             "files_named": settings.files_named,
             "positions": MOST_POSITIONS,
             "page_size": settings.page_size,

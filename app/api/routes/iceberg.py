@@ -26,7 +26,7 @@ from app.api.http.paths import (
     NAMESPACES,
 )
 from app.api.http.strict_json import write_json
-from app.api.questions.bodies import Body, JsonBody
+from app.api.questions.bodies import OF_ALLOWED_SIZE, Body, JsonBody
 from app.api.questions.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.errors import NotFoundError, PageTokenError, RequestError
@@ -54,7 +54,7 @@ class PlanScanBody(IcebergBody):
 
     snapshot_id: Id | None = None
     select: list[str] | None = None
-    filter: bool | dict[str, Any] | None = None
+    filter: Annotated[bool | dict[str, Any], OF_ALLOWED_SIZE] | None = None
     min_rows_requested: Id | None = None
     case_sensitive: bool = True
     use_snapshot_schema: bool = False

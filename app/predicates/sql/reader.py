@@ -90,9 +90,10 @@ def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone
     """Reads a condition of Spark SQL; short ones are remembered.
 
     Raises FilterError: the text is no condition; ``position`` tells where. Raises LimitExceededError: it is
-    nested too deeply or has too many literals.
+    too long, nested too deeply or has too many literals.
     """
     if len(text) > _REMEMBERED_CHARACTERS:
+        limits.check_size(text)
         return _read(text, limits, zone)
     return _remembered(text, limits, zone)
 

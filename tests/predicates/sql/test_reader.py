@@ -390,6 +390,16 @@ def test_the_literals_of_all_tests_count() -> None:
         read_sql("x " * 10_000, limits)
 
 
+def test_a_text_may_have_so_many_characters() -> None:
+    limits = FilterLimits(characters=5_000)
+    longest = f"name = '{'x' * 4_991}'"
+
+    assert read_sql(longest, limits) == read_sql(longest)
+    with pytest.raises(LimitExceededError, match="5001 characters, 5000 are") as caught:
+        read_sql(f"{longest} ", limits)
+    assert caught.value.limit == 5_000
+
+
 def test_filters_are_remembered_by_their_text() -> None:
     assert read_sql("x = 5") is read_sql("x = 5")
 
