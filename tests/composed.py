@@ -36,6 +36,7 @@ class Running:
     """The service over its store, after the samples have been put there.
 
     Attributes:
+        index: the first replica, before which the others have not started.
         places: what stands in the file, and what it is on this machine.
     """
 
@@ -45,6 +46,12 @@ class Running:
     def command(self, name: str) -> list[str]:
         """What a service of the file runs, on this machine."""
         return [_here(word, self.places) for word in composed()["services"][name]["entrypoint"]]
+
+    @contextmanager
+    def starting(self, name: str) -> Iterator[Served]:
+        """Another service of the file that serves, for the time of a block."""
+        with patch.dict(os.environ, _environment(name, self.places)), serving(None) as served:
+            yield served
 
 
 @contextmanager
@@ -64,10 +71,9 @@ def running(directory: Path) -> Iterator[Running]:
         "/catalog/": f"{catalog}/",
         "/opt/paimon-index/jvm/": f"{image}/",
     }
-    own = {name: _here(value, places) for name, value in services["index"]["environment"].items()}
     python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     try:
-        with patch.dict(os.environ, own | {"PATH": python}):
+        with patch.dict(os.environ, _environment("index", places) | {"PATH": python}):
             subprocess.run(  # noqa: S603 - our own file
                 [_here(word, places) for word in services["samples"]["entrypoint"]], check=True
             )
@@ -75,6 +81,11 @@ def running(directory: Path) -> Iterator[Running]:
                 yield Running(index, {**places, "http://index:8080": f"http://127.0.0.1:{index.port}"})
     finally:
         store.stop()
+
+
+def _environment(name: str, places: Mapping[str, str]) -> dict[str, str]:
+    own = composed()["services"][name]["environment"]
+    return {variable: _here(value, places) for variable, value in own.items()}
 
 
 def _here(text: str, places: Mapping[str, str]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 from compose_spec import PyCompose
 
 from tests.composed import ROOT, composed, running
+from tests.served import PATIENCE_SECONDS, Served
 
 
 def test_the_file_is_valid_and_names_only_what_is_there() -> None:
@@ -36,3 +39,29 @@ def test_the_service_plans_the_samples_in_the_store(tmp_path: Path) -> None:
     assert (asked["summary"]["files_kept"], asked["summary"]["files_total"]) == (3, 10)
     assert asked["files"][0]["path"].startswith("s3://warehouse/demo.db/sessions/")
     assert [each.name for each in (tmp_path / "catalog").iterdir()] == ["catalog.jar"]
+
+
+def plan_of_users(replica: Served) -> dict[str, Any]:
+    path = "/v1/main/databases/demo/tables/users/plan"
+    answer: dict[str, Any] = replica.client.post(path, json={}).raise_for_status().json()
+    return answer
+
+
+def shared(replica: Served) -> dict[str, int]:
+    state: dict[str, int] = replica.client.get("/v1/cache").raise_for_status().json()["shared"]
+    return state
+
+
+def test_the_second_replica_takes_what_the_first_has_decoded(tmp_path: Path) -> None:
+    with running(tmp_path) as services:
+        first = plan_of_users(services.index)
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not shared(services.index)["written"]:
+            assert time.monotonic() < give_up, shared(services.index)
+        with services.starting("second") as replica:
+            second = plan_of_users(replica)
+            state = shared(replica)
+
+    assert second["files"] == first["files"] != []
+    assert state["hits"] > 0
+    assert (state["misses"], state["failures"], state["written"]) == (0, 0, 0)

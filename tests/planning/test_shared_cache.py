@@ -37,6 +37,10 @@ FILTERS = ["id = 5", "id IN (7, 100000)", "id = 5 OR day = DATE '2024-01-01'", "
 IPC_MARK = b"\xff" * 4
 DIGESTS = {1: ["c240bc20255022ce", "b3164c780107f00a"]}
 """Of layouts of entries, by format: of tables with indexes beside and embedded."""
+VALUES = {1: "d5c0c1e0e0c23d55"}
+"""Of what is in the entries of :data:`PLAIN`, by format."""
+PLAIN = ("append_sidecar", ["valid", "rank_no = 5", "fee = 58.43", "session_no = 7"])
+"""A golden table, and filters that each ask for one index of a file, since several lie there in any order."""
 TABLES = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc", "dyn_bucket")
 
 
@@ -323,9 +327,8 @@ def test_golden_tables_are_planned_alike(
     assert plans(tier(str(tmp_path))) == before
 
 
-def layouts(disk: Path) -> dict[str, list[str]]:
-    """The columns and types of each form of entries, which releases of one format share."""
-    forms: dict[str, list[str]] = {}
+def entries_below(disk: Path) -> Iterator[tuple[str, pa.Table]]:
+    """What is decoded in a disk cache: the form of each entry without its numbers, and its columns."""
     for path in filter(Path.is_file, disk.rglob("*")):
         content = path.read_bytes()
         if not content.startswith(IPC_MARK):
@@ -335,17 +338,35 @@ def layouts(disk: Path) -> dict[str, list[str]]:
         key = content[key_start : len(content) - 40].decode("ascii")
         form, written_as = json.loads(key[key.index(']["') + 1 :])
         assert written_as == disk_tier.FORMAT
-        fields = (f"{field.name} {field.type}" for field in pa.ipc.open_stream(content).schema)
-        forms[re.sub(r"\d+", "n", form)] = sorted(fields)
-    return forms
+        yield re.sub(r"\d+", "n", form), pa.ipc.open_stream(content).read_all()
+
+
+def digest(found: object) -> str:
+    return xxhash.xxh3_64_hexdigest(json.dumps(found, sort_keys=True, default=bytes.hex).encode())
 
 
 def test_another_layout_of_entries_has_another_format(fleet: Fleet, tmp_path: Path) -> None:
     with fleet.service(disk=tmp_path / "disk") as service:
         fleet.plans(service)
 
-    found = layouts(tmp_path / "disk")
-
-    digest = xxhash.xxh3_64_hexdigest(json.dumps(found, sort_keys=True).encode())
+    layouts = {
+        form: sorted(f"{field.name} {field.type}" for field in columns.schema)
+        for form, columns in entries_below(tmp_path / "disk")
+    }
     told = "raise FORMAT of app/storage/disk/disk_tier.py, and note the digest of the new layout here"
-    assert digest in DIGESTS[disk_tier.FORMAT], told
+    assert digest(layouts) in DIGESTS[disk_tier.FORMAT], told
+
+
+def test_other_values_in_entries_have_another_format(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    """Columns that are called as before may mean something else."""
+    table, filters = PLAIN
+    with closing(open_service(golden.root, disk=DiskTier(tmp_path, 1 << 30))) as service:
+        for each in filters:
+            service.plan(golden_ref(table), PlanRequest(filter=each))
+
+    entries = [(form, columns.to_pydict()) for form, columns in entries_below(tmp_path)]
+
+    forms = {form.partition(" ")[0] for form, _ in entries}
+    assert forms == {"manifest", "heads", "indexes"}
+    told = "raise FORMAT of app/storage/disk/disk_tier.py, and note the digest of the new values here"
+    assert digest(sorted(entries, key=digest)) == VALUES[disk_tier.FORMAT], told

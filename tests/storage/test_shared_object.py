@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import struct
+
 import pyarrow as pa
 import pytest
+import xxhash
 
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.disk.disk_tier import FORMAT
 from app.storage.shared_object import object_name, read_object, write_object
 
 KEY = b"a key that nobody else has"
 NAME = object_name([b"first", b"second"])
+DIGESTS = {1: "a4ca17bf4c0531c2"}
+"""Of one object, by format."""
 
 
 def entry(key: bytes, values: list[int]) -> list[bytes | pa.Buffer]:
@@ -70,3 +78,19 @@ def test_an_object_does_not_pass_for_another() -> None:
 def test_an_object_has_as_many_entries_as_it_is_made_of() -> None:
     with pytest.raises(DamagedEntryError, match="expected 2 entries"):
         read_object(NAME, KEY, written(), 2)
+
+
+def test_another_layout_of_objects_has_another_format() -> None:
+    content = write_object(NAME, KEY, [[b"first entry"], [], [b"second", b" entry"]])
+    assert content is not None
+    ends_at = 56 + 3 * 8
+    *_, unpacked_bytes = struct.unpack_from("<4sQQ", content)
+    unpacked = pa.decompress(content[ends_at:], unpacked_bytes, "zstd", asbytes=True)
+
+    # Sizes and signatures of what is packed differ between releases of zstd.
+    layout = b"".join((content[:4], content[12:20], content[52:ends_at], unpacked))
+
+    told = "raise FORMAT of app/storage/disk/disk_tier.py, and note the digest of the new layout here"
+    assert xxhash.xxh3_64_hexdigest(NAME.encode() + layout) == DIGESTS[FORMAT], told
+    signed = hmac.new(KEY, NAME.encode() + content[:20] + content[52:], hashlib.sha256)
+    assert content[20:52] == signed.digest(), told
