@@ -25,6 +25,7 @@ from tests.api.conftest import Serve, listening
 from tests.golden_tables import DATABASE, GoldenWarehouse
 
 PLAN = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/plan"
+LOOKUP = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/buckets/lookup"
 HELD = 150_000
 
 
@@ -70,6 +71,18 @@ def test_room_comes_back_with_the_connection(golden: GoldenWarehouse) -> None:
             with connected(client) as connection:
                 connection.sendall(head(HELD) + b" " * (HELD - 2) + b"{}")
                 assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
+def test_memory_is_claimed_for_the_answer_to_many_keys(
+    golden: GoldenWarehouse, limit_memory: Callable[[int], None]
+) -> None:
+    with with_room_for_bodies(golden, 100 << 20) as client:
+        answered = client.post(LOOKUP, json={"hashes": [0] * 50_000})
+        limit_memory(12 << 20)
+        refused = client.post(LOOKUP, json={"hashes": [0] * 50_000})
+
+    assert (answered.status_code, refused.status_code) == (200, 422)
+    assert "50000 keys are more than a process of" in refused.json()["detail"]
 
 
 def test_callers_who_wait_are_not_worked_on(serve: Serve) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, Self, TypeVar
 
@@ -52,6 +53,10 @@ Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
 Channels = Annotated[int, Field(ge=1, lt=_INT32)]
 FileNames = Annotated[list[str], Field(fail_fast=True)]
 TypedValues = dict[str, Any]
+_HASH_BYTES = 240
+_KEY_BYTES = 560
+_FEW_BYTES = 4 << 20
+"""As of bodies, what the number of requests bounds."""
 T = TypeVar("T")
 
 
@@ -226,6 +231,17 @@ class LookupBody(VersionedBody):
         if (self.keys is None) == (self.hashes is None):
             raise ValueError("exactly one of keys and hashes is expected")
         return self
+
+    def claimed(self, most: int) -> AbstractContextManager[object]:
+        """A claim on what many keys take while they are looked up, and their answer with them.
+
+        ``most``: bytes of all large bodies. Errors as of :meth:`app.work.ledger.Ledger.claim`.
+        """
+        hashes, keys = len(self.hashes or ()), len(self.keys or ())
+        size = hashes * _HASH_BYTES + keys * _KEY_BYTES
+        if size <= _FEW_BYTES:
+            return nullcontext()
+        return LEDGER.claim("bodies", size, path=f"{hashes + keys} keys", most=most)
 
     def to_lookup(self) -> LookupRequest:
         """The planner's form."""

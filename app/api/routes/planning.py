@@ -145,7 +145,11 @@ async def lookup(
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
         return encode_lookup(runtime.service.lookup(version, lookup_request))
 
-    return await runtime.run(lambda: question.answer(compute))
+    def answer() -> Response:
+        with body.claimed(runtime.budget.bodies):
+            return question.answer(compute)
+
+    return await runtime.run(answer)
 
 
 @buckets_router.get(TABLE + "/buckets", **operation(BucketList))
@@ -161,4 +165,9 @@ async def assign(
 ) -> Response:
     """Tell which buckets a writer would assign to keys; nothing is written."""
     assign_request = body.to_request()
-    return await runtime.answer(lambda: runtime.service.assign(table, assign_request))
+
+    def assigned() -> AssignmentAnswer:
+        with body.claimed(runtime.budget.bodies):
+            return runtime.service.assign(table, assign_request)
+
+    return await runtime.answer(assigned)
