@@ -40,7 +40,7 @@ def access(options: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def build_index(name: str, url: str, environment: Mapping[str, str], *options: str) -> dict[str, Any]:
+def build_index(name: str, url: str, environment: dict[str, str], *options: str) -> dict[str, Any]:
     """Runs the job in a Spark of its own; its report."""
     finished = subprocess.run(  # noqa: S603 - fixed words
         [
@@ -81,7 +81,7 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
 
 
 def first_plan(
-    store: Store, name: str, url: str, **settings: str
+    store: Store, name: str, url: str, **settings: Any
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """What a new server answers, and how often it asks the store for each key from its start on."""
     store.asked.clear()
@@ -109,5 +109,5 @@ def test_after_a_job_that_shares_a_new_server_reads_no_index_file(golden: Golden
     assert shared == alone
     assert sum(map(is_index, asked_alone)) == report["built"] == 36
     of_table = {each for each in asked if each.startswith(golden.root.name)}
-    assert of_table == set(asked_alone) - set(filter(is_index, asked_alone))
+    assert of_table == {each for each in asked_alone if not is_index(each)}
     assert asked.total() < asked_alone.total() / 2
