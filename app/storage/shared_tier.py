@@ -105,7 +105,7 @@ class SharedTier:
         self._damaged: set[str] = set()
         self._present: set[str] = set()
         self._rests_until: float | None = math.inf
-        self._writes_from = 0.0
+        self._writes_from = self._believed_from = 0.0
         self._waiting_bytes = 0
         self._has_warned = False
         self._counts = asdict(SharedCacheState())
@@ -209,6 +209,8 @@ class SharedTier:
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
+        if now < self._believed_from:
+            return False
         if self._rests_until is not None:
             if now >= self._rests_until:
                 self._rests_until = now + _REST_SECONDS
@@ -230,6 +232,8 @@ class SharedTier:
             with self._lock:
                 self._damaged.add(name)
                 self._counts["corrupt"] += 1
+                # More of the kind would take longer than the source.
+                self._believed_from = time.monotonic() + _REST_SECONDS
             self._warn(f"{self._path(name)} is not believed: {error}")
             return None
         except (MemoryShortError, LimitExceededError):

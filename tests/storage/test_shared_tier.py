@@ -209,6 +209,19 @@ def test_what_is_offered_before_a_store_has_failed_is_not_written(tmp_path: Path
         assert shared.is_wanted(KEYS)
 
 
+def test_after_damage_nothing_is_read_for_a_while(tmp_path: Path) -> None:
+    offer(str(tmp_path))
+    replace_entries(tmp_path, invert)
+    with tier(str(tmp_path)) as writer:
+        writer.offer([b"sound"], [column(1)])
+        writer.flush()
+
+    with tier(str(tmp_path)) as shared:
+        assert values(shared) is None
+        assert shared.get([b"sound"]) is None
+        assert (shared.statistics().corrupt, shared.statistics().misses) == (1, 2)
+
+
 def test_a_slow_store_is_written_to_and_asked_by_nobody_who_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
