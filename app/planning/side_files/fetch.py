@@ -91,8 +91,7 @@ class Fronts:
         longer: dict[int, int] = {}
         room = cls.most_bytes()
         contents = _Contents(before, len(rows), room, claim)
-        # The fronts come first, or one too many is taken of them.
-        for at, (front, row) in enumerate(zip(read, rows.tolist(), strict=False)):
+        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=False)):
             if isinstance(front, PaimonIndexError):
                 sizes.append(0)
                 failures[row] = front

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -160,8 +160,9 @@ class SideIndexes:
                 yield from self._of_segment(asked, known, rows[known], read)
                 # While others' loads are waited for, nothing is held.
                 del heads, read, asked
-                if len(lacking) == len(left) or is_spent():
+                if is_spent():
                     break
+                check_deadline()
                 left, new = lacking, new[:0]
 
     def _of_segment(
@@ -253,17 +254,18 @@ class SideIndexes:
         segment, warehouse = self.known_heads(first), self.source.warehouse
         if segment.is_complete and not len(unread):
             return segment, {}
-        # The cache may have dropped heads that it had when the fronts were asked for.
-        others = np.setdiff1d(rows[~segment.has(rows - first)], unread)
-        if len(others) >= _MANY and not is_spent():
-            del segment
-            return self._many_heads(first, others, is_spent)
-        if not len(unread) and not len(others):
-            return segment, {}
-        read = list(islice(fronts, len(unread)))
-        again = warehouse.read_ahead(fronts_of(self.paths(others), is_spent))
-        new = np.concatenate([unread[: len(read)], others])
-        taken = Fronts.take(warehouse, self.paths, new, chain(read, again), segment.heads.buffers.data)
+        if len(unread):
+            # These come first, whatever else is lacking: the next fronts are those of other files.
+            read: Iterable[bytes | PaimonIndexError] = [*islice(fronts, len(unread))]
+            new = unread
+        else:
+            # The cache may have dropped heads that it had when the fronts were asked for.
+            new = rows[~segment.has(rows - first)]
+            if len(new) >= _MANY and not is_spent():
+                del segment
+                return self._many_heads(first, new, is_spent)
+            read = warehouse.read_ahead(fronts_of(self.paths(new), is_spent))
+        taken = Fronts.take(warehouse, self.paths, new, read, segment.heads.buffers.data)
         self.failures.update(taken.failures)
         return self._with_fronts(first, segment, taken), taken.fronts
 

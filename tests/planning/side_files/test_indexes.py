@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from app.file_index.index_kinds import BITMAP
-from app.file_index.stacked_index import StackedIndex
+from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
 from app.planning.side_files import indexes
@@ -270,6 +270,53 @@ class TestManyOfOneSegment:
         assert not side.failures
         assert places(side, is_spent=False) == [0, 1, 2, 3]
         assert beside_small.reads.taken() == fronts(0, 1, 2, 3)
+
+    def test_fronts_that_were_read_go_to_their_files_whatever_else_is_lacking(
+        self, beside_small: Beside
+    ) -> None:
+        version = beside_small.made.version(beside_small.service)
+        manifest = version.files().manifests[0]
+        side = SideIndexes(version.source, lambda: manifest, ("side",), KeptSegments(lambda _: None))
+        content = beside_small.made.side_file("3").read_bytes()
+        rows, wanted, fronts_of_others = np.arange(4), frozenset([("cat", BITMAP)]), [b"another's"]
+        next_fronts = iter([content, *fronts_of_others])
+
+        stacked = [*side.stacks(rows, wanted, rows[3:], next_fronts)]
+
+        assert sorted(place for at, _, _ in stacked for place in at.tolist()) == [0, 1, 2, 3]
+        assert beside_small.reads.taken() == fronts(0, 1, 2)
+        assert [*next_fronts] == fronts_of_others
+        for at, index, places in stacked:
+            for file, place in zip(at.tolist(), places.tolist(), strict=True):
+                (entry,) = index.file_index(place).entries["cat"]
+                (own,) = FileIndex.read(beside_small.made.side_file(str(file)).read_bytes()).entries["cat"]
+                told = bytes(index.file_index(place).payload(entry))
+                assert told == beside_small.made.side_file(str(file)).read_bytes()[own.start : own.end]
+
+    def test_a_plan_goes_on_where_another_s_time_is_used_up(self, beside_small: Beside) -> None:
+        version = beside_small.made.version(beside_small.service)
+        manifest, rows = version.files().manifests[0], np.arange(4)
+        wanted, is_over = frozenset([("cat", BITMAP)]), threading.Event()
+
+        def places(*, is_spent: Callable[[], bool]) -> list[int]:
+            side = SideIndexes(version.source, lambda: manifest, ("side",), KeptSegments(lambda _: None))
+            found = side.stacks(rows, wanted, rows[:0], iter(()), is_spent=is_spent)
+            return sorted(place for at, _, _ in found for place in at.tolist())
+
+        def hold_up(_: Read) -> None:
+            later = threading.Event()
+            while not beside_small.service.cache_statistics()["file_indexes"]["waits"]:
+                assert not later.wait(0.001)
+            is_over.set()
+
+        beside_small.reads.before = hold_up
+        with ThreadPoolExecutor(2) as pool:
+            impatient = pool.submit(places, is_spent=is_over.is_set)
+            while not beside_small.service.cache_statistics()["file_indexes"]["misses"]:
+                assert not impatient.done()
+            patient = pool.submit(places, is_spent=lambda: False)
+            assert patient.result(30) == [0, 1, 2, 3]
+            assert set(impatient.result(30)) <= {0, 1, 2, 3}
 
     def test_one_that_storage_does_not_give_is_kept(self, beside: Beside) -> None:
         def fail(read: Read) -> None:
