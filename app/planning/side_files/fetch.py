@@ -98,7 +98,7 @@ class Fronts:
                 continue
             is_whole = len(front) < FRONT_BYTES
             sizes.append(len(front) if is_whole else UNKNOWN_SIZE)
-            kept = front
+            content = front
             if len(front) >= SMALL_BYTES:
                 (length,) = _HEAD_LENGTH.unpack_from(front, _HEAD_LENGTH_AT)
                 if len(front) <= room:
@@ -108,8 +108,8 @@ class Fronts:
                     longer[at] = length
                     continue
                 # A length that cannot be is left to the reader of heads, which tells what is wrong with it.
-                kept = front[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)]
-            if (refusal := contents.put(at, kept)) is not None:
+                content = front[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)]
+            if (refusal := contents.put(at, content)) is not None:
                 failures[row] = refusal
         paths = paths_of(rows[list(longer)]) if longer else ()
         heads = warehouse.read_ranges(
