@@ -246,8 +246,8 @@ def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPa
     with beside.service() as newer:
         assert beside.plans(newer) == before
         assert told(newer).hits == told(newer).corrupt == 0
-        assert told(newer).written > 0
     monkeypatch.undo()
+    assert told(newer).written > 0
     assert len(list(beside.shared.rglob("*"))) > objects
     with beside.service() as older:
         assert beside.plans(older) == before
@@ -267,7 +267,7 @@ def test_a_store_that_fails_in_the_middle_changes_no_answer(beside: Fleet, fault
         store = Store.of(beside.shared, fails_after(sound, fault))
         with store.serving() as options, beside.service(tier(f"s3://{BUCKET}", options=options)) as service:
             assert beside.plans(service) == before
-            assert told(service).failures > 0
+        assert told(service).failures > 0
 
 
 def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: Fleet) -> None:
