@@ -155,10 +155,17 @@ class RangeReader:
     def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
         """As :meth:`read`, in order: the next ones are read while those before are looked at.
 
+        The first ones begin to be read at once.
+
         Ranges that several requests read alike at the same time are read once, unless they hold claims.
         """
         waiting = iter(ranges)
-        under_way: deque[tuple[_Portion, Future[_Contents]]] = deque()
+        first = tuple(islice(waiting, _RANGES_AHEAD))
+        return self._read_ahead(deque([(first, self._begin(first))] if first else ()), waiting)
+
+    def _read_ahead(
+        self, under_way: deque[tuple[_Portion, Future[_Contents]]], waiting: Iterator[FileRange]
+    ) -> Iterator[bytes | PaimonIndexError]:
         while True:
             while len(under_way) < _PORTIONS_AHEAD and (portion := tuple(islice(waiting, _RANGES_AHEAD))):
                 under_way.append((portion, self._begin(portion)))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,12 +54,15 @@ _BYTES_PER_SECOND: Final = 4 << 20
 _WRITE_SECONDS: Final = 15.0
 _REST_SECONDS: Final = 30.0
 _ABSENT_SECONDS: Final = 60.0
+_CLAIM_SECONDS: Final = 30
+"""Periods of the clock that all processes have: what is claimed in one may be claimed again in the next."""
 _MOST_NAMES: Final = 10_000
 """Of objects of which is known whether they are there."""
 _MOST_WAITING_BYTES: Final = 256 << 20
 """Of what is to be written; more is dropped."""
 
 Entry = NDArray[np.uint8]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class SharedTier:
         self._writing = Writing(store)
         self._key = key
         self._key_name = key_name(key)
+        self._process = secrets.token_bytes(16)
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shared cache")
         self._under_way: dict[str, Future[list[Entry | None] | None]] = {}
@@ -112,16 +117,22 @@ class SharedTier:
         self._opened_at = time.monotonic()
         self._opening = self._pool.submit(self._probe)
 
-    def get(self, keys: Sequence[bytes], expected_bytes: int = 0) -> list[Entry | None] | None:
+    def get(
+        self, keys: Sequence[bytes], expected_bytes: int = 0, *, is_awaited: bool = False
+    ) -> list[Entry | None] | None:
         """The entries of an object, None for one that has nothing; None if the object cannot be had now.
 
-        ``expected_bytes``: of the object, as far as known; one call gets so many.
+        Args:
+            expected_bytes: of the object, as far as known; one call gets so many.
+            is_awaited: whether it is asked for again that was absent a moment ago.
 
         Raises DeadlineExceededError: the request's time ran out.
         """
         name = object_name(keys)
         self._wait_for_opening()
         with self._lock:
+            if is_awaited:
+                self._absent.pop(name, None)
             if not self._may_ask(name):
                 self._counts["misses"] += 1
                 return None
@@ -157,7 +168,38 @@ class SharedTier:
                 return
             self._waiting_bytes += size
             self._is_there(name)
-        self._later(self._write, name, keys, size, entries)
+        self.later(self._write, name, keys, size, entries)
+
+    def claim(self, keys: Sequence[bytes]) -> bool:
+        """Whether this process is to read what an object is made of: no other has claimed it lately.
+
+        True as well where the store does not answer.
+
+        Raises DeadlineExceededError: the request's time ran out.
+        """
+        path = f"{self._claims()}/{object_name(keys)}{self._key_name}"
+        return self._ask_of_claims(lambda: self._writing.create(path, self._process), otherwise=True)
+
+    def claimed(self, objects: Sequence[Sequence[bytes]]) -> list[bool]:
+        """Which of some objects have been claimed lately, by their keys. Errors as of :meth:`claim`."""
+        none: list[str] = []
+        names = self._ask_of_claims(lambda: self._store.list_names(self._claims()), otherwise=none)
+        return [f"{object_name(keys)}{self._key_name}" in names for keys in objects]
+
+    def _claims(self) -> str:
+        return f"{FORMAT}/claims/{int(time.time() // _CLAIM_SECONDS)}"
+
+    def _ask_of_claims(self, ask: Callable[[], Answer], *, otherwise: Answer) -> Answer:
+        if self.is_resting:
+            return otherwise
+        try:
+            with time_limit(_WAIT_SECONDS):
+                return ask()
+        except PaimonIndexError as error:
+            check_deadline()
+            self._failed(error)
+            self._rest()
+            return otherwise
 
     def is_wanted(self, keys: Sequence[bytes]) -> bool:
         """Whether an object is not known to be there."""
@@ -169,7 +211,15 @@ class SharedTier:
 
     def flush(self) -> None:
         """Waits until all that was offered is written, or has failed."""
-        self._pool.submit(int).result()
+        # What is done later may offer something.
+        for _ in range(2):
+            self._pool.submit(int).result()
+
+    def later(self, work: Callable[..., None], *arguments: object) -> None:
+        """Has something done in the background, behind what was offered before."""
+        # Plans may still end while the service is closed.
+        with suppress(RuntimeError):
+            self._pool.submit(work, *arguments).add_done_callback(_report)
 
     def statistics(self) -> SharedCacheState:
         """The counters, all of one moment."""
@@ -181,10 +231,10 @@ class SharedTier:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
 
-    def _later(self, work: Callable[..., None], *arguments: object) -> None:
-        # Plans may still end while the service is closed.
-        with suppress(RuntimeError):
-            self._pool.submit(work, *arguments)
+    @property
+    def is_resting(self) -> bool:
+        """Whether the store is left alone, so that processes do not agree on anything."""
+        return self._rests_until is not None or self._may_not_write()
 
     @property
     def is_opening(self) -> bool:
@@ -199,13 +249,10 @@ class SharedTier:
     def _may_not_write(self) -> bool:
         return time.monotonic() < self._writes_from
 
-    def _rest(self, *, is_failing: bool = True) -> None:
-        """Leaves the store alone for a while; what is only slow may be written to."""
-        until = time.monotonic() + _REST_SECONDS
+    def _rest(self) -> None:
+        """Leaves the store alone for a while."""
         with self._lock:
-            self._rests_until = until
-            if is_failing:
-                self._writes_from = until
+            self._rests_until = self._writes_from = time.monotonic() + _REST_SECONDS
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
@@ -214,7 +261,7 @@ class SharedTier:
         if self._rests_until is not None:
             if now >= self._rests_until:
                 self._rests_until = now + _REST_SECONDS
-                self._later(self._probe)
+                self.later(self._probe)
             return False
         return self._absent.get(name, now) <= now
 
@@ -294,7 +341,7 @@ class SharedTier:
             return
         if fastest > _SLOW_SECONDS:
             self._failed(DeadlineExceededError(f"a call takes {fastest:.2f} s"))
-            self._rest(is_failing=False)
+            self._rest()
             return
         with self._lock:
             self._rests_until = None
@@ -372,18 +419,20 @@ class SharedArrays:
     keys: Sequence[bytes]
     places: Sequence[KeptArrays | None]
 
-    def get(self, expected_bytes: int = 0) -> list[Columns | None] | None:
+    def get(self, expected_bytes: int = 0, *, is_awaited: bool = False) -> list[Columns | None] | None:
         """The columns of each, None where there is nothing of it; None if the object cannot be had now.
 
-        ``expected_bytes``: as of :meth:`SharedTier.get`.
-
-        Raises DeadlineExceededError: the request's time ran out.
+        The rest as of :meth:`SharedTier.get`.
         """
-        entries = self.tier.get(self.keys, expected_bytes)
+        entries = self.tier.get(self.keys, expected_bytes, is_awaited=is_awaited)
         if entries is None:
             return None
         members = zip(self.keys, self.places, entries, strict=True)
         return [None if entry is None else _columns(key, place, entry) for key, place, entry in members]
+
+    def claim(self) -> bool:
+        """As of :meth:`SharedTier.claim`."""
+        return self.tier.claim(self.keys)
 
     @property
     def is_wanted(self) -> bool:
@@ -393,6 +442,12 @@ class SharedArrays:
     def offer(self, entries: Sequence[Mapping[str, pa.Array] | None]) -> None:
         """As of :meth:`SharedTier.offer`."""
         self.tier.offer(self.keys, entries)
+
+
+def _report(done: Future[None]) -> None:
+    """Logs what failed that nobody waits for."""
+    if not done.cancelled() and (error := done.exception()) is not None:
+        _log.warning("the shared cache: nothing is left for others", exc_info=error)
 
 
 def _columns(key: bytes, place: KeptArrays | None, entry: Entry) -> Columns | None:

@@ -12,7 +12,8 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 
 _FORMAT: Final = re.compile(r"[0-9]{1,9}")
-_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
+_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?(\.[0-9]{1,12})?")
+"""Claims have names that end with a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pr
     """
     writing = Writing(store)
     counts = {True: [0, 0], False: [0, 0]}
-    for directory in filter(_FORMAT.fullmatch, store.list_names("")):
+    formats = [*filter(_FORMAT.fullmatch, store.list_names(""))]
+    claims = [f"{each}/claims/{period}" for each in formats for period in store.list_names(f"{each}/claims")]
+    for directory in (*formats, *claims):
         for file in store.ask(StorageOperation.LIST, directory, lambda found, place: found.files(place)):
             if not _OBJECT.fullmatch(file.name):
                 continue

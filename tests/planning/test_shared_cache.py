@@ -7,9 +7,11 @@ import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
@@ -93,6 +95,14 @@ class Fleet:
 
 def told(service: IndexService) -> SharedCacheState:
     return SharedCacheState(**service.cache_statistics()["shared"])
+
+
+@pytest.fixture(autouse=True)
+def _small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes agree on each half of the files of a table, and claims last."""
+    monkeypatch.setattr("app.planning.side_files.file_indexes.LEAST_FILES", 1)
+    monkeypatch.setattr("app.planning.side_files.shared_segments._FILES_OF_UNIT", FILES // 2)
+    monkeypatch.setattr("app.storage.shared_tier._CLAIM_SECONDS", 1e12)
 
 
 @pytest.fixture(params=[False, True], ids=["beside", "embedded"])
@@ -241,12 +251,12 @@ def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPa
     before = beside.without()
     beside.fill()
     objects = len(list(beside.shared.rglob("*")))
-    for module in ("app.storage.disk.disk_tier.FORMAT", "app.storage.shared_tier.FORMAT"):
-        monkeypatch.setattr(module, disk_tier.FORMAT + 1)
-    with beside.service() as newer:
-        assert beside.plans(newer) == before
-        assert told(newer).hits == told(newer).corrupt == 0
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        for module in ("app.storage.disk.disk_tier.FORMAT", "app.storage.shared_tier.FORMAT"):
+            patch.setattr(module, disk_tier.FORMAT + 1)
+        with beside.service() as newer:
+            assert beside.plans(newer) == before
+            assert told(newer).hits == told(newer).corrupt == 0
     assert told(newer).written > 0
     assert len(list(beside.shared.rglob("*"))) > objects
     with beside.service() as older:
@@ -278,6 +288,71 @@ def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: 
         shutil.rmtree(beside.shared)
         second.clear_caches()
         assert beside.plans(second) == before
+
+
+def before_the_first_claim(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Something happens once a plan has found nothing, and before it claims something."""
+    claim = SharedTier.claim
+    waiting = [act]
+
+    def claim_later(self: SharedTier, keys: Any) -> bool:
+        while waiting:
+            waiting.pop()()
+        return claim(self, keys)
+
+    monkeypatch.setattr(SharedTier, "claim", claim_later)
+
+
+def test_what_another_process_reads_meanwhile_is_taken_over(
+    beside: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = beside.without()
+
+    def read_and_lose() -> None:
+        beside.fill()
+        for path in beside.table.rglob("*.index"):
+            path.unlink()
+
+    before_the_first_claim(monkeypatch, read_and_lose)
+    with beside.service() as second:
+        assert beside.plans(second) == before
+        assert told(second).hits > 0
+
+
+def test_who_claims_and_never_reads_is_not_waited_for(beside: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, gone = beside.without(), tier(str(beside.shared))
+    gone.flush()
+    claim = SharedTier.claim
+    monkeypatch.setattr(SharedTier, "claim", lambda self, keys: claim(gone, keys) and claim(self, keys))
+    with beside.service() as second:
+        assert beside.plans(second) == before
+        assert told(second).hits == 0
+    beside.lose_files()
+    with beside.service() as third:
+        assert beside.plans(third) == before
+
+
+def test_claims_of_others_lose_no_file_of_a_plan_without_time(
+    beside: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = beside.without()
+    monkeypatch.setattr(SharedTier, "claim", lambda *_: False)
+    with beside.service() as second:
+        plan = second.plan(EVENTS, PlanRequest(filter=FILTERS[0]), budget_ms=0)
+        assert set(names_of(plan.files)) > set(before[0])
+        assert not plan.summary.complete
+
+
+def test_processes_that_begin_together_plan_alike(beside: Fleet) -> None:
+    before, ready = beside.without(), Barrier(4)
+
+    def plan(_: int) -> tuple[list[list[str]], int]:
+        with beside.service() as service:
+            ready.wait()
+            return beside.plans(service), told(service).failures
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(plan, range(4))] == [(before, 0)] * 4
 
 
 def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:

@@ -96,6 +96,36 @@ def test_an_object_is_written_once(tmp_path: Path) -> None:
     assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
 
 
+def test_what_one_process_claims_no_other_claims_for_a_while(
+    place: tuple[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.storage.shared_tier._CLAIM_SECONDS", 1e12)
+    url, options = place
+    others = [*KEYS, b"another"]
+    with tier(url, **options) as one, tier(url, **options) as two:
+        for each in (one, two):
+            each.flush()
+        assert one.claimed([KEYS, others]) == [False, False]
+        assert one.claim(KEYS)
+        assert one.claim(KEYS), "it was this process"
+        assert not two.claim(KEYS)
+        assert two.claimed([KEYS, others]) == [True, False]
+        assert two.claim(others)
+        monkeypatch.setattr("app.storage.shared_tier._CLAIM_SECONDS", 1e9)
+        assert two.claim(KEYS), "some time later"
+
+
+def test_a_store_that_fails_keeps_nobody_from_reading(tmp_path: Path) -> None:
+    armed = False
+    store = Store.of(tmp_path, lambda _: Fault.RESET if armed else None)
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        shared.flush()
+        armed = True
+        assert [shared.is_resting, shared.claim(KEYS), shared.is_resting] == [False, True, True]
+        assert (shared.claim(KEYS), shared.claimed([KEYS])) == (True, [False])
+        assert shared.statistics().failures == 1
+
+
 def test_what_is_read_is_kept_on_the_disk(tmp_path: Path) -> None:
     offer(f"{tmp_path}/shared")
     disk = DiskTier(tmp_path / "disk", 1 << 30)
@@ -222,14 +252,14 @@ def test_after_damage_nothing_is_read_for_a_while(tmp_path: Path) -> None:
         assert (shared.statistics().corrupt, shared.statistics().misses) == (1, 2)
 
 
-def test_a_slow_store_is_written_to_and_asked_by_nobody_who_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
+def test_a_slow_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(str(tmp_path))
+    monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
     with tier(str(tmp_path)) as shared:
         assert values(shared) is None
-        assert (shared.statistics().failures, shared.statistics().misses) == (1, 1)
+        shared.offer([b"another"], [column(1)])
+        told = shared.statistics()
+        assert (told.failures, told.misses, told.dropped) == (1, 1, 1)
 
 
 def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,10 @@ def prefix(tmp_path: Path) -> Path:
         (f"1/{NEW}", 2),
         (f"1/{OTHER}", 40),
         (f"x/{OLD}", 40),
+        (f"1/claims/59000000/{OLD}", 40),
+        (f"1/claims/59000001/{NEW}", 2),
     ):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(b"12345")
         written = (NOW - dt.timedelta(days=days)).timestamp()
         os.utime(tmp_path / path, (written, written))
@@ -41,10 +43,10 @@ def test_old_objects_of_all_formats_go(prefix: Path) -> None:
     before = files(prefix)
     cut = NOW - dt.timedelta(days=30)
 
-    assert prune_shared(Warehouse("shared", str(prefix)), cut, is_tried=True) == Pruned(2, 10, 1, 5)
+    assert prune_shared(Warehouse("shared", str(prefix)), cut, is_tried=True) == Pruned(3, 15, 2, 10)
     assert files(prefix) == before
-    assert prune_shared(Warehouse("shared", str(prefix)), cut, is_tried=False) == Pruned(2, 10, 1, 5)
-    assert before - files(prefix) == {f"1/{OLD}", f"2/{OLD}"}
+    assert prune_shared(Warehouse("shared", str(prefix)), cut, is_tried=False) == Pruned(3, 15, 2, 10)
+    assert before - files(prefix) == {f"1/{OLD}", f"2/{OLD}", f"1/claims/59000000/{OLD}"}
 
 
 def test_objects_of_all_keys_go(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,8 @@ from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, fronts_of, read_together
 from app.planning.side_files.segments import KeptSegments
-from app.planning.side_files.shared_segments import SharedRows, SharedSegments
+from app.planning.side_files.shared_segments import SharedRows, SharedSegments, Unit
+from app.planning.side_files.shared_turns import LEAST_FILES, SharedTurns
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests.manifest import Derived, Manifest
@@ -32,6 +34,8 @@ from app.work import check_deadline
 
 _SHARE_OF_CACHE: Final = 2
 """Payloads that others have read are read ahead, as far as they take no more than so much of their cache."""
+_LEAST_UNITS: Final = 2
+"""Fewer units of index files are read by each process that asks them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +54,20 @@ class Share:
     rows: NDArray[np.int64]
     beside: NDArray[np.bool_]
     unread: NDArray[np.int64]
+
+    def is_within(self, first: int, size: int) -> NDArray[np.bool_]:
+        """bool, shape (k,): files whose index is a file, of the ``size`` rows from ``first`` on."""
+        return self.beside & (self.rows >= first) & (self.rows < first + size)
+
+    def part(self, some: NDArray[np.bool_]) -> Share:
+        """Some of the files, given as bool of shape (k,)."""
+        rows = self.rows[some]
+        unread = self.unread[np.isin(self.unread, rows, assume_unique=True)]
+        return Share(self.number, self.positions[some], rows, self.beside[some], unread)
+
+
+_Turn: TypeAlias = "tuple[list[Share], Iterator[bytes | PaimonIndexError]]"
+"""Files that are asked at one time, and the fronts that are read of them together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +126,7 @@ class FileIndexes:
         Raises DeadlineExceededError: the request's time ran out.
         """
         shared = self._shared(files, wanted)
-        for turn in self._turns(files):
-            shares = turn if self.budget.is_spent else self._with_shared(turn, shared)
-            fronts = self._fronts(shares)
+        for shares, fronts in self._shared_turns(self._turns(files), shared):
             for share in shares:
                 check_deadline()
                 yield from self._embedded_stacks(files, share)
@@ -135,7 +151,6 @@ class FileIndexes:
                 if lacking.any():
                     lacking &= ~np.isin(rows, list(side.failures))
                     self._unloaded.update(files[positions[lacking]].tolist())
-        shared.offer()
 
     def load_shared(self, column: str) -> None:
         """Has the caches hold what others have read of the index files, as far as filters on a column ask it.
@@ -173,14 +188,52 @@ class FileIndexes:
         live = all_files.columns.rows[number]
         live = np.arange(len(lengths)) if live is None else live
         rows = asked.get(number, live[:0])
-        return SharedRows(file, self._side(number), rows[lengths[rows] < 0], live[lengths[live] < 0])
+        return SharedRows(number, file, self._side(number), rows[lengths[rows] < 0], live[lengths[live] < 0])
 
-    def _with_shared(self, turn: list[Share], shared: SharedSegments) -> list[Share]:
-        """The same without files whose heads others have read."""
-        if not any(len(share.unread) for share in turn):
-            return turn
-        shared.load_heads()
-        return [replace(share, unread=self._side(share.number).without_head(share.unread)) for share in turn]
+    def _shared_turns(self, turns: Iterable[list[Share]], shared: SharedSegments) -> Iterator[_Turn]:
+        """The same with their fronts; what other processes have read is not read.
+
+        Where several lack much, each reads a part. What is read is shared once its turn is over.
+        """
+        for turn in turns:
+            if self.budget.is_spent or not any(len(share.unread) for share in turn):
+                yield turn, self._fronts(turn)
+                continue
+            shared.load_heads()
+            lacking = shared.lacking(LEAST_FILES)
+            if len(lacking) < _LEAST_UNITS:
+                yield self._begin(turn)
+            else:
+                yield from self._units(turn, shared, lacking)
+            shared.offer(shared.units)
+
+    def _units(
+        self, turn: list[Share], shared: SharedSegments, lacking: list[tuple[Unit, int]]
+    ) -> Iterator[_Turn]:
+        """Files of units that lack many, unit by unit, behind all others."""
+        shares = {share.number: (share,) for share in turn}
+        others = {share.number: np.ones(len(share.rows), np.bool_) for share in turn}
+        for segment in chain.from_iterable(unit for unit, _ in lacking):
+            for share in shares.get(segment.rows.number, ()):
+                others[share.number] &= ~share.is_within(segment.first, segment.size)
+
+        def begin(unit: Unit) -> _Turn:
+            parts = (
+                share.part(share.is_within(segment.first, segment.size))
+                for segment in unit
+                for share in shares.get(segment.rows.number, ())
+            )
+            return self._begin(parts)
+
+        yield self._begin(share.part(others[share.number]) for share in turn)
+        yield from SharedTurns(shared, lacking, begin, self._is_spent)
+
+    def _begin(self, shares: Iterable[Share]) -> _Turn:
+        """These files, of which those are read whose heads nobody has read by now."""
+        left = [
+            replace(share, unread=self._side(share.number).without_head(share.unread)) for share in shares
+        ]
+        return left, self._fronts(left)
 
     def _turns(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
         """Cuts ascending ``files`` up by manifests.
@@ -203,7 +256,8 @@ class FileIndexes:
 
     def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
         """What is read together, in the order of shares; it ends early with the budget."""
-        together = ((self._side(share.number), read_together(share.unread)) for share in shares)
+        unread = (share for share in shares if len(share.unread))
+        together = ((self._side(share.number), read_together(share.unread)) for share in unread)
         paths = (path for side, rows in together for path in side.paths(rows))
         return self.version.source.warehouse.read_ahead(fronts_of(paths, self._is_spent))
 

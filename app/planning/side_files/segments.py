@@ -25,8 +25,8 @@ from app.work.ledger import LEDGER
 
 Item = TypeVar("Item")
 
-FILES_OF_HEADS: Final = 8192
-"""Files of a segment of heads."""
+FILES_OF_HEADS: Final = 2048
+"""Files of a segment of heads: few enough that several processes read different ones of one manifest."""
 
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
@@ -287,13 +287,13 @@ def stored_body(segment: BodySegment) -> dict[str, Any]:
 
 def heads_name(first: int) -> str:
     """What places call the heads of a segment."""
-    return f"heads of index files 1 {first}"
+    return f"heads of index files 2 {first}"
 
 
 def body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
     """What places call the asked indexes of a segment, as of :meth:`KeptSegments.body`."""
     names = sorted((column, str(kind)) for column, kind in wanted)
-    return f"indexes of index files 1 {first} {size} {names}"
+    return f"indexes of index files 2 {first} {size} {names}"
 
 
 def _payloads_name(column: str, kind: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ from app.table.metadata import TableMetadata
 
 _LEAST_FILES: Final = 16
 """Fewer index files are read in as little time as it takes to ask the shared tier."""
+_FILES_OF_UNIT: Final = 1024
+"""What a unit has at least, unless it is the last one of its group."""
 _OBJECT_BYTES: Final = 16 << 20
 """Of payloads that lie in one object, unless those of one segment take more."""
 
@@ -42,10 +44,11 @@ _OBJECT_BYTES: Final = 16 << 20
 class SharedRows:
     """Files of one manifest whose indexes are files.
 
-    ``asked``: int64, ascending rows of those that a plan asks. ``live``: of those that the version has, some
-    of which may have no index.
+    ``number``: of the manifest in the version. ``asked``: int64, ascending rows of those that a plan asks.
+    ``live``: of those that the version has, some of which may have no index.
     """
 
+    number: int
     file: ManifestFile
     side: SideIndexes
     asked: NDArray[np.int64]
@@ -57,8 +60,8 @@ class _IncompleteError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Segment:
-    """Rows of a manifest: their heads, or the payloads of ``wanted`` indexes."""
+class Segment:
+    """The ``size`` rows of a manifest from ``first`` on: heads, or payloads of ``wanted`` indexes."""
 
     rows: SharedRows
     first: int
@@ -67,6 +70,7 @@ class _Segment:
 
     @property
     def name(self) -> str:
+        """What places call it."""
         return (
             heads_name(self.first) if self.wanted is None else body_name(self.first, self.size, self.wanted)
         )
@@ -79,16 +83,21 @@ class _Segment:
         return side.without_body(self.first, self.size, self.wanted, some)
 
     def put(self, stored: Mapping[str, Any]) -> None:
+        """Has memory hold what another process gave as :meth:`stored`."""
         if self.wanted is None:
             self.rows.side.put_heads(self.first, stored)
         else:
             self.rows.side.put_body(self.first, self.size, self.wanted, stored)
 
+    @property
+    def live(self) -> NDArray[np.int64]:
+        """Rows that the version has and that have an index."""
+        live = between(self.rows.live, self.first, self.first + self.size)
+        return live[self.rows.side.has_index(live)]
+
     def stored(self) -> dict[str, Any] | None:
         """What others are to have: None where no file has an index."""
-        side = self.rows.side
-        live = between(self.rows.live, self.first, self.first + self.size)
-        live = live[side.has_index(live)]
+        side, live = self.rows.side, self.live
         if not len(live):
             return None
         if not np.isin(self.lacks(live), list(side.failures)).all():
@@ -96,6 +105,10 @@ class _Segment:
         if self.wanted is None:
             return stored_heads(side.known_heads(self.first))
         return stored_body(side.known_body(self.first, self.size, self.wanted))
+
+
+Unit: TypeAlias = "Sequence[Segment]"
+"""Segments of heads that lie in one object; their files are read by one process for all."""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,71 +125,111 @@ class SharedSegments:
     find_groups: Callable[[], Iterable[Sequence[SharedRows]]]
     wanted: WantedIndexes
     room: int
-    _groups: Sequence[Sequence[SharedRows]] | None = None
+    _units: Sequence[Unit] | None = None
     _has_loaded_bodies: bool = False
+    _offered_bytes: int = 0
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """All that is shared; nothing before :meth:`load_heads`."""
+        return self._units or ()
 
     def load_heads(self) -> None:
         """Has the caches hold what others have read of heads, at the first call."""
-        if self._groups is None:
-            self._groups = [*self.find_groups()] if self.metadata.is_shared else ()
-            self._load([*self._heads()])
+        if self._units is None:
+            groups = self.find_groups() if self.metadata.is_shared else ()
+            self._units = [unit for group in groups for unit in _units_of(group)]
+            # Nobody knows how many bytes heads take.
+            self._load([(unit, 0) for unit in self._units])
 
     def load_bodies(self) -> None:
         """As :meth:`load_heads`, with the indexes that the filter asks."""
         if not self._has_loaded_bodies:
             self._has_loaded_bodies = True
             self.load_heads()
-            self._load([*self._bodies()])
+            self._load([*self._bodies(self.units, self.room)])
 
-    def offer(self) -> None:
-        """Shares what was read, if something was."""
-        for segments, _ in (*self._heads(), *self._bodies()):
-            arrays = self._arrays(segments)
-            if not arrays.is_wanted:
-                continue
-            try:
-                stored = [each.stored() for each in segments]
-            except (_IncompleteError, CorruptMetadataError):
-                continue
-            if any(stored):
-                arrays.offer([None if each is None else value_columns(each) for each in stored])
+    def lacking(self, least: int) -> list[tuple[Unit, int]]:
+        """Units of which ``least`` asked files are at hand in no cache, or more; how many these are.
 
-    def _load(self, objects: Iterable[tuple[Sequence[_Segment], int]]) -> None:
+        None where processes cannot agree on who reads them.
+        """
+        if not self.units or self._arrays(self.units[0]).tier.is_resting:
+            return []
+        counts = ((unit, _lacking(unit)) for unit in self.units)
+        return [(unit, count) for unit, count in counts if count >= least]
+
+    def claim(self, unit: Unit) -> bool:
+        """Whether this process is to read a unit, as of :meth:`SharedTier.claim`."""
+        return self._arrays(unit).claim()
+
+    def claimed(self, units: Sequence[Unit]) -> list[bool]:
+        """Which of some units processes have claimed lately."""
+        places = [self._arrays(unit) for unit in units]
+        return places[0].tier.claimed([place.keys for place in places]) if places else []
+
+    def take_over(self, unit: Unit) -> bool:
+        """Has the caches hold a unit, if another process has read it by now."""
+        if not self._load([(unit, 0)], is_awaited=True):
+            return False
+        # These are written before the heads.
+        self._load([*self._bodies([unit], self.room)], is_awaited=True)
+        return True
+
+    def offer(self, units: Sequence[Unit]) -> None:
+        """Shares what was read of units, in the background, if something was."""
+        if units:
+            self._arrays(units[0]).tier.later(self._offer_all, units)
+
+    def _offer_all(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            for segments, size in self._bodies([unit], self.room - self._offered_bytes):
+                self._offered_bytes += size
+                self._offer(segments)
+            self._offer(unit)
+
+    def _offer(self, segments: Sequence[Segment]) -> None:
+        arrays = self._arrays(segments)
+        # Others do not ask for less.
+        if not arrays.is_wanted or sum(len(each.live) for each in segments) < _LEAST_FILES:
+            return
+        try:
+            stored = [each.stored() for each in segments]
+        except (_IncompleteError, CorruptMetadataError):
+            return
+        if any(stored):
+            arrays.offer([None if each is None else value_columns(each) for each in stored])
+
+    def _load(self, objects: Iterable[tuple[Sequence[Segment], int]], *, is_awaited: bool = False) -> int:
+        """Reads objects of which much is lacking; how many of them there were."""
         worth = [
             (self._arrays(segments), segments, size)
             for segments, size in objects
-            if sum(len(each.lacks(each.rows.asked)) for each in segments) >= _LEAST_FILES
+            if _lacking(segments) >= _LEAST_FILES
         ]
-        got = self.readers.map(lambda each: each[0].get(each[2]), worth)
+        got = self.readers.map(lambda each: each[0].get(each[2], is_awaited=is_awaited), worth)
         for (arrays, segments, _), columns in zip(worth, got, strict=True):
             for segment, place, entry in zip(segments, arrays.places, columns or (), strict=False):
                 stored = None if entry is None else read_value(entry, place)
                 if stored is not None:
                     segment.put(stored)
+        return sum(columns is not None for columns in got)
 
-    def _arrays(self, segments: Sequence[_Segment]) -> SharedArrays:
+    def _arrays(self, segments: Sequence[Segment]) -> SharedArrays:
         arrays = self.metadata.shared_of_manifests([(each.rows.file, each.name) for each in segments])
         assert arrays is not None  # noqa: S101 - who makes this object has a shared tier
         return arrays
 
-    def _heads(self) -> Iterator[tuple[Sequence[_Segment], int]]:
-        """The segments of heads that lie in one object; nobody knows how many bytes they take."""
-        for group in self._groups or ():
-            segments = [*self._heads_of(group)]
-            yield from [(segments, 0)] if len(group) > 1 else (([each], 0) for each in segments)
+    def _bodies(self, units: Iterable[Unit], room: int) -> Iterator[tuple[Sequence[Segment], int]]:
+        """The segments of payloads that lie in one object, with their bytes: what heads say, all known.
 
-    def _heads_of(self, group: Sequence[SharedRows]) -> Iterator[_Segment]:
-        for rows in group:
-            for first in range(0, len(rows.side.manifest), FILES_OF_HEADS):
-                yield _Segment(rows, first, FILES_OF_HEADS)
-
-    def _bodies(self) -> Iterator[tuple[Sequence[_Segment], int]]:
-        """The segments of payloads that lie in one object, with their bytes: what heads say, all known."""
-        left = self.room
-        for group in self._groups or ():
-            together: list[_Segment] = []
+        ``room``: bytes that they have together at most.
+        """
+        left = room
+        for unit in units:
+            together: list[Segment] = []
             size = 0
-            for segment, more in self._bodies_of(group):
+            for segment, more in self._bodies_of(unit):
                 left -= more
                 if left < 0:
                     return
@@ -188,9 +241,9 @@ class SharedSegments:
             if together:
                 yield together, size
 
-    def _bodies_of(self, group: Sequence[SharedRows]) -> Iterator[tuple[_Segment, int]]:
+    def _bodies_of(self, unit: Unit) -> Iterator[tuple[Segment, int]]:
         """Each with the bytes of its payloads."""
-        for of_heads in self._heads_of(group):
+        for of_heads in unit:
             rows, first = of_heads.rows, of_heads.first
             heads = rows.side.known_heads(first)
             listed = heads.listed(self.wanted)
@@ -200,6 +253,25 @@ class SharedSegments:
             for start in range(0, len(heads.heads), size):
                 part = heads.slice(start, start + size)
                 yield (
-                    _Segment(rows, first + start, size, listed),
+                    Segment(rows, first + start, size, listed),
                     body_bytes(part, np.arange(len(part)), listed),
                 )
+
+
+def _lacking(segments: Sequence[Segment]) -> int:
+    """How many files that are asked are at hand in no cache."""
+    return sum(len(each.lacks(each.rows.asked)) for each in segments)
+
+
+def _units_of(group: Sequence[SharedRows]) -> Iterator[Unit]:
+    unit: list[Segment] = []
+    files = 0
+    for rows in group:
+        for first in range(0, len(rows.side.manifest), FILES_OF_HEADS):
+            unit.append(Segment(rows, first, FILES_OF_HEADS))
+            files += min(FILES_OF_HEADS, len(rows.side.manifest) - first)
+            if files >= _FILES_OF_UNIT:
+                yield unit
+                unit, files = [], 0
+    if unit:
+        yield unit

@@ -159,7 +159,15 @@ def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
 
 @pytest.mark.parametrize(
     ("largest_body", "files"),
-    [(0, FILES_OF_HEADS), (1, FILES_OF_HEADS), (8 << 10, 8192), (599_071, 64), (1 << 20, 64), (1 << 40, 1)],
+    [
+        (0, FILES_OF_HEADS),
+        (1, FILES_OF_HEADS),
+        (8 << 10, FILES_OF_HEADS),
+        (32 << 10, 2048),
+        (599_071, 64),
+        (1 << 20, 64),
+        (1 << 40, 1),
+    ],
 )
 def test_the_larger_payloads_are_the_fewer_files_share_a_segment(largest_body: int, files: int) -> None:
     assert files_of_bodies(largest_body) == files

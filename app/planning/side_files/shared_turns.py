@@ -1,0 +1,149 @@
+"""Which process reads which index files, where several that are new plan one table at the same time.
+
+Each goes through units of index files in an order of its own, and claims a unit before it reads its files.
+Once it meets a claim of another, it leaves in the shared cache at once what it reads; units that others have
+claimed come last, when most of them are there. A plan waits for the others as long as it takes no more than a
+tenth longer than it would by itself, at the pace of what it has read; then it reads their files, whoever has
+claimed them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress
+from typing import Final, Generic, TypeVar
+
+from app.planning.side_files.shared_segments import SharedSegments, Unit
+from app.work.deadline import check_deadline, pause, wait_for
+
+Turn = TypeVar("Turn")
+
+LEAST_FILES: Final = 256
+"""Fewer files of a unit are read in as little time as it takes to agree on who reads them."""
+
+_LONGER: Final = 1.1
+_LOOK_SECONDS: Final = 0.1
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How fast this process reads, and how long ``files`` files would take it."""
+
+    files: int
+    started: float = field(default_factory=time.monotonic)
+    read: int = 0
+    seconds: float = 0.0
+    claiming: float = 0.0
+
+    def may_wait(self, left: int) -> bool:
+        """Whether there is time to wait, if ``left`` files may have to be read after that."""
+        if not self.read:
+            return False
+        of_file = self.seconds / self.read
+        taken = time.monotonic() - self.started - self.claiming
+        return taken + left * of_file < _LONGER * self.files * of_file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Begun(Generic[Turn]):
+    unit: Unit
+    files: int
+    turn: Turn
+    since: float
+
+
+@dataclass(slots=True, eq=False)
+class SharedTurns(Generic[Turn]):
+    """Units of index files that lack files, which a plan asks.
+
+    Attributes:
+        lacking: units, at least one, and how many of their files are to be read.
+        begin: begins to read what the caches lack of a unit; what it gives is asked later.
+        is_spent: whether nothing more is to be read.
+    """
+
+    shared: SharedSegments
+    lacking: Sequence[tuple[Unit, int]]
+    begin: Callable[[Unit], Turn]
+    is_spent: Callable[[], bool]
+    _unshared: list[Unit] = field(default_factory=list)
+    _are_others: bool = False
+
+    def __iter__(self) -> Iterator[Turn]:
+        """What ``begin`` gives of each unit, when it is to be asked.
+
+        Raises DeadlineExceededError: the request's time ran out.
+        """
+        pace, asked = _Pace(sum(count for _, count in self.lacking)), 0.0
+        before: _Begun[Turn] | None = None
+        for step in self._steps(pace):
+            begun = None if step is None else _Begun(*step, self.begin(step[0]), time.monotonic())
+            if before is not None:
+                yield before.turn
+                since, asked = max(asked, before.since), time.monotonic()
+                if before.files:
+                    pace.read, pace.seconds = pace.read + before.files, pace.seconds + asked - since
+                    self._share(before.unit)
+            before = begun
+
+    def _steps(self, pace: _Pace) -> Iterator[tuple[Unit, int] | None]:
+        """Units to begin, and how many files are read of each.
+
+        None: what is begun is to be asked first.
+        """
+        late: list[tuple[Unit, int]] = []
+        yield from self._claimed(pace, late)
+        while late:
+            check_deadline()
+            unit, count = late[0]
+            if self.is_spent() or self.shared.take_over(unit):
+                yield unit, 0
+            elif pace.may_wait(sum(count for _, count in late)):
+                yield None
+                pause(_LOOK_SECONDS)
+                continue
+            else:
+                yield unit, count
+            del late[0]
+        yield None
+
+    def _claimed(self, pace: _Pace, late: list[tuple[Unit, int]]) -> Iterator[tuple[Unit, int] | None]:
+        """Those of :meth:`_steps` that this process claims; adds to ``late`` what others have claimed.
+
+        The next unit is claimed, and begun, while one is read: as long as no other process is met, which
+        would be left with nothing to read.
+        """
+        left = sorted(self.lacking, key=lambda _: secrets.token_bytes(8))
+        ahead: Future[bool] | None = None
+        while left:
+            unit, count = left.pop()
+            since = time.monotonic()
+            is_mine = self.is_spent() or wait_for(ahead or self._claim(unit))
+            ahead = None
+            if is_mine:
+                pace.claiming += time.monotonic() - since
+                if left and not self._are_others:
+                    ahead = self._claim(left[-1][0])
+                yield unit, count
+            else:
+                self._are_others = True
+                claimed = self.shared.claimed([unit for unit, _ in left])
+                late += [(unit, count), *compress(left, claimed)]
+                left = [each for each, is_claimed in zip(left, claimed, strict=True) if not is_claimed]
+                pace.claiming += time.monotonic() - since
+            if self._are_others:
+                yield None
+
+    def _claim(self, unit: Unit) -> Future[bool]:
+        return self.shared.readers.begin(partial(self.shared.claim, unit))
+
+    def _share(self, unit: Unit) -> None:
+        self._unshared.append(unit)
+        if self._are_others:
+            self.shared.offer(self._unshared[:])
+            self._unshared.clear()
