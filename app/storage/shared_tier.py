@@ -8,6 +8,7 @@ nobody who waits before it has answered in time, at first as well as later.
 
 from __future__ import annotations
 
+import hmac
 import logging
 import math
 import secrets
@@ -185,6 +186,10 @@ class SharedTier:
         none: list[str] = []
         names = self._ask_of_claims(lambda: self._store.list_names(self._claims()), otherwise=none)
         return [f"{object_name(keys)}{self._key_name}" in names for keys in objects]
+
+    def rank(self, keys: Sequence[bytes]) -> bytes:
+        """What this process orders objects by that it may read, so that others begin with other ones."""
+        return hmac.digest(self._process, object_name(keys).encode("ascii"), "sha256")
 
     def _claims(self) -> str:
         return f"{FORMAT}/claims/{int(time.time() // _CLAIM_SECONDS)}"
@@ -433,6 +438,11 @@ class SharedArrays:
     def claim(self) -> bool:
         """As of :meth:`SharedTier.claim`."""
         return self.tier.claim(self.keys)
+
+    @property
+    def rank(self) -> bytes:
+        """As of :meth:`SharedTier.rank`."""
+        return self.tier.rank(self.keys)
 
     @property
     def is_wanted(self) -> bool:

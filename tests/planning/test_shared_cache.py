@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
@@ -341,6 +342,19 @@ def test_claims_of_others_lose_no_file_of_a_plan_without_time(
         plan = second.plan(EVENTS, PlanRequest(filter=FILTERS[0]), budget_ms=0)
         assert set(names_of(plan.files)) > set(before[0])
         assert not plan.summary.complete
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_others_claim_all_files_are_asked(
+    beside: Fleet, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    before, random = beside.without(), np.random.default_rng(seed)
+    monkeypatch.setattr("app.planning.side_files.shared_segments._FILES_OF_UNIT", FILES // MANIFESTS)
+    monkeypatch.setattr("app.planning.side_files.shared_segments._LEAST_FILES", 1)
+    monkeypatch.setattr(SharedTier, "claim", lambda *_: random.random() < 0.5)
+    monkeypatch.setattr(SharedTier, "claimed", lambda _, units: [random.random() < 0.3 for _ in units])
+    with beside.service() as service:
+        assert beside.plans(service) == before
 
 
 def test_processes_that_begin_together_plan_alike(beside: Fleet) -> None:

@@ -152,12 +152,13 @@ class SharedSegments:
     def lacking(self, least: int) -> list[tuple[Unit, int]]:
         """Units of which ``least`` asked files are at hand in no cache, or more; how many these are.
 
-        None where processes cannot agree on who reads them.
+        None where processes cannot agree on who reads them. They are in an order of this process's own.
         """
         if not self.units or self._arrays(self.units[0]).tier.is_resting:
             return []
         counts = ((unit, _lacking(unit)) for unit in self.units)
-        return [(unit, count) for unit, count in counts if count >= least]
+        lacking = [(unit, count) for unit, count in counts if count >= least]
+        return sorted(lacking, key=lambda each: self._arrays(each[0]).rank)
 
     def claim(self, unit: Unit) -> bool:
         """Whether this process is to read a unit, as of :meth:`SharedTier.claim`."""
@@ -170,7 +171,7 @@ class SharedSegments:
 
     def take_over(self, unit: Unit) -> bool:
         """Has the caches hold a unit, if another process has read it by now."""
-        if not self._load([(unit, 0)], is_awaited=True):
+        if _lacking(unit) >= _LEAST_FILES and not self._load([(unit, 0)], is_awaited=True):
             return False
         # These are written before the heads.
         self._load([*self._bodies([unit], self.room)], is_awaited=True)

@@ -1,15 +1,14 @@
 """Which process reads which index files, where several that are new plan one table at the same time.
 
-Each goes through units of index files in an order of its own, and claims a unit before it reads its files.
-Once it meets a claim of another, it leaves in the shared cache at once what it reads; units that others have
-claimed come last, when most of them are there. A plan waits for the others as long as it takes no more than a
-tenth longer than it would by itself, at the pace of what it has read; then it reads their files, whoever has
-claimed them.
+Each goes through units of index files in an order of its own, the same for all of its plans, and claims a
+unit before it reads its files. Once it meets a claim of another, it leaves in the shared cache at once what
+it reads; units that others have claimed come last, when most of them are there. A plan waits for the others
+as long as it takes no more than a tenth longer than it would by itself, at the pace of what it has read; then
+it reads their files, whoever has claimed them.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -62,7 +61,7 @@ class SharedTurns(Generic[Turn]):
     """Units of index files that lack files, which a plan asks.
 
     Attributes:
-        lacking: units, at least one, and how many of their files are to be read.
+        lacking: units in this process's order, and how many of their files are to be read.
         begin: begins to read what the caches lack of a unit; what it gives is asked later.
         is_spent: whether nothing more is to be read.
     """
@@ -118,17 +117,17 @@ class SharedTurns(Generic[Turn]):
         The next unit is claimed, and begun, while one is read: as long as no other process is met, which
         would be left with nothing to read.
         """
-        left = sorted(self.lacking, key=lambda _: secrets.token_bytes(8))
+        left = [*self.lacking]
         ahead: Future[bool] | None = None
         while left:
-            unit, count = left.pop()
+            unit, count = left.pop(0)
             since = time.monotonic()
             is_mine = self.is_spent() or wait_for(ahead or self._claim(unit))
             ahead = None
             if is_mine:
                 pace.claiming += time.monotonic() - since
                 if left and not self._are_others:
-                    ahead = self._claim(left[-1][0])
+                    ahead = self._claim(left[0][0])
                 yield unit, count
             else:
                 self._are_others = True
