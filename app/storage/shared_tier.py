@@ -152,10 +152,18 @@ class SharedTier:
             mine.set_result(found)
         return found
 
-    def offer(self, keys: Sequence[bytes], entries: Sequence[Mapping[str, pa.Array] | None]) -> None:
-        """Has an object written, in the background, unless it is known to be there.
+    def offer(
+        self,
+        keys: Sequence[bytes],
+        entries: Sequence[Mapping[str, pa.Array] | None],
+        *,
+        is_background: bool = False,
+    ) -> None:
+        """Has an object written, unless it is known to be there.
 
-        ``entries``: the columns of each; none of what has nothing.
+        Args:
+            entries: the columns of each; none of what has nothing.
+            is_background: whether this is what :meth:`later` does, so that it is written at once.
         """
         name = object_name(keys)
         size = sum(column.nbytes for columns in entries if columns for column in columns.values())
@@ -169,7 +177,10 @@ class SharedTier:
                 return
             self._waiting_bytes += size
             self._is_there(name)
-        self.later(self._write, name, keys, size, entries)
+        if is_background:
+            self._write(name, keys, size, entries)
+        else:
+            self.later(self._write, name, keys, size, entries)
 
     def claim(self, keys: Sequence[bytes]) -> bool:
         """Whether this process is to read what an object is made of: no other has claimed it lately.
@@ -203,7 +214,8 @@ class SharedTier:
         except PaimonIndexError as error:
             check_deadline()
             self._failed(error)
-            self._rest()
+            # Who may only read does so all the same.
+            self._write_later()
             return otherwise
 
     def is_wanted(self, keys: Sequence[bytes]) -> bool:
@@ -216,9 +228,7 @@ class SharedTier:
 
     def flush(self) -> None:
         """Waits until all that was offered is written, or has failed."""
-        # What is done later may offer something.
-        for _ in range(2):
-            self._pool.submit(int).result()
+        self._pool.submit(int).result()
 
     def later(self, work: Callable[..., None], *arguments: object) -> None:
         """Has something done in the background, behind what was offered before."""
@@ -258,6 +268,10 @@ class SharedTier:
         """Leaves the store alone for a while."""
         with self._lock:
             self._rests_until = self._writes_from = time.monotonic() + _REST_SECONDS
+
+    def _write_later(self) -> None:
+        with self._lock:
+            self._writes_from = time.monotonic() + _REST_SECONDS
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
@@ -387,7 +401,7 @@ class SharedTier:
             self._failed(error)
             with self._lock:
                 self._present.discard(name)
-                self._writes_from = time.monotonic() + _REST_SECONDS
+            self._write_later()
         else:
             with self._lock:
                 self._counts["written"] += 1
@@ -449,9 +463,9 @@ class SharedArrays:
         """As of :meth:`SharedTier.is_wanted`."""
         return self.tier.is_wanted(self.keys)
 
-    def offer(self, entries: Sequence[Mapping[str, pa.Array] | None]) -> None:
+    def offer(self, entries: Sequence[Mapping[str, pa.Array] | None], *, is_background: bool = False) -> None:
         """As of :meth:`SharedTier.offer`."""
-        self.tier.offer(self.keys, entries)
+        self.tier.offer(self.keys, entries, is_background=is_background)
 
 
 def _report(done: Future[None]) -> None:

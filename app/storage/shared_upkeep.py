@@ -12,8 +12,7 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 
 _FORMAT: Final = re.compile(r"[0-9]{1,9}")
-_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?(\.[0-9]{1,12})?")
-"""Claims have names that end with a number."""
+_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Pruned:
 
 
 def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
-    """Removes objects of all formats that were written before a time; nothing else below the prefix.
+    """Removes objects and claims of all formats that were written before a time, and nothing else.
 
     ``is_tried``: only tells which these are. Raises StorageError: the store failed.
     """

@@ -191,15 +191,18 @@ class SharedSegments:
 
     def _offer(self, segments: Sequence[Segment]) -> None:
         arrays = self._arrays(segments)
-        # Others do not ask for less.
-        if not arrays.is_wanted or sum(len(each.live) for each in segments) < _LEAST_FILES:
+        if not arrays.is_wanted:
             return
         try:
+            if sum(len(each.live) for each in segments) < _LEAST_FILES:
+                # Nobody asks for it.
+                return
             stored = [each.stored() for each in segments]
         except (_IncompleteError, CorruptMetadataError):
             return
         if any(stored):
-            arrays.offer([None if each is None else value_columns(each) for each in stored])
+            entries = [None if each is None else value_columns(each) for each in stored]
+            arrays.offer(entries, is_background=True)
 
     def _load(self, objects: Iterable[tuple[Sequence[Segment], int]], *, is_awaited: bool = False) -> int:
         """Reads objects of which much is lacking; how many of them there were."""
