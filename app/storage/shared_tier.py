@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from typing import Final, TypeVar
 
@@ -105,6 +106,9 @@ class SharedTier:
         self._process = secrets.token_bytes(16)
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shared cache")
+        # Those that wait for a claim give up, whatever becomes of the call.
+        self._claiming = ThreadPoolExecutor(2, thread_name_prefix="shared cache claims")
+        self._is_closed = False
         self._under_way: dict[str, Future[list[Entry | None] | None]] = {}
         # Until when each is not asked for again.
         self._absent: dict[str, float] = {}
@@ -168,7 +172,7 @@ class SharedTier:
         name = object_name(keys)
         size = sum(column.nbytes for columns in entries if columns for column in columns.values())
         with self._lock:
-            if name in self._present or size > LARGEST:
+            if name in self._present or size > LARGEST or self._is_closed:
                 return
             # What is offered before the store has answered waits for its answer.
             is_refused = self._opening.done() and self._may_not_write()
@@ -209,8 +213,13 @@ class SharedTier:
         if self.is_resting:
             return otherwise
         try:
+            asked = self._claiming.submit(copy_context().run, ask)
+        except RuntimeError:
+            # It was closed while plans end.
+            return otherwise
+        try:
             with time_limit(_WAIT_SECONDS):
-                return ask()
+                return wait_for(asked)
         except PaimonIndexError as error:
             check_deadline()
             self._failed(error)
@@ -243,6 +252,8 @@ class SharedTier:
 
     def close(self) -> None:
         """Writes no more."""
+        self._is_closed = True
+        self._claiming.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
 

@@ -19,12 +19,18 @@ import pyarrow as pa
 import pytest
 import xxhash
 
+from app.errors import StorageError
+from app.file_index import container
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.index_kinds import BLOOM_FILTER
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.disk import disk_tier
+from app.storage.range_reading import RangeReader
 from app.storage.shared_tier import SharedCacheState, SharedTier
-from benchmarks.events import DATABASE, TABLE
+from benchmarks.events import CAT, DATABASE, ID, TABLE
+from benchmarks.index_bodies import keys_of
 from benchmarks.services import KEYS, KEYS_BESIDE
 from benchmarks.synthetic import write_table
 from tests.faulty_store import BUCKET, Fault, Store
@@ -291,6 +297,60 @@ def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: 
         assert beside.plans(second) == before
 
 
+def index_of(**keys: int) -> bytes:
+    """An index file with a bloom filter of so many keys of each column, from 4 on."""
+    columns = {"id": ID, "cat": CAT}
+    filters = {
+        name: bloom_filter.write(keys_of(range(4, 4 + count), columns[name]), count, 0.01)
+        for name, count in keys.items()
+    }
+    return container.write({name: [(BLOOM_FILTER, content)] for name, content in filters.items()})
+
+
+def test_indexes_of_a_second_column_are_shared_too(beside: Fleet) -> None:
+    for path in beside.table.rglob("*.index"):
+        path.write_bytes(index_of(id=10_000, cat=10_000))
+    with beside.service() as first:
+        assert [len(plan) for plan in beside.plans(first, "id = 5", "cat = 3")] == [FILES, 0]
+    for path in beside.table.rglob("*.index"):
+        path.unlink()
+
+    with beside.service() as second:
+        assert [len(plan) for plan in beside.plans(second, "id = 5", "cat = 3")] == [FILES, 0]
+
+
+def test_manifests_of_small_index_files_lie_beside_others(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, manifests=4)
+    for path in fleet.table.rglob("*.index"):
+        number = int(path.name.split("-")[5], 16)
+        path.write_bytes(index_of(id=10) if number < FILES // 4 else index_of(id=10_000))
+    before = fleet.without()
+    for _ in range(2):
+        with fleet.service() as service:
+            assert fleet.plans(service) == before
+
+
+def test_what_storage_failed_to_give_is_not_shared_as_missing(
+    beside: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = beside.without()
+    read = RangeReader.read
+
+    def fail(reader: RangeReader, ranges: Any, *rest: Any) -> Any:
+        if ranges and ranges[0].path.endswith(".index"):
+            return [StorageError("storage failed", path=each.path) for each in ranges]
+        return read(reader, ranges, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RangeReader, "read", fail)
+        with beside.service() as first:
+            assert len(first.plan(EVENTS, PlanRequest(filter=FILTERS[0])).files) > len(before[0])
+    beside.fill()
+    beside.lose_files()
+    with beside.service() as third:
+        assert beside.plans(third) == before
+
+
 def before_the_first_claim(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Something happens once a plan has found nothing, and before it claims something."""
     claim = SharedTier.claim
@@ -396,6 +456,7 @@ def test_golden_tables_are_planned_alike(
 ) -> None:
     monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
     monkeypatch.setattr("app.planning.side_files.shared_segments._LEAST_FILES", 1)
+    monkeypatch.setattr("app.planning.side_files.shared_segments._FILES_OF_UNIT", 1)
     filters = [None, *(each["filter_sql"] for each in expected(table)["queries"] if each["filter_sql"])][:20]
 
     def plans(shared: SharedTier | None) -> list[Any]:

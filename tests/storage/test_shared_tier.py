@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.disk.disk_entry import Piece
 from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_tier import SharedCacheState, SharedTier
+from app.storage.writing import Writing
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.storage.disk.damaged_entries import invert, replace_entries
@@ -296,6 +298,19 @@ def test_a_tier_that_is_closed_takes_nothing_and_fails_nobody(tmp_path: Path) ->
         shared.offer(KEYS, ENTRIES)
         assert values(shared) is None
     assert not any(tmp_path.iterdir())
+
+
+def test_a_claim_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a directory over the network does, whose calls nothing ends."""
+    released = Event()
+    monkeypatch.setattr(Writing, "create", lambda *_: released.wait())
+    with tier(str(tmp_path)) as shared:
+        shared.flush()
+        started = time.monotonic()
+        assert shared.claim(KEYS)
+        assert time.monotonic() - started < 3
+        assert shared.is_resting
+        released.set()
 
 
 def test_counters_begin_at_nothing(tmp_path: Path) -> None:

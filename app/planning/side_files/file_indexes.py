@@ -193,7 +193,7 @@ class FileIndexes:
     def _shared_turns(self, turns: Iterable[list[Share]], shared: SharedSegments) -> Iterator[_Turn]:
         """The same with their fronts; what other processes have read is not read.
 
-        Where several lack much, each reads a part. What is read is shared once its turn is over.
+        Where several lack much, each reads a part. All that was read is shared at the end.
         """
         for turn in turns:
             if self.budget.is_spent or not any(len(share.unread) for share in turn):
@@ -205,7 +205,7 @@ class FileIndexes:
                 yield self._begin(turn)
             else:
                 yield from self._units(turn, shared, lacking)
-            shared.offer(shared.units)
+        shared.offer(shared.units)
 
     def _units(
         self, turn: list[Share], shared: SharedSegments, lacking: list[tuple[Unit, int]]

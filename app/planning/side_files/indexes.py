@@ -228,13 +228,11 @@ class SideIndexes:
         if segment.known:
             self.source.caches.file_indexes.put(key, segment)
 
-    def without_body(
-        self, first: int, size: int, wanted: WantedIndexes, rows: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Those of some rows of a segment whose asked indexes are neither in memory nor on the disk."""
+    def without_body(self, first: int, body: BodySegment, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some rows whose asked indexes are not in the segment that begins with row ``first``."""
         if not len(rows):
             return rows
-        fetched = self.known_body(first, size, wanted).fetched[rows - first]
+        fetched = body.fetched[rows - first]
         whole = self.known_heads(first - first % FILES_OF_HEADS).whole[rows - first + first % FILES_OF_HEADS]
         return rows[~fetched & ~whole]
 

@@ -252,7 +252,10 @@ class KeptSegments:
 
     def body_of(self, stored: Mapping[str, Any], wanted: WantedIndexes, heads: Heads) -> BodySegment:
         """The indexes that :func:`stored_body` were made of."""
-        payloads = {(column, str(kind)): stored[_payloads_name(column, kind)] for column, kind in wanted}
+        names = {(column, str(kind)): _payloads_name(column, kind) for column, kind in wanted}
+        if not all(name in stored for name in names.values()):
+            return BodySegment.none(len(heads))
+        payloads = {index: stored[name] for index, name in names.items()}
         fetched = stored["fetched"] & ~heads.buffers.is_null
         segment = BodySegment(fetched, StackedIndex(heads, payloads))
         return replace(segment, kept=segment.known)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import CorruptMetadataError
+from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
 from app.file_index.index_kinds import WantedIndexes
 from app.planning.side_files.indexes import SideIndexes, between
 from app.planning.side_files.segments import (
@@ -80,7 +80,7 @@ class Segment:
         side, some = self.rows.side, between(rows, self.first, self.first + self.size)
         if self.wanted is None:
             return side.without_head(some)
-        return side.without_body(self.first, self.size, self.wanted, some)
+        return side.without_body(self.first, side.known_body(self.first, self.size, self.wanted), some)
 
     def put(self, stored: Mapping[str, Any]) -> None:
         """Has memory hold what another process gave as :meth:`stored`."""
@@ -96,15 +96,21 @@ class Segment:
         return live[self.rows.side.has_index(live)]
 
     def stored(self) -> dict[str, Any] | None:
-        """What others are to have: None where no file has an index."""
+        """What others are to have: None where no file has anything of it."""
         side, live = self.rows.side, self.live
-        if not len(live):
-            return None
-        if not np.isin(self.lacks(live), list(side.failures)).all():
-            raise _IncompleteError
+        # The caches may drop a segment at any time: what is looked at is what is stored.
         if self.wanted is None:
-            return stored_heads(side.known_heads(self.first))
-        return stored_body(side.known_body(self.first, self.size, self.wanted))
+            heads = side.known_heads(self.first)
+            lacking, known = live[~heads.has(live - self.first)], heads.known
+        else:
+            body = side.known_body(self.first, self.size, self.wanted)
+            lacking, known = side.without_body(self.first, body, live), body.known
+        lasting = [row for row, why in list(side.failures.items()) if not _may_pass(why)]
+        if not np.isin(lacking, lasting).all():
+            raise _IncompleteError
+        if not known:
+            return None
+        return stored_heads(heads) if self.wanted is None else stored_body(body)
 
 
 Unit: TypeAlias = "Sequence[Segment]"
@@ -185,24 +191,27 @@ class SharedSegments:
     def _offer_all(self, units: Sequence[Unit]) -> None:
         for unit in units:
             for segments, size in self._bodies([unit], self.room - self._offered_bytes):
-                self._offered_bytes += size
-                self._offer(segments)
+                if self._offer(segments):
+                    self._offered_bytes += size
             self._offer(unit)
 
-    def _offer(self, segments: Sequence[Segment]) -> None:
+    def _offer(self, segments: Sequence[Segment]) -> bool:
+        """Whether it was offered."""
         arrays = self._arrays(segments)
         if not arrays.is_wanted:
-            return
+            return False
         try:
             if sum(len(each.live) for each in segments) < _LEAST_FILES:
                 # Nobody asks for it.
-                return
+                return False
             stored = [each.stored() for each in segments]
-        except (_IncompleteError, CorruptMetadataError):
-            return
-        if any(stored):
-            entries = [None if each is None else value_columns(each) for each in stored]
-            arrays.offer(entries, is_background=True)
+        except (_IncompleteError, PaimonIndexError):
+            return False
+        if not any(stored):
+            return False
+        entries = [None if each is None else value_columns(each) for each in stored]
+        arrays.offer(entries, is_background=True)
+        return True
 
     def _load(self, objects: Iterable[tuple[Sequence[Segment], int]], *, is_awaited: bool = False) -> int:
         """Reads objects of which much is lacking; how many of them there were."""
@@ -260,6 +269,11 @@ class SharedSegments:
                     Segment(rows, first + start, size, listed),
                     body_bytes(part, np.arange(len(part)), listed),
                 )
+
+
+def _may_pass(why: PaimonIndexError) -> bool:
+    """Whether a file that could not be read may be read by others."""
+    return isinstance(why, StorageError | MemoryShortError) and not isinstance(why, FileMissingError)
 
 
 def _lacking(segments: Sequence[Segment]) -> int:

@@ -3,8 +3,8 @@
 Each goes through units of index files in an order of its own, the same for all of its plans, and claims a
 unit before it reads its files. Once it meets a claim of another, it leaves in the shared cache at once what
 it reads; units that others have claimed come last, when most of them are there. A plan waits for the others
-as long as it takes no more than a tenth longer than it would by itself, at the pace of what it has read; then
-it reads their files, whoever has claimed them.
+as long as it takes no more than a tenth longer than it would by itself, at the pace of what it read last;
+then it reads their files, whoever has claimed them. Claims that take longer than that are not asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ LEAST_FILES: Final = 256
 
 _LONGER: Final = 1.1
 _LOOK_SECONDS: Final = 0.1
+_AGREEING_SECONDS: Final = 0.3
+"""What claims may take in any case: of a store that is not slow, some of them."""
 
 
 @dataclass(slots=True)
@@ -35,17 +37,25 @@ class _Pace:
 
     files: int
     started: float = field(default_factory=time.monotonic)
-    read: int = 0
-    seconds: float = 0.0
-    claiming: float = 0.0
+    of_file: float = 0.0
+    """Seconds for a file, of the unit that was read last."""
+    agreeing: float = 0.0
+    """Seconds for claims, and for looking at units that others have claimed."""
+
+    @property
+    def alone(self) -> float:
+        """Seconds that all files would take."""
+        return self.files * self.of_file
+
+    @property
+    def may_agree(self) -> bool:
+        """Whether other processes are still asked for anything."""
+        return self.agreeing < _AGREEING_SECONDS + (_LONGER - 1) * self.alone
 
     def may_wait(self, left: int) -> bool:
         """Whether there is time to wait, if ``left`` files may have to be read after that."""
-        if not self.read:
-            return False
-        of_file = self.seconds / self.read
-        taken = time.monotonic() - self.started - self.claiming
-        return taken + left * of_file < _LONGER * self.files * of_file
+        taken = time.monotonic() - self.started - self.agreeing
+        return taken + left * self.of_file < _LONGER * self.alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +96,7 @@ class SharedTurns(Generic[Turn]):
                 yield before.turn
                 since, asked = max(asked, before.since), time.monotonic()
                 if before.files:
-                    pace.read, pace.seconds = pace.read + before.files, pace.seconds + asked - since
+                    pace.of_file = (asked - since) / before.files
                     self._share(before.unit)
             before = begun
 
@@ -100,9 +110,9 @@ class SharedTurns(Generic[Turn]):
         while late:
             check_deadline()
             unit, count = late[0]
-            if self.is_spent() or self.shared.take_over(unit):
+            if self.is_spent() or (pace.may_agree and self._take_over(unit, pace)):
                 yield unit, 0
-            elif pace.may_wait(sum(count for _, count in late)):
+            elif pace.may_agree and pace.may_wait(sum(count for _, count in late)):
                 yield None
                 pause(_LOOK_SECONDS)
                 continue
@@ -119,14 +129,14 @@ class SharedTurns(Generic[Turn]):
         """
         left = [*self.lacking]
         ahead: Future[bool] | None = None
-        while left:
+        while left and (pace.may_agree or ahead is not None):
             unit, count = left.pop(0)
             since = time.monotonic()
             is_mine = self.is_spent() or wait_for(ahead or self._claim(unit))
             ahead = None
             if is_mine:
-                pace.claiming += time.monotonic() - since
-                if left and not self._are_others:
+                pace.agreeing += time.monotonic() - since
+                if left and not self._are_others and pace.may_agree:
                     ahead = self._claim(left[0][0])
                 yield unit, count
             else:
@@ -134,9 +144,17 @@ class SharedTurns(Generic[Turn]):
                 claimed = self.shared.claimed([unit for unit, _ in left])
                 late += [(unit, count), *compress(left, claimed)]
                 left = [each for each, is_claimed in zip(left, claimed, strict=True) if not is_claimed]
-                pace.claiming += time.monotonic() - since
+                pace.agreeing += time.monotonic() - since
             if self._are_others:
                 yield None
+        late += left
+
+    def _take_over(self, unit: Unit, pace: _Pace) -> bool:
+        since = time.monotonic()
+        is_there = self.shared.take_over(unit)
+        if not is_there:
+            pace.agreeing += time.monotonic() - since
+        return is_there
 
     def _claim(self, unit: Unit) -> Future[bool]:
         return self.shared.readers.begin(partial(self.shared.claim, unit))
