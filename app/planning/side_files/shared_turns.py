@@ -27,8 +27,9 @@ LEAST_FILES: Final = 256
 
 _LONGER: Final = 1.1
 _LOOK_SECONDS: Final = 0.1
-_AGREEING_SECONDS: Final = 0.3
-"""What claims may take in any case: of a store that is not slow, some of them."""
+_ALONE_SECONDS: Final = 0.3
+_TOGETHER_SECONDS: Final = 3.0
+"""What asking for claims may take in any case: alone, and where others read, who spare more than that."""
 
 
 @dataclass(slots=True)
@@ -46,11 +47,6 @@ class _Pace:
     def alone(self) -> float:
         """Seconds that all files would take."""
         return self.files * self.of_file
-
-    @property
-    def may_agree(self) -> bool:
-        """Whether other processes are still asked for anything."""
-        return self.agreeing < _AGREEING_SECONDS + (_LONGER - 1) * self.alone
 
     def may_wait(self, left: int) -> bool:
         """Whether there is time to wait, if ``left`` files may have to be read after that."""
@@ -110,9 +106,9 @@ class SharedTurns(Generic[Turn]):
         while late:
             check_deadline()
             unit, count = late[0]
-            if self.is_spent() or (pace.may_agree and self._take_over(unit, pace)):
+            if self.is_spent() or (self._may_agree(pace) and self._take_over(unit, pace)):
                 yield unit, 0
-            elif pace.may_agree and pace.may_wait(sum(count for _, count in late)):
+            elif self._may_agree(pace) and pace.may_wait(sum(count for _, count in late)):
                 yield None
                 pause(_LOOK_SECONDS)
                 continue
@@ -129,14 +125,14 @@ class SharedTurns(Generic[Turn]):
         """
         left = [*self.lacking]
         ahead: Future[bool] | None = None
-        while left and (pace.may_agree or ahead is not None):
+        while left and (self._may_agree(pace) or ahead is not None):
             unit, count = left.pop(0)
             since = time.monotonic()
             is_mine = self.is_spent() or wait_for(ahead or self._claim(unit))
             ahead = None
             if is_mine:
                 pace.agreeing += time.monotonic() - since
-                if left and not self._are_others and pace.may_agree:
+                if left and not self._are_others and self._may_agree(pace):
                     ahead = self._claim(left[0][0])
                 yield unit, count
             else:
@@ -148,6 +144,11 @@ class SharedTurns(Generic[Turn]):
             if self._are_others:
                 yield None
         late += left
+
+    def _may_agree(self, pace: _Pace) -> bool:
+        """Whether there is time to ask for anything that other processes say."""
+        most = _TOGETHER_SECONDS if self._are_others else _ALONE_SECONDS
+        return pace.agreeing < most + (_LONGER - 1) * pace.alone
 
     def _take_over(self, unit: Unit, pace: _Pace) -> bool:
         since = time.monotonic()
