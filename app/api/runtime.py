@@ -96,6 +96,7 @@ class Runtime:
     """One per running service, and a copy for each request.
 
     ``bulkheads``: have the threads that do the blocking work, by warehouse; None is for what reads from none.
+    ``parsers``: likewise, those that parse large bodies, which no storage holds up: bodies are not kept then.
     ``receive``: tells when the caller of the request goes away; None outside of requests.
     """
 
@@ -104,6 +105,7 @@ class Runtime:
     watch: Watch
     budget: MemoryBudget
     bulkheads: Mapping[str | None, Bulkhead]
+    parsers: Mapping[str | None, Bulkhead]
     bulkhead: Bulkhead
     looks: TableLooks
     receive: Receive | None = None
@@ -122,11 +124,14 @@ class Runtime:
                 _log.handle(event_record(_log.name, logging.INFO, event, members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
-        bulkheads = {
-            name: Bulkhead(name, settings.threads, settings.concurrency)
-            for name in (None, *service.warehouses)
-        }
-        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], TableLooks())
+        bulkheads, parsers = (
+            {
+                name: Bulkhead(name, settings.threads, settings.concurrency)
+                for name in (None, *service.warehouses)
+            }
+            for _ in range(2)
+        )
+        return cls(settings, service, watch, budget, bulkheads, parsers, bulkheads[None], TableLooks())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -170,6 +175,10 @@ class Runtime:
             under_way.cancel()
             cancellation.cancel()
 
+    async def parse(self, work: Callable[[], T]) -> T:
+        """As :meth:`run`, in a thread that no storage holds up."""
+        return await replace(self, bulkhead=self.parsers[self.bulkhead.warehouse]).run(work)
+
     def for_nobody(self) -> Self:
         """The same for work that no single request is waiting for."""
         return replace(self, receive=None, observer=NOBODY)
@@ -187,7 +196,7 @@ class Runtime:
     def close(self) -> None:
         """Ends the watch and the threads; work that was not begun is dropped."""
         self.watch.stop()
-        for bulkhead in self.bulkheads.values():
+        for bulkhead in (*self.bulkheads.values(), *self.parsers.values()):
             bulkhead.close()
 
     async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:

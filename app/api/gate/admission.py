@@ -17,7 +17,8 @@ threads of a bulkhead     requests of a warehouse that are worked on     the old
 Health answers always, so that whoever watches the service sees why nothing else does.
 
 Each warehouse has threads and places of its own, so that a storage that hangs holds up no other warehouse;
-large bodies are parsed there, too. What is about no warehouse has its own as well.
+large bodies are parsed by threads beside them, which storage never holds up. What is about no warehouse has
+its own as well.
 
 In the order of their coming alone, each request would be begun only when its caller is about to give up, and
 under a load that lasts nobody would be answered at all. With the newest always first, callers who wait for

@@ -316,7 +316,7 @@ class JsonBody(Generic[BodyType]):
             if len(content) <= _SMALL_BYTES:
                 return self._read(content)
             # Long enough for others to wait for it.
-            return await runtime.run(lambda: self._read_large(content, claim))
+            return await runtime.parse(lambda: self._read_large(content, claim))
 
     def _read_large(self, content: bytearray, claim: Claim) -> BodyType:
         with claim.owning(), LEDGER.claim("decoding", memory_of_json(content), path="a body"):
