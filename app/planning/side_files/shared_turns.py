@@ -34,7 +34,7 @@ _TOGETHER_SECONDS: Final = 3.0
 
 @dataclass(slots=True)
 class _Pace:
-    """How fast this process reads, and how long ``files`` files would take it."""
+    """How fast this process reads, and in how many seconds it would read ``files`` files."""
 
     files: int
     started: float = field(default_factory=time.monotonic)
@@ -56,6 +56,8 @@ class _Pace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Begun(Generic[Turn]):
+    """A unit that is being read, of ``files`` files, since a time of the monotonic clock."""
+
     unit: Unit
     files: int
     turn: Turn
@@ -143,7 +145,11 @@ class SharedTurns(Generic[Turn]):
                 pace.agreeing += time.monotonic() - since
             if self._are_others:
                 yield None
-        late += left
+        if self._are_others:
+            late += left
+        else:
+            # Claims take too long, and nobody reads these.
+            yield from left
 
     def _may_agree(self, pace: _Pace) -> bool:
         """Whether there is time to ask for anything that other processes say."""
