@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.golden_tables import DATABASE, GoldenWarehouse
 
@@ -37,3 +38,17 @@ class GrowingTable:
         snapshots = self.directory / "snapshot"
         (self.directory / f"hidden-snapshot-{snapshot_id}").rename(snapshots / f"snapshot-{snapshot_id}")
         (snapshots / "LATEST").write_text(str(snapshot_id))
+
+    def schema(self) -> dict[str, Any]:
+        """The newest schema."""
+        newest = max(
+            (self.directory / "schema").iterdir(), key=lambda path: int(path.name.rpartition("-")[2])
+        )
+        document: dict[str, Any] = json.loads(newest.read_text())
+        return document
+
+    def alter(self, *, options: dict[str, str] | None = None, **changes: Any) -> None:
+        """Makes a newer schema, as ALTER does, and no snapshot."""
+        old = self.schema()
+        new = {**old, **changes, "id": old["id"] + 1, "options": {**old["options"], **(options or {})}}
+        (self.directory / "schema" / f"schema-{new['id']}").write_text(json.dumps(new))

@@ -34,7 +34,7 @@ from app.planning.version.version import Version, missing_file_means_expired
 from app.predicates.unbound import FilterLimits
 from app.table.manifests.manifest_entry import FileKind
 from app.table.references import MOST_READS
-from app.table.schema.schema import TableSchema
+from app.table.schema.schema import SchemaIds, TableSchema
 from app.types import Json
 
 _NAME: Final = re.compile(r"([^$]+)(?:\$branch_([^$]+))?(\$ro)?")
@@ -167,7 +167,7 @@ class Catalog:
             return self._resolve(named)
         selector = SnapshotSelector(question.snapshot_id)
         if not question.use_snapshot_schema:
-            selector = replace(selector, schema_id=self._resolve(named).schema_id)
+            selector = replace(selector, schemas=self._resolve(named).schema.ids)
         try:
             return self._resolve(named, selector)
         except NotFoundError:
@@ -179,7 +179,7 @@ class Catalog:
 
     def _version_of(self, named: TableRef, token: PlanToken) -> Version:
         number = token.snapshot if token.tag is None else None
-        selector = SnapshotSelector(number, token.tag, schema_id=token.schema)
+        selector = SnapshotSelector(number, token.tag, schemas=SchemaIds(token.schema, token.options))
         try:
             version = self._resolve(named, selector)
         except (NotFoundError, PathNotAllowedError):
@@ -191,10 +191,7 @@ class Catalog:
     def _resolve(self, named: TableRef, selector: SnapshotSelector = _LATEST) -> Version:
         name = TableName.of(named)
         version = self.service.resolve(name.table, replace(selector, branch=name.branch))
-        if not name.read_optimized:
-            return version
-        newest = self.service.resolve(name.table, SnapshotSelector(branch=name.branch))
-        return _read_optimized(version, newest.schema)
+        return _read_optimized(version) if name.read_optimized else version
 
     def _snapshots(self, name: TableName, version: Version) -> list[Snapshot]:
         if version.snapshot_id is None:
@@ -319,14 +316,15 @@ def _more_than_appending(snapshot: int | None, kind: str) -> UnsupportedFormatEr
     return refusal(f"snapshot {snapshot} between the two is {kind}, which is more than appending rows")
 
 
-def _read_optimized(version: Version, newest: TableSchema) -> Version:
-    """A version as ``table$ro`` has it; the options of the table's newest schema hold for all versions.
+def _read_optimized(version: Version) -> Version:
+    """A version as ``table$ro`` has it.
 
     Of a table with a primary key it has the files of the top level alone, which need no merging. What was
     written to a bucket since its full compaction is missing, deletions included; every bucket has a full
     compaction of its own. Other tables are read as they are.
     """
-    return version.on_level(newest.options.top_level) if newest.primary_keys else version
+    schema = version.schema
+    return version.on_level(schema.options.top_level) if schema.primary_keys else version
 
 
 def _age(version: Version) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ member     meaning
 question   what was asked: filter, snapshot and so on, see :class:`PlanQuestion`
 snapshot   number of the planned snapshot; null for a table without snapshots
 schema     number of the schema that the filter was read in
+options    number of the schema whose options hold
 tag        the tag that has the snapshot, where it has no file of its own any more
 identity   digest of the version's identity, by which a table that is made anew is another
 begin, end the part of the plan, by the numbers of files in their version; null is the end
@@ -76,6 +77,7 @@ class PlanToken:
     question: PlanQuestion
     snapshot: Number | None
     schema: Number
+    options: Number
     tag: str | None
     identity: str
     begin: Number = 0
@@ -84,7 +86,8 @@ class PlanToken:
     @classmethod
     def of(cls, question: PlanQuestion, version: Version) -> Self:
         """The whole plan of a question."""
-        return cls(question, version.snapshot_id, version.schema_id, version.resolved.tag, _identity(version))
+        tag, identity = version.resolved.tag, _identity(version)
+        return cls(question, version.snapshot_id, *version.schema.ids, tag, identity)
 
     @staticmethod
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
@@ -122,9 +125,9 @@ class PlanToken:
 
     def is_of(self, version: Version) -> bool:
         """Whether a version is the one that was planned."""
-        return (self.snapshot, self.schema, self.identity) == (
+        return (self.snapshot, self.schema, self.options, self.identity) == (
             version.snapshot_id,
-            version.schema_id,
+            *version.schema.ids,
             _identity(version),
         )
 

@@ -40,6 +40,7 @@ from app.planning.version.manifests import Manifests, NeededManifests
 from app.planning.version.version import Loaded, Version
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_list import ManifestFile
+from app.table.schema.schema import SchemaIds
 from app.types import Json
 from app.types.session_zone import session_zone
 
@@ -54,7 +55,7 @@ class PlanTask:
     place: Place
     table: str
     snapshot_id: int
-    schema_id: int
+    schemas: SchemaIds
     manifest: ManifestFile
     removing: tuple[ManifestFile, ...]
     filter: str | Mapping[str, Json] | None
@@ -154,7 +155,7 @@ def plan(
 def plan_manifest(task: PlanTask) -> PlannedManifest:
     """Plans one manifest."""
     opened = _opened(task.place, task.table)
-    selector = SnapshotSelector(snapshot_id=task.snapshot_id, schema_id=task.schema_id)
+    selector = SnapshotSelector(snapshot_id=task.snapshot_id, schemas=task.schemas)
     whole = opened.service.resolve(opened.ref, selector)
     manifest = whole.table.metadata.manifest(task.manifest)
     others = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
@@ -205,7 +206,14 @@ def _tasks(
     removing = tuple(compress(manifests, removes & are_needed))
     return [
         PlanTask(
-            table.place, table.name, version.snapshot_id or 0, version.schema_id, file, removing, filter, zone
+            table.place,
+            table.name,
+            version.snapshot_id or 0,
+            version.schema.ids,
+            file,
+            removing,
+            filter,
+            zone,
         )
         for file in compress(manifests, are_needed)
     ]

@@ -75,6 +75,7 @@ class PrunedSnapshot:
         document: what the snapshot's file holds; None where more files are kept than the caller wants named,
             and for a table that was never written to.
         delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
+        options_schema_id: number of the schema whose options hold.
     """
 
     name: str
@@ -83,6 +84,7 @@ class PrunedSnapshot:
     document: Mapping[str, Json] | None
     metadata_files: tuple[MetadataFile, ...]
     delta_manifest_list: str | None
+    options_schema_id: int
 
 
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
@@ -108,9 +110,10 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     snapshot = version.resolved.snapshot
     name = str(uuid.uuid4())
     if snapshot is None:
-        return PrunedSnapshot(name, plan, 0, None, (), None)
+        return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
     if len(numbers) > most_share * plan.summary.files_total:
-        return PrunedSnapshot(name, plan, len(numbers), None, (), snapshot.delta_manifest_list)
+        delta_list = snapshot.delta_manifest_list
+        return PrunedSnapshot(name, plan, len(numbers), None, (), delta_list, schema.ids.options)
     if len(numbers) > MOST_FILES:
         raise LimitExceededError(
             f"{len(numbers)} files of table {table.name} are kept, and a pruned snapshot names at most "
@@ -160,6 +163,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         {member: value for member, value in document.items() if value is not None},
         (*made, base, delta),
         snapshot.delta_manifest_list,
+        schema.ids.options,
     )
 
 

@@ -187,7 +187,7 @@ class IndexService:
                 tag=selector.tag,
                 timestamp_millis=selector.timestamp_millis,
                 branch=selector.branch,
-                schema_id=selector.schema_id,
+                schemas=selector.schemas,
                 max_staleness_ms=self._limits.staleness_ms if staleness is None else staleness,
             )
         warehouse = self._warehouse(ref.warehouse)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -82,7 +83,6 @@ Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
-_LONG_AGO = -(1 << 63)
 _FEW_MILLIS: Final = 100_000_000_000
 """As milliseconds a moment of 1973, before any table; as seconds one that is far ahead."""
 
@@ -105,6 +105,18 @@ def schema_path(directory: str, schema_id: int) -> str:
 def tag_path(directory: str, name: str) -> str:
     """The file of a tag."""
     return f"{directory}/tag/tag-{name}"
+
+
+def _next_middles(low: int, high: int, count: int) -> Iterator[int]:
+    """The places, at most ``count``, that a bisection of a range may look at next, step by step."""
+    ranges = deque([(low, high)])
+    while ranges and count:
+        low, high = ranges.popleft()
+        if low < high:
+            middle = (low + high - 1) // 2
+            yield middle
+            count -= 1
+            ranges += [(low, middle), (middle + 1, high)]
 
 
 class References:
@@ -192,28 +204,49 @@ class References:
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
-        """The newest snapshot of ``millis`` or before; tags do not count. NotFoundError: there is none."""
+        """The snapshot that the engine reads as of ``millis``; tags do not count.
+
+        It bisects the snapshots by their times, and takes the newest that is as old where times rise. Clocks
+        of writers differ, though, so each step is the engine's: others would end at another snapshot.
+
+        Args:
+            millis: since 1970.
+            readers: read snapshots side by side.
+            count: of snapshots that are read at one time, all that the next steps may look at.
+
+        Raises:
+            NotFoundError: there is no snapshot as old.
+            SnapshotExpiredError: a snapshot went away while it was read.
+        """
         ids = self.snapshot_ids()
-        newest: Snapshot | None = None
-        low, high = 0, len(ids)
-        while low < high:
-            # Commit times grow with numbers, so some of them tell between which two it is.
-            probes = min(count, high - low)
-            places = [low + (2 * probe + 1) * (high - low) // (2 * probes) for probe in range(probes)]
-            read = readers.map(self._existing_snapshot, [ids[place] for place in places])
-            # The oldest expire first.
-            behind = bisect_right(
-                read, millis, key=lambda snapshot: _LONG_AGO if snapshot is None else snapshot.time_millis
+
+        def look(places: Iterable[int]) -> dict[int, Snapshot | None]:
+            chosen = list(places)
+            return dict(
+                zip(chosen, readers.map(self._existing_snapshot, [ids[at] for at in chosen]), strict=True)
             )
-            if behind:
-                newest, low = read[behind - 1], places[behind - 1] + 1
-            if behind < probes:
-                high = places[behind]
-        if newest is not None:
-            return newest
+
+        low, high = 0, len(ids)
+        read = look(dict.fromkeys([0, *_next_middles(low, high, count - 1)]) if ids else ())
+        oldest, found = read.get(0), None
+        if oldest is not None and oldest.time_millis > millis:
+            high = 0
+        while low < high:
+            middle = (low + high - 1) // 2
+            if middle not in read:
+                read = look(_next_middles(low, high, count))
+            snapshot = read[middle]
+            if snapshot is not None and snapshot.time_millis > millis:
+                high = middle
+                continue
+            # Snapshots that are gone meanwhile are the oldest.
+            found, low = snapshot or found, middle + 1
+            if snapshot is not None and snapshot.time_millis == millis:
+                break
+        if found is not None:
+            return found
         if low:
             raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
-        oldest = self._existing_snapshot(ids[0]) if ids else None
         raise NotFoundError(
             f"{self._what} has no snapshot as old as {millis} ms: {self._since(oldest, millis)}"
         )

@@ -20,7 +20,7 @@ from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, Pa
 from app.storage import Readers
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode
 from app.table.references import References, hint_path, schema_path, snapshot_path, tag_path
-from app.table.schema.schema import TableSchema
+from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.snapshot import Snapshot
 from app.table.storage import SmallFiles, Storage, TableReader
 from app.types.digest import content_digest
@@ -32,7 +32,7 @@ class Seen:
     """What was found last where the same version was asked for; without a snapshot where there was none."""
 
     snapshot_id: int | None
-    schema_id: int
+    schemas: SchemaIds
 
     @property
     def nbytes(self) -> int:
@@ -41,7 +41,7 @@ class Seen:
 
 
 def expected_files(
-    directory: str, seen: Seen | None, snapshot_id: int | None, tag: str | None, schema_id: int | None
+    directory: str, seen: Seen | None, snapshot_id: int | None, tag: str | None, schemas: SchemaIds | None
 ) -> Iterator[tuple[str, int]]:
     """The files that a version is probably made of, each with the most bytes that it may have."""
     if snapshot_id is not None:
@@ -52,12 +52,14 @@ def expected_files(
         yield hint_path(directory), HINT_BYTES
         yield snapshot_path(directory, seen.snapshot_id), SNAPSHOT_BYTES
         yield snapshot_path(directory, seen.snapshot_id + 1), SNAPSHOT_BYTES
-    if schema_id is not None:
-        yield schema_path(directory, schema_id), SCHEMA_BYTES
+    if schemas is not None:
+        numbers: tuple[int, ...] = schemas
     elif seen is not None:
-        yield schema_path(directory, seen.schema_id), SCHEMA_BYTES
-        if snapshot_id is None and tag is None:
-            yield schema_path(directory, seen.schema_id + 1), SCHEMA_BYTES
+        numbers = (*seen.schemas, seen.schemas.options + 1)
+    else:
+        numbers = ()
+    for number in numbers:
+        yield schema_path(directory, number), SCHEMA_BYTES
 
 
 class ReadAhead(SmallFiles):
@@ -121,7 +123,7 @@ class Wanted:
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
-    schema_id: int | None = None
+    schemas: SchemaIds | None = None
 
     @property
     def is_time_travel(self) -> bool:
@@ -135,8 +137,8 @@ class ResolvedSnapshot:
 
     Attributes:
         snapshot: None for a table or branch that has never been written to.
-        schema: the newest schema of the table or branch; that of the snapshot where an older version was
-            asked for.
+        schema: the newest schema of the table or branch. A version that was asked for by its name has the
+            columns of its snapshot under the newest options, as the engine reads it.
         identity: changes with anything that could change an answer: a snapshot number means something else
             after a rollback, or when the table was dropped and made anew; so does a schema number.
         seen_at: when storage was asked for it, on the monotonic clock; versions are equal without it.
@@ -202,22 +204,28 @@ class Versions:
 
     def _look_up(self, wanted: Wanted) -> ResolvedSnapshot:
         asked_at = time.monotonic()
-        key = ("seen", self.reader.storage.name, self.directory, wanted.snapshot_id, wanted.tag)
+        key = self._seen_key(wanted)
         is_guessed = wanted.timestamp_millis is None
         known: Seen | None = self.reader.metadata.get(key) if is_guessed else None
-        seen = self._first_look() if known is None and wanted == Wanted() else known
-        ahead = expected_files(self.directory, seen, wanted.snapshot_id, wanted.tag, wanted.schema_id)
+        seen = known
+        if seen is None:
+            # Of a version that nobody has asked for, the newest one tells at least the newest schema.
+            newest: Seen | None = self.reader.metadata.get(self._seen_key(Wanted()))
+            seen = self._first_look() if wanted == Wanted() else newest
+        guess = seen if is_guessed else None
+        ahead = expected_files(self.directory, guess, wanted.snapshot_id, wanted.tag, wanted.schemas)
         storage = ReadAhead.of(self.reader.storage, self.reader.readers, ahead)
         references = References(storage, self.directory, self.what)
         snapshot = self._snapshot(references, wanted)
-        if wanted.schema_id is not None:
-            schema = read_schema(self.reader, references, wanted.schema_id)
+        if wanted.schemas is not None:
+            columns, options = (read_schema(self.reader, references, number) for number in wanted.schemas)
+            schema = self._combined(columns, options)
         elif snapshot is None:
             schema = self._newest_schema(references, seen, None)
         else:
             schema = self._schema_of_filters(references, seen, snapshot, wanted)
-        now = Seen(None if snapshot is None else snapshot.id, schema.id)
-        if is_guessed and wanted.schema_id is None and now != known:
+        now = Seen(None if snapshot is None else snapshot.id, schema.ids)
+        if is_guessed and wanted.schemas is None and now != known:
             self.reader.metadata.put(key, now)
         facts = (self.reader.storage.name, self.directory, snapshot.digest if snapshot else "", schema.digest)
         identity = content_digest(*(fact.encode() for fact in facts))
@@ -241,7 +249,7 @@ class Versions:
         hint = self.reader.readers.begin(references.hint)
         try:
             schema_ids = references.schema_ids()
-            return Seen(wait_for(hint), schema_ids[-1])
+            return Seen(wait_for(hint), SchemaIds(schema_ids[-1], schema_ids[-1]))
         except PaimonIndexError:
             # Whoever looks at one after the other says what is wrong.
             return None
@@ -251,29 +259,38 @@ class Versions:
     ) -> TableSchema:
         """The schema that filters on a snapshot are about."""
         try:
-            if wanted.is_time_travel:
-                return read_schema(self.reader, references, snapshot.schema_id)
             newest = self._newest_schema(references, seen, snapshot)
+            if newest.id >= snapshot.schema_id:
+                if not wanted.is_time_travel or newest.id == snapshot.schema_id:
+                    return newest
+                return self._combined(read_schema(self.reader, references, snapshot.schema_id), newest)
         except NotFoundError:
-            newest = None
-        if newest is None or newest.id < snapshot.schema_id:
-            raise FileMissingError(
-                f"the schema is not there, but snapshot {snapshot.id} of {self.what} needs it: restore it",
-                path=references.schema_path(snapshot.schema_id),
-            )
-        return newest
+            pass
+        raise FileMissingError(
+            f"the schema is not there, but snapshot {snapshot.id} of {self.what} needs it: restore it",
+            path=references.schema_path(snapshot.schema_id),
+        )
+
+    def _combined(self, columns: TableSchema, options: TableSchema) -> TableSchema:
+        """The columns of one schema under the options of another, made once for all requests."""
+        key = ("schema", columns.digest, options.digest)
+        schema: TableSchema = self.reader.metadata.get_or_load(key, lambda: columns.with_options_of(options))
+        return schema
 
     def _newest_schema(
         self, references: References, seen: Seen | None, snapshot: Snapshot | None
     ) -> TableSchema:
         if seen is not None:
-            newest = references.newest_schema_id(seen.schema_id, snapshot)
+            newest = references.newest_schema_id(seen.schemas.options, snapshot)
             try:
                 return read_schema(self.reader, references, newest)
             except NotFoundError:
                 # The table was made anew; what is there decides.
                 pass
         return read_schema(self.reader, references, references.schema_ids()[-1])
+
+    def _seen_key(self, wanted: Wanted) -> tuple[object, ...]:
+        return "seen", self.reader.storage.name, self.directory, wanted.snapshot_id, wanted.tag
 
     @property
     def _newest_key(self) -> tuple[str, str, str]:

@@ -30,7 +30,7 @@ from app.table.metadata import TableMetadata
 from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.partition import partition_path
-from app.table.schema.schema import TableSchema
+from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
 from app.work import wait_for
@@ -99,14 +99,15 @@ class Table:
         tag: str | None = None,
         timestamp_millis: int | None = None,
         branch: str | None = None,
-        schema_id: int | None = None,
+        schemas: SchemaIds | None = None,
         max_staleness_ms: int = 0,
     ) -> ResolvedSnapshot:
         """The version that a caller means; without arguments the latest.
 
         Args:
             timestamp_millis: the newest snapshot that was committed then or before.
-            schema_id: filters are about this schema, as they were on an earlier page of the same answer.
+            schemas: whose columns filters are about and whose options hold, as on an earlier page of the
+                same answer.
             max_staleness_ms: instead of the latest, one that was the latest so many milliseconds ago is good
                 enough; that takes no look at storage.
 
@@ -116,7 +117,7 @@ class Table:
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
-        wanted = Wanted(snapshot_id, tag, timestamp_millis, schema_id)
+        wanted = Wanted(snapshot_id, tag, timestamp_millis, schemas)
         return self._versions(branch).find(wanted, max_staleness_ms)
 
     def forget_newest(self, resolved: ResolvedSnapshot) -> None:

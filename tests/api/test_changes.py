@@ -79,6 +79,46 @@ def test_tokens_follow_a_table(golden: GoldenWarehouse, serve: Serve, tmp_path: 
     assert first == by_number
 
 
+def test_an_option_that_is_altered_between_commits_is_a_change(
+    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
+) -> None:
+    table = GrowingTable.copy(golden, tmp_path)
+    with serve(warehouses={"main": str(tmp_path)}) as client:
+        begun = client.post(f"{place(table)}/changes", json={}).json()
+        table.alter(options={"deletion-vectors.enabled": "false"})
+        token = {"from_token": begun["next_from_token"]}
+        altered = client.post(f"{place(table)}/changes", json=token).json()
+        filtered = client.post(
+            f"{place(table)}/changes", json={**token, "filter": "score > -1e300 OR TRUE"}
+        ).json()
+        planned = client.post(f"{place(table)}/plan", json={"snapshot_id": 3}).json()
+
+    assert (begun["schema_id"], altered["schema_id"], altered["snapshot_id"]) == (0, 1, 3)
+    assert altered["added"]
+    assert {each["file_name"] for each in altered["removed"]} == {
+        each["file_name"] for each in altered["added"]
+    }
+    assert filtered["added"]
+    # What a plan of the snapshot tells is what is followed.
+    assert not any(each.get("deletion") for each in (*planned["files"], *altered["added"]))
+
+
+def test_a_filter_on_a_name_that_another_column_has_now_begins_anew(
+    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
+) -> None:
+    table = GrowingTable.copy(golden, tmp_path)
+    with serve(warehouses={"main": str(tmp_path)}) as client:
+        begun = client.post(f"{place(table)}/changes", json={}).json()
+        table.alter(fields=[{**table.schema()["fields"][0], "id": 99}])
+        token = {"from_token": begun["next_from_token"]}
+        refused = client.post(f"{place(table)}/changes", json={**token, "filter": "session_no IS NULL"})
+        unfiltered = client.post(f"{place(table)}/changes", json=token)
+
+    assert (refused.status_code, refused.json()["type"]) == (409, "urn:paimon-index:error:snapshot-expired")
+    assert "'session_no' is another column" in refused.json()["detail"]
+    assert unfiltered.json()["added"] == []
+
+
 def test_a_token_of_a_snapshot_that_another_one_took_the_place_of_is_refused(
     golden: GoldenWarehouse, serve: Serve, tmp_path: Path
 ) -> None:

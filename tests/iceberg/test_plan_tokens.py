@@ -118,7 +118,7 @@ def forged(content: bytes, table: TableRef) -> str:
     [{"snapshot": "1/../../x"}, {"snapshot": -1}, {"schema": None}, {"begin": 1.5}, {"question": 5}],
 )
 def test_a_token_that_is_forged_with_its_digest_is_still_a_request(members: Any) -> None:
-    honest = PlanToken(PlanQuestion(), 1, 0, None, "x")
+    honest = PlanToken(PlanQuestion(), 1, 0, 0, None, "x")
     text = forged(json.dumps({**asdict(honest), **members}).encode(), REF)
 
     with pytest.raises(NotFoundError, match="somebody else"):

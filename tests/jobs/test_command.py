@@ -99,7 +99,7 @@ def test_manifests_do_not_share_what_is_kept(tmp_path: Path, indexed: Indexed, i
                     table.place,
                     table.name,
                     version.snapshot_id or 0,
-                    version.schema_id,
+                    version.schema.ids,
                     file,
                     (),
                     written,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRe
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.table.manifests.row_statistics import RowStatistics
+from app.table.schema.schema import SchemaIds
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests import golden_tables
@@ -42,13 +44,13 @@ def test_changes_are_what_differs_between_plans(service: IndexService, name: str
     places = [version["at"] for version in golden_tables.expected(name)["versions"]]
     ids = sorted({each["snapshot_id"] for each in places if each["snapshot_id"] and not each["branch"]})
     filters = [None, *(query["filter_sql"] for query in golden_tables.expected(name)["queries"][:12:4])]
-    compared = 0
+    compared, newest = 0, service.resolve(golden_ref(name), SnapshotSelector()).schema_id
     for before, after in zip(ids, [*ids[1:], ids[0]], strict=True):
         for written in filters:
             asked = PlanRequest(SnapshotSelector(after), filter=written)
             try:
                 new = service.plan(golden_ref(name), asked)
-                earlier = SnapshotSelector(before, schema_id=new.schema_id)
+                earlier = SnapshotSelector(before, schemas=SchemaIds(new.schema_id, newest))
                 old = service.plan(golden_ref(name), PlanRequest(earlier, filter=written))
             except FilterError:
                 # A column of the query came later.
@@ -97,9 +99,21 @@ def with_new_schema(made: MadeTable, **changes: Any) -> None:
     newest.write_text(json.dumps({**json.loads(newest.read_text()), "schemaId": 1}))
 
 
-@pytest.mark.parametrize(("before", "after", "went", "came"), [(1, 2, 4, 0), (2, 1, 0, 4)])
-def test_each_version_is_judged_by_the_options_that_it_had(
-    tmp_path: Path, before: int, after: int, went: int, came: int
+OLD, NEW = SnapshotSelector(1, schemas=SchemaIds(0, 0)), SnapshotSelector(2, schemas=SchemaIds(1, 1))
+"""Versions as they were when each was the newest."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "went", "came"),
+    [
+        (OLD, NEW, 4, 0),
+        (NEW, OLD, 0, 4),
+        (replace(OLD, snapshot_id=2), NEW, 4, 0),
+        (SnapshotSelector(1), SnapshotSelector(2), 0, 0),
+    ],
+)
+def test_each_version_is_judged_by_the_options_that_it_is_read_under(
+    tmp_path: Path, before: SnapshotSelector, after: SnapshotSelector, went: int, came: int
 ) -> None:
     made = MadeTable.make(tmp_path, [KEY], primary_key=[KEY], options={"bucket": "1"})
     key = serialize_row([1], [KEY.type])
@@ -111,7 +125,8 @@ def test_each_version_is_judged_by_the_options_that_it_had(
     with_new_schema(made, options={"deletion-vectors.enabled": "true"})
     service = open_service(tmp_path)
 
-    found = service.changes(*versions(service, made.ref, before, after), PlanRequest())
+    earlier, later = (service.resolve(made.ref, selector) for selector in (before, after))
+    found = service.changes(earlier, later, PlanRequest())
 
     # Level 0 is invisible as soon as there are deletion vectors, until it is compacted.
     service.close()

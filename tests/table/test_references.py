@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.errors import (
@@ -51,6 +51,23 @@ def storage_of(*numbers: int, latest: bytes | None = None) -> MemoryStorage:
 
 def references(storage: MemoryStorage) -> References:
     return References(storage, "t", "table db.t")
+
+
+def as_the_engine_bisects(times: list[int], millis: int) -> int | None:
+    """``SnapshotManager.earlierOrEqualTimeMills`` of release 1.4.2, of snapshots from 1 on."""
+    earliest, latest, found = 1, len(times), None
+    if times[0] > millis:
+        return None
+    while earliest <= latest:
+        middle = earliest + (latest - earliest) // 2
+        if times[middle - 1] > millis:
+            latest = middle - 1
+            continue
+        found = middle
+        if times[middle - 1] == millis:
+            break
+        earliest = middle + 1
+    return found
 
 
 class TestSnapshot:
@@ -204,6 +221,24 @@ class TestTimeTravel:
         for count in (1, 2, 3, 16):
             found = references(storage_of(5, 6, 7, 8, 9)).at_time(millis, Readers(), count)
             assert found.id == number
+
+    @given(
+        st.lists(st.integers(1, 9), min_size=1, max_size=40),
+        st.integers(0, 10),
+        st.sampled_from([1, 2, 3, 16]),
+    )
+    @example([10, 50, 20, 30, 60, 40], 20, 16)
+    def test_clocks_of_writers_may_differ(self, times: list[int], millis: int, count: int) -> None:
+        storage = storage_of()
+        for number, time in enumerate(times, 1):
+            storage.files[f"t/snapshot/snapshot-{number}"] = snapshot_file(number, timeMillis=time)
+        expected = as_the_engine_bisects(times, millis)
+
+        if expected is None:
+            with pytest.raises(NotFoundError):
+                references(storage).at_time(millis, Readers(), count)
+        else:
+            assert references(storage).at_time(millis, Readers(), count).id == expected
 
     def test_snapshots_that_expire_meanwhile_are_older_than_those_that_are_there(self) -> None:
         storage = storage_of(6, 7, 8)

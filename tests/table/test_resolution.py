@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
+from app.table.schema.schema import SchemaIds
 from app.table.storage import Storage, TableReader
 from app.table.table import Catalog, Table
 from tests.examples import examples
@@ -150,7 +151,8 @@ def test_what_was_seen_before_changes_no_answer(changes: list[list[str]], reader
             {"snapshot_id": 1},
             {"snapshot_id": 2},
             {"tag": "a"},
-            {"snapshot_id": 1, "schema_id": 1},
+            {"snapshot_id": 1, "schemas": SchemaIds(1, 0)},
+            {"snapshot_id": 1, "schemas": SchemaIds(0, 1)},
         ):
             for other in (store, FarStore(store)):
                 another = Catalog(reader_of(other)).table("d", "t")
@@ -170,9 +172,16 @@ def test_what_was_seen_before_changes_no_answer(changes: list[list[str]], reader
                 "schema/schema-2",
             },
         ),
-        ({"snapshot_id": 2}, {"snapshot/snapshot-2", "schema/schema-1"}),
-        ({"tag": "a"}, {"tag/tag-a", "schema/schema-1"}),
-        ({"snapshot_id": 2, "schema_id": 0}, {"snapshot/snapshot-2", "schema/schema-0"}),
+        ({"snapshot_id": 2}, {"snapshot/snapshot-2", "schema/schema-1", "schema/schema-2"}),
+        (
+            {"snapshot_id": 1},
+            {"snapshot/snapshot-1", "schema/schema-0", "schema/schema-1", "schema/schema-2"},
+        ),
+        ({"tag": "a"}, {"tag/tag-a", "schema/schema-1", "schema/schema-2"}),
+        (
+            {"snapshot_id": 2, "schemas": SchemaIds(0, 1)},
+            {"snapshot/snapshot-2", "schema/schema-0", "schema/schema-1"},
+        ),
     ],
 )
 def test_everything_is_read_ahead(
@@ -206,7 +215,7 @@ def test_the_first_look_at_a_table_in_a_store_takes_two_round_trips(
 
 
 @pytest.mark.parametrize(
-    ("snapshots", "round_trips"), [(10, (1, 10, 1)), (16, (1, 16, 1)), (100, (1, 16, 5, 1))]
+    ("snapshots", "round_trips"), [(10, (1, 10, 1, 1)), (16, (1, 15, 1, 1)), (100, (1, 16, 5, 1, 1))]
 )
 def test_a_point_in_time_is_found_by_reading_side_by_side(
     store: Store, reader_of: ReaderOf, snapshots: int, round_trips: tuple[int, ...]

@@ -8,7 +8,7 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind
 from app.table.resolution import ResolvedSnapshot
-from app.table.schema.schema import TableSchema
+from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.storage import Storage, TableReader
 from app.table.table import Catalog, Table, TablePaths
 from app.types import DataField, parse_type
@@ -101,10 +101,10 @@ class TestSchemas:
         assert evolved.resolve(tag="v2").schema.id == 0
         assert evolved.resolve(timestamp_millis=1 << 60).schema.id == 0
 
-    def test_a_later_page_asks_for_the_schema_of_the_first(self, evolved: Table) -> None:
-        assert evolved.resolve(schema_id=0).schema.id == 0
+    def test_a_later_page_asks_for_the_schemas_of_the_first(self, evolved: Table) -> None:
+        assert evolved.resolve(schemas=SchemaIds(0, 1)).schema.ids == (0, 1)
         with pytest.raises(NotFoundError, match="no schema 7"):
-            evolved.resolve(schema_id=7)
+            evolved.resolve(schemas=SchemaIds(7, 1))
 
     def test_schemas_of_files(self, evolved: Table) -> None:
         resolved = evolved.resolve()

@@ -180,6 +180,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
     answer = {
         "snapshot_id": pruned.plan.snapshot_id,
         "schema_id": pruned.plan.schema_id,
+        "options_schema_id": pruned.options_schema_id,
         "name": pruned.name,
         "document": pruned.document,
         "delta_manifest_list": pruned.delta_manifest_list,

@@ -7,10 +7,11 @@ offset  bytes  meaning
 ======  =====  ==================================================================
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
-9       8      schema id
-17      8      entries that earlier pages held; of plans, where the next page begins (``encoding``)
-25      16     digest of the version's identity, see :class:`VersionKey`
-41      16     digest of all of this and of the request
+9       8      id of the schema whose columns filters refer to
+17      8      id of the schema whose options hold
+25      8      entries that earlier pages held; of plans, where the next page begins (``encoding``)
+33      16     digest of the version's identity, see :class:`VersionKey`
+49      16     digest of all of this and of the request
 ======  =====  ==================================================================
 
 The digests are no secret: a token gives no right that its holder does not have. They make sure that a token
@@ -44,10 +45,11 @@ from app.api.questions.queries import ListingQuery
 from app.errors import PageTokenError, RequestError
 from app.planning.request.requests import TableRef
 from app.settings import Settings
+from app.table.schema.schema import SchemaIds
 from app.types.digest import DIGEST_BYTES, digest, request_digest
 
-_LAYOUT = 4
-_HEAD = struct.Struct(">Bqqq16s")
+_LAYOUT = 5
+_HEAD = struct.Struct(">Bqqqq16s")
 _NO_SNAPSHOT = -1
 _LISTING_LAYOUT = b"\x02"
 _LISTING_HEAD_BYTES = len(_LISTING_LAYOUT) + DIGEST_BYTES
@@ -69,7 +71,7 @@ class VersionKey:
 
     identity: bytes
     snapshot_id: int | None
-    schema_id: int
+    schemas: SchemaIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ class PageToken:
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
-        _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
+        _, snapshot_id, columns, options, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
-        token = cls(VersionKey(identity, snapshot, schema_id), offset)
+        token = cls(VersionKey(identity, snapshot, SchemaIds(columns, options)), offset)
         if offset < 0 or token.write(request) != text:
             raise PageTokenError(_OF_ANOTHER_REQUEST)
         return token
@@ -99,7 +101,7 @@ class PageToken:
         """The token as text, good for ``request`` only."""
         version = self.version
         snapshot_id = _NO_SNAPSHOT if version.snapshot_id is None else version.snapshot_id
-        head = _HEAD.pack(_LAYOUT, snapshot_id, version.schema_id, self.offset, version.identity)
+        head = _HEAD.pack(_LAYOUT, snapshot_id, *version.schemas, self.offset, version.identity)
         return base64.urlsafe_b64encode(head + digest(head, request)).decode("ascii")
 
 

@@ -206,9 +206,9 @@ def _untagged(
 def same_version(
     runtime: Runtime, table: TableRef, selector: SnapshotSelector, key: VersionKey
 ) -> Version | None:
-    """The version that a selector names, if it is the one of a key by its schema, too; None if it is not."""
+    """The version that a selector names, if it is the one of a key by its schemas, too; None if it is not."""
     try:
-        version = runtime.service.resolve(table, replace(selector, schema_id=key.schema_id))
+        version = runtime.service.resolve(table, replace(selector, schemas=key.schemas))
     except NotFoundError:
         return None
     return version if version_key(version) == key else None
@@ -216,7 +216,7 @@ def same_version(
 
 def version_key(version: Version) -> VersionKey:
     """What tells a version from all others."""
-    return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema_id)
+    return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema.ids)
 
 
 def is_known(etag: str, if_none_match: Iterable[str]) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Annotated, Any
@@ -36,6 +36,7 @@ from app.planning.changes import Changes
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
 from app.planning.version.version import Version
+from app.table.schema.schema import TableSchema
 from app.types.digest import request_digest
 
 router = APIRouter(tags=["planning"])
@@ -49,6 +50,8 @@ class ChangesAnswer:
 
     from_snapshot_id: SnapshotId
     snapshot_id: SnapshotId
+    schema_id: int
+    """Of the later version: the schema whose columns the filter means."""
     next_from_token: str | None
     """What the next request goes on with as from_token; null for a table without snapshots."""
     added: Sequence[PlannedFile]
@@ -124,7 +127,25 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
             f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
             f"rolled back or made anew. Begin anew without from_token, and plan the table again"
         )
+    if body.filter is not None and (name := _other_column(version.schema, after.schema)) is not None:
+        # No file came or went, but files that the filter left out may have rows of it now.
+        raise SnapshotExpiredError(
+            f"{name!r} is another column or of another type than in the version of from_token, so that the "
+            f"filter means other files. Begin anew without from_token, and plan the table again"
+        )
     return version
+
+
+def _other_column(before: TableSchema, after: TableSchema) -> str | None:
+    """A name that two schemas give to columns that differ in id or type; None if there is none."""
+    for column in after.fields:
+        old = before.by_name.get(column.name)
+        if old is not None and (old.id, replace(old.type, nullable=True)) != (
+            column.id,
+            replace(column.type, nullable=True),
+        ):
+            return column.name
+    return None
 
 
 def _next_token(table: TableRef, body: ChangesBody, after: Version) -> str | None:
@@ -142,6 +163,7 @@ def _written(changes: Changes, next_token: str | None) -> bytes:
         ChangesAnswer(
             changes.removed.snapshot_id,
             changes.added.snapshot_id,
+            changes.added.schema_id,
             next_token,
             _files(changes.added),
             _files(changes.removed),

@@ -19,7 +19,7 @@ from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import And, FilterLimits, Predicate
-from app.table.schema.schema import TableSchema
+from app.table.schema.schema import SchemaIds, TableSchema
 from app.types import DataField, Json, TypeRoot, Value, parse_json
 from app.types.json_values import parse_instants
 from app.types.session_zone import Instants, SessionZone
@@ -54,16 +54,16 @@ class TableRef:
 class SnapshotSelector:
     """Which version of a table: at most one of the first three; none of them is the latest.
 
-    ``schema_id``: filters refer to this schema; None is the newest one, or that of the version where an older
-    one is asked for. ``max_staleness_ms``: the latest may be the one that was the latest so many milliseconds
-    ago; None leaves that to the service.
+    ``schemas``: whose columns filters refer to, and whose options hold. None is the newest schema; where an
+    older version is asked for, the columns are those of its snapshot. ``max_staleness_ms``: the latest may be
+    the one that was the latest so many milliseconds ago; None leaves that to the service.
     """
 
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
     branch: str | None = None
-    schema_id: int | None = None
+    schemas: SchemaIds | None = None
     max_staleness_ms: int | None = None
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import NamedTuple, Self
 
 from app.errors import CorruptMetadataError, RequestError
 from app.options.table_options import (
@@ -59,9 +59,25 @@ class BucketMode(StrEnum):
     """Rows wait in bucket -2 until a compaction assigns them."""
 
 
+class SchemaIds(NamedTuple):
+    """Numbers of the schemas that a version is read by.
+
+    They differ where an older version is read: it has its own columns, and the newest options.
+    """
+
+    columns: int
+    options: int
+
+
 @dataclass(frozen=True)
 class TableSchema:
-    """One schema of a table, with the defaults of its version; ``time_millis`` is 0 if it is not recorded."""
+    """One schema of a table, with the defaults of its version.
+
+    Attributes:
+        time_millis: when it was committed; 0 if that is not recorded.
+        options_id: number of the schema that the options are of, where it is another one.
+        digest: of all files that the schema is made of.
+    """
 
     id: int
     fields: tuple[DataField, ...]
@@ -70,6 +86,7 @@ class TableSchema:
     options: TableOptions = field(default_factory=lambda: TableOptions({}))
     comment: str | None = None
     time_millis: int = 0
+    options_id: int | None = None
     digest: str = ""
     by_id: Mapping[int, DataField] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)
@@ -107,14 +124,27 @@ class TableSchema:
         )
 
     def with_options_of(self, other: Self) -> Self:
-        """These columns under the options of another schema of the table.
+        """Return these columns under the options of another schema of the table.
 
         The columns of a bucket key stay: the option names them as they were called in its schema.
         """
+        if other.id == self.id:
+            return other
         options = {name: value for name, value in other.options.values.items() if name != BUCKET_KEY}
         if BUCKET_KEY in self.options.values:
             options[BUCKET_KEY] = self.options.values[BUCKET_KEY]
-        return replace(self, options=TableOptions(MappingProxyType(options)))
+        return replace(
+            self,
+            options=TableOptions(MappingProxyType(options)),
+            options_id=other.ids.options,
+            digest=content_digest(self.digest.encode(), other.digest.encode()),
+            nbytes=self.nbytes + other.nbytes,
+        )
+
+    @property
+    def ids(self) -> SchemaIds:
+        """Numbers of the schemas that columns and options are of."""
+        return SchemaIds(self.id, self.id if self.options_id is None else self.options_id)
 
     @cached_property
     def partition_fields(self) -> tuple[DataField, ...]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from app.api.answers.paging import PageToken, VersionKey, Window
 from app.errors import PageTokenError
+from app.table.schema.schema import SchemaIds
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.growing_tables import TABLE, GrowingTable
@@ -113,7 +114,7 @@ def test_a_token_is_good_for_its_own_request_only(client: httpx.Client) -> None:
     other_paths = client.post(PLAN, json=body | {"page_token": token, "uris": True})
     other_table = client.post(f"{TABLES}/append_dv64/plan", json=body | {"page_token": token})
     other_endpoint = client.post(f"{TABLES}/append_dv32/deletions", json={"page_token": token})
-    swapped = token[:20] + token[30:40] + token[20:30] + token[40:]
+    swapped = token[:50] + token[60:70] + token[50:60] + token[70:]
     forged = client.post(PLAN, json=body | {"page_token": swapped})
     nonsense = client.post(PLAN, json=body | {"page_token": "nonsense"})
 
@@ -191,7 +192,7 @@ def test_versions_of_golden_tables_have_tags_of_their_own(client: httpx.Client) 
     assert len(tags) == len(snapshots)
 
 
-VERSION = VersionKey(b"0123456789abcdef", 7, 2)
+VERSION = VersionKey(b"0123456789abcdef", 7, SchemaIds(2, 3))
 REQUEST = b"request"
 
 
@@ -224,7 +225,7 @@ def test_an_entry_larger_than_a_page_goes_out_alone() -> None:
     assert page.next_offset == 4
 
 
-@pytest.mark.parametrize("version", [VERSION, VersionKey(b"0123456789abcdef", None, 0)])
+@pytest.mark.parametrize("version", [VERSION, VersionKey(b"0123456789abcdef", None, SchemaIds(0, 0))])
 def test_a_token_goes_on_with_its_own_request(version: VersionKey) -> None:
     token = PageToken(version, 500)
 

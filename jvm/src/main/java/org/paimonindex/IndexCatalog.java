@@ -45,7 +45,12 @@ final class IndexCatalog extends DelegateCatalog {
                 Releases.isVersionedByCatalog(stored)
                         || Boolean.parseBoolean(wrapped.options().get("data-token.enabled"));
         PlannedTable planned =
-                new PlannedTable(identifier, stored.location().toString(), stored.options(), isCatalogManaged);
+                new PlannedTable(
+                        identifier,
+                        stored.location().toString(),
+                        stored.options(),
+                        stored.schema().id(),
+                        isCatalogManaged);
         return IndexTable.of(stored, planned, planner);
     }
 }

@@ -15,14 +15,22 @@ final class PlannedTable implements Serializable {
     final String location;
     /** What the table's schema says, which the service knows as well. */
     final HashMap<String, String> storedOptions;
+    /** Number of the schema that these options are of. */
+    final long schemaId;
     /** Whether the catalog keeps its snapshots, or gives tokens for its files. */
     final boolean isCatalogManaged;
 
-    PlannedTable(Identifier identifier, String location, Map<String, String> storedOptions, boolean isCatalogManaged) {
+    PlannedTable(
+            Identifier identifier,
+            String location,
+            Map<String, String> storedOptions,
+            long schemaId,
+            boolean isCatalogManaged) {
         this.database = identifier.getDatabaseName();
         this.name = identifier.getTableName();
         this.location = location;
         this.storedOptions = new HashMap<>(storedOptions);
+        this.schemaId = schemaId;
         this.isCatalogManaged = isCatalogManaged;
     }
 

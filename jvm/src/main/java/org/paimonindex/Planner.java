@@ -122,6 +122,14 @@ final class Planner implements Serializable {
                     String.format(
                             "schema %d is asked about, and %d is read", answer.schemaId(), table.schema().id()));
         }
+        // An older version is read under the options that the table had when the session loaded it.
+        if (Question.namesVersion(table.options()) && answer.optionsSchemaId() != scan.planned().schemaId) {
+            throw new NotAskedException(
+                    Outcome.OTHER_VERSION,
+                    String.format(
+                            "options of schema %d are asked about, and those of %d are read",
+                            answer.optionsSchemaId(), scan.planned().schemaId));
+        }
         checkSameVersion(table, read[0], answer);
         if (answer.isLeftToTheEngine()) {
             throw new NotAskedException(Outcome.NOT_SELECTIVE, "most files are kept");

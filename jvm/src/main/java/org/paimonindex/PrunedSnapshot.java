@@ -72,6 +72,12 @@ final class PrunedSnapshot {
         return ((Number) answer.get("schema_id")).longValue();
     }
 
+    /** Number of the schema whose options hold; -1 of a service that takes those that a snapshot had. */
+    long optionsSchemaId() {
+        Number id = (Number) answer.get("options_schema_id");
+        return id == null ? -1 : id.longValue();
+    }
+
     /** Of the planned snapshot: a name that no other table has. */
     String deltaManifestList() {
         return (String) answer.get("delta_manifest_list");

@@ -189,6 +189,20 @@ class AnswerTest {
         assertEquals(List.of("planned"), outcomes.since());
     }
 
+    @Test
+    void anOldVersionUnderOptionsThatWereAlteredSinceIsTheEngines() throws Exception {
+        Archive archive = Archive.of(table, table.snapshotManager().snapshot(2), 0);
+        archive.answer.put("options_schema_id", 7);
+
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, service.options())) {
+            Table session = catalog.getTable(WrittenTable.NAME).copy(Map.of("scan.snapshot-id", "2"));
+
+            assertEquals(List.of(0), WrittenTable.idsOf(session, "Bonn"));
+        }
+        assertEquals(List.of("other_version"), outcomes.since());
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"../manifest-x", "/manifest/manifest-x", "manifest/../snapshot/LATEST", "schema/schema-0"})
     void aFileThatIsNoManifestIsRefused(String name) throws Exception {

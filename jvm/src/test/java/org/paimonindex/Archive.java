@@ -46,6 +46,7 @@ final class Archive {
         document.put("deltaManifestListSize", archive.take(table, delta, true));
         archive.answer.put("snapshot_id", snapshot.id());
         archive.answer.put("schema_id", snapshot.schemaId());
+        archive.answer.put("options_schema_id", table.schema().id());
         archive.answer.put("name", UUID.randomUUID().toString());
         archive.answer.put("document", document);
         archive.answer.put("delta_manifest_list", snapshot.deltaManifestList());

@@ -366,7 +366,7 @@ class FailingServiceTest {
 
     private static NotAskedException refusal(Map<String, String> options) {
         Service service = new Service(ServiceOptions.of(Options.fromMap(options)));
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), 0, false);
         return assertThrows(NotAskedException.class, () -> service.prunedSnapshot(table, "{}", () -> {}));
     }
 
@@ -399,7 +399,7 @@ class FailingServiceTest {
 
     @Test
     void aLineAMinuteSaysSo() {
-        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), false);
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, "file:/data/demo.db/cities", Map.of(), 0, false);
         PrintStream before = System.err;
         ByteArrayOutputStream lines = new ByteArrayOutputStream();
         System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));

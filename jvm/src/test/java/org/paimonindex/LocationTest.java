@@ -202,6 +202,6 @@ class LocationTest {
     }
 
     private static PlannedTable table(String location) {
-        return new PlannedTable(Identifier.create("db", "t"), location, Map.of(), false);
+        return new PlannedTable(Identifier.create("db", "t"), location, Map.of(), 0, false);
     }
 }
