@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 
 from app.access import Caller, TokenFile
 from app.api import explorer, openapi
@@ -31,6 +30,7 @@ from app.api.gate.access import (
 from app.api.gate.admission import MOST_REQUESTS, Admission
 from app.api.http.answer_headers import RequestIds, SecurityHeaders
 from app.api.http.faults import explain_faults
+from app.api.http.negotiation import Compression
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.openapi import document
 from app.api.routes import (
@@ -163,7 +163,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
     app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
-    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
+    app.add_middleware(Compression, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)

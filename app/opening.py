@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import Any, Final
 
+from app import regular_files
 from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
@@ -16,6 +17,7 @@ from app.storage.retry import RetryBudget
 from app.storage.shared_tier import SharedTier
 
 _LEAST_KEY_BYTES: Final = 16
+_MOST_KEY_BYTES: Final = 4_096
 _SILENCE_SECONDS: Final = 1.0
 """After which nobody waits for the shared cache, which the warehouses can stand in for."""
 
@@ -78,7 +80,9 @@ def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | Non
             stall_seconds=_SILENCE_SECONDS,
         )
         others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
-        inside = [root for root in others if _overlap(store.url, f"{root.rstrip('/')}/")]
+        inside = [
+            root for root in others if _overlap(store.url, root) or _overlap(*map(_real, (store.url, root)))
+        ]
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         reason = _USER_INFO.sub("://...@", str(error))
         raise SettingsError(f"the shared cache cannot be opened: {reason}") from error
@@ -91,7 +95,13 @@ def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | Non
 
 
 def _overlap(one: str, other: str) -> bool:
+    one, other = (f"{url.rstrip('/')}/" for url in (one, other))
     return one.startswith(other) or other.startswith(one)
+
+
+def _real(url: str) -> str:
+    """The place on this machine that a URL leads to by links."""
+    return f"file://{os.path.realpath(url.removeprefix('file://'))}" if url.startswith("file://") else url
 
 
 def signing_key(settings: Settings) -> bytes:
@@ -107,12 +117,13 @@ def signing_key(settings: Settings) -> bytes:
     else:
         variable += "_FILE"
         try:
-            key = Path(settings.shared_cache_key_file or "").read_bytes().strip()
+            key = regular_files.content(settings.shared_cache_key_file or "", _MOST_KEY_BYTES + 1).strip()
         except OSError as error:
             raise SettingsError(f"{variable}: cannot be read: {error.strerror}") from error
-    if len(key) < _LEAST_KEY_BYTES:
+    if not _LEAST_KEY_BYTES <= len(key) <= _MOST_KEY_BYTES:
         raise SettingsError(
-            f"{variable}: a key has at least {_LEAST_KEY_BYTES} characters, as `openssl rand -hex 32` makes"
+            f"{variable}: a key has {_LEAST_KEY_BYTES} to {_MOST_KEY_BYTES:,} characters, as "
+            f"`openssl rand -hex 32` makes"
         )
     return key
 

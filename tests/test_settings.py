@@ -177,11 +177,16 @@ def test_credentials_of_a_url_are_not_told() -> None:
             {"shared_cache": "/shared", "shared_cache_key": "k" * 16, "shared_cache_key_file": "f"},
             "needs one of",
         ),
-        ({"shared_cache": "/shared", "shared_cache_key": "short"}, "SHARED_CACHE_KEY: a key has at least 16"),
+        ({"shared_cache": "/shared", "shared_cache_key": "short"}, "SHARED_CACHE_KEY: a key has 16 to 4,096"),
         (
             {"shared_cache": "/shared", "shared_cache_key_file": "/none"},
             "SHARED_CACHE_KEY_FILE: cannot be read",
         ),
+        (
+            {"shared_cache": "/shared", "shared_cache_key_file": "/dev/zero"},
+            "SHARED_CACHE_KEY_FILE: cannot be read: expected a regular file",
+        ),
+        ({"shared_cache": "/shared", "shared_cache_key": "k" * 4_097}, "a key has 16 to 4,096"),
         ({"shared_cache": "/data/shared", "shared_cache_private": True}, "lie inside of one another"),
         ({"shared_cache": "/", "shared_cache_private": True}, "lie inside of one another"),
         ({"shared_cache": "file:/data", "shared_cache_private": True}, "lie inside of one another"),
@@ -197,6 +202,20 @@ def test_a_shared_cache_is_signed_and_outside_of_warehouses(given: dict[str, Any
 
     assert message in str(caught.value)
     assert "pass@" not in str(caught.value)
+
+
+def test_a_link_does_not_lead_the_shared_cache_into_a_warehouse(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    (tmp_path / "known as").symlink_to(tmp_path / "data")
+    for cache, warehouse in (("link/shared", "data"), ("data/shared", "known as"), ("link", "known as")):
+        settings = Settings.load(
+            warehouses={"main": f"{tmp_path}/{warehouse}"},
+            shared_cache=f"{tmp_path}/{cache}",
+            shared_cache_private=True,
+        )
+        with pytest.raises(SettingsError, match="lie inside of one another"):
+            create_service(settings)
 
 
 def test_the_key_of_the_shared_cache_may_be_in_a_file(tmp_path: Path) -> None:

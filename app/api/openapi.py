@@ -68,6 +68,7 @@ _DESCRIPTIONS = {
     408: "The body did not arrive in time.",
     409: "The snapshot expired while it was read.",
     413: "The body is over the limit.",
+    415: "The body is compressed.",
     422: "A filter, key or partition does not fit the table, or the request is over a limit.",
     424: "An index or metadata file is corrupt.",
     429: "Too many requests are under way.",
@@ -77,7 +78,7 @@ _DESCRIPTIONS = {
 }
 _ALWAYS = {429, 500, 503}
 _STORAGE = {400, 404, 409, 422, 424, 504}
-_BODY = {408, 413}
+_BODY = {408, 413, 415}
 _GUARDED = {401, 403}
 _SECURITY = {
     "type": "http",
@@ -95,6 +96,7 @@ _EXAMPLES = {
         problem_of_status(408, "the body did not arrive within 30 s"),
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
         problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
+        problem_of_status(415, "the body has Content-Encoding gzip: send it as it is, without the header"),
         problem_of(
             errors.FilterError("there is no column 'scor': did you mean 'score'?", column="scor", position=0)
         ),

@@ -115,8 +115,9 @@ def normal_uri(location: str) -> str:
         if rest and not rest.startswith("/"):
             # The engine leaves the host out, so that this would be another directory than the one it reads.
             host = rest.partition("/")[0]
+            place, named = without_credentials(location), "a user" if "@" in host else f"a host, {host!r}"
             raise PathNotAllowedError(
-                f"{location!r} names a host, {host!r}: write file:///path, with three slashes", path=location
+                f"{place!r} names {named}: write file:///path, with three slashes", path=place
             )
     path = rest.removeprefix("/").rstrip("/")
     if path:

@@ -250,8 +250,9 @@ class Warehouse:
             NotFoundError: it does not lie below the warehouse's root.
             RequestError: it is no URL, or has ``..``, ``.`` or empty segments.
         """
-        # Who reads a place, and by which password, does not tell it from others.
-        place = without_credentials(location)
+        # Who reads a place, and by which password, does not tell it from others; nobody logs in to a file.
+        is_file = location.lower().startswith(("file:", "local:"))
+        place = location if is_file else without_credentials(location)
         if place.startswith("/"):
             place = f"file://{place}"
         elif not is_absolute_uri(place):

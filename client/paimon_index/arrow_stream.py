@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = struct.Struct("<ii")
 _CONTINUATION: Final = -1
+_MOST_METADATA_BYTES: Final = 64 << 20
 
 
 class ArrowStream:
@@ -67,6 +68,11 @@ class ArrowStream:
         if mark != _CONTINUATION or metadata_bytes < 0 or self._is_ended:
             raise IncompleteAnswerError(
                 "the answer is no Arrow stream; is the base URL that of paimon-index?"
+            )
+        if metadata_bytes > _MOST_METADATA_BYTES:
+            raise IncompleteAnswerError(
+                f"the answer announces {metadata_bytes} bytes of Arrow metadata, and no plan has more than "
+                f"{_MOST_METADATA_BYTES}; is the base URL that of paimon-index?"
             )
         if metadata_bytes == 0:
             self._is_ended = True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import suppress
+import time
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 
-from paimon_index.attempts import MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
+from paimon_index.attempts import GRACE_SECONDS, MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
 from paimon_index.endpoints import Endpoints
 from paimon_index.errors import IncompleteAnswerError
 from paimon_index.plans import AsyncPlan, PlanReader, Progress
@@ -45,18 +46,19 @@ class AsyncClient(Endpoints):
         self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]
     ) -> AsyncPlan:
         """As :meth:`paimon_index.Client.plan`."""
-        reader = PlanReader(options, progress)
+        reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
-        response, attempts = await self._send(request, self._settings.ends())
-        pieces, first = _pieces(response, attempts), []
-        try:
-            async for piece in pieces:
-                first += reader.feed(piece)
-                if reader.has_begun:
-                    return AsyncPlan(reader, first, pieces, response.aclose)
-        except BaseException:
-            await response.aclose()
-            raise
+        async with self._in_time(ends):
+            response, attempts = await self._send(request, ends)
+            pieces, first = _pieces(response, attempts), []
+            try:
+                async for piece in pieces:
+                    first += reader.feed(piece)
+                    if reader.has_begun:
+                        return AsyncPlan(reader, first, pieces, response.aclose)
+            except BaseException:
+                await response.aclose()
+                raise
         raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     async def close(self) -> None:
@@ -75,12 +77,25 @@ class AsyncClient(Endpoints):
     async def _run(self, call: Call[T]) -> T:
         request, ends = next(call), self._settings.ends()
         while True:
-            body = await _body(*await self._send(request, ends))
+            async with self._in_time(ends):
+                body = await _body(*await self._send(request, ends))
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
+
+    @asynccontextmanager
+    async def _in_time(self, ends: float) -> AsyncIterator[None]:
+        """Bounds the block as :meth:`paimon_index.Client._in_time` bounds work."""
+        limit = asyncio.timeout(ends - time.monotonic() + GRACE_SECONDS)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise self._settings.timed_out(" or ".join(self._settings.replicas.base_urls)) from None
 
     async def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
         """The first good answer before an end, to be read and closed."""

@@ -41,6 +41,8 @@ _DOWN_SECONDS: Final = 10.0
 """How long a base URL that did not answer is asked last."""
 _TOO_MANY_REQUESTS: Final = 429
 _TIMED_OUT: Final = 504
+GRACE_SECONDS: Final = 0.1
+"""For work that is late to tell what took so long."""
 MOST_ERROR_BYTES: Final = 64 << 10
 """Of the body of an answer that is an error."""
 _CONNECT_SECONDS: Final = 5.0
@@ -104,6 +106,13 @@ class Settings:
             raise ValueError("deadline_seconds is more than 0, and retries is at least 0")
         return cls(Replicas(base_urls), deadline_seconds, retries)
 
+    def timed_out(self, base_url: str) -> DeadlineError:
+        """What is raised where whoever is asked at a base URL gives no answer in time."""
+        return DeadlineError(
+            f"{base_url} gave no answer within {self.deadline_seconds:g} s; allow more (deadline_seconds), "
+            f"or see the service's log"
+        )
+
     def ends(self) -> float:
         """When the time for an answer that is asked now is used up, on the monotonic clock."""
         return time.monotonic() + self.deadline_seconds
@@ -117,7 +126,7 @@ class Attempts:
         self._replicas = settings.replicas
         self._order = settings.replicas.in_order(key_of(request))
         self._ends = ends
-        self._deadline_seconds = settings.deadline_seconds
+        self._settings = settings
         self._left = settings.retries + len(self._order) - 1
         self._at = self._pauses = 0
 
@@ -134,10 +143,7 @@ class Attempts:
         return remaining
 
     def _timed_out(self) -> DeadlineError:
-        return DeadlineError(
-            f"{self.base_url} gave no answer within {self._deadline_seconds:g} s; allow more "
-            f"(deadline_seconds), or see the service's log"
-        )
+        return self._settings.timed_out(self.base_url)
 
     def arguments(self) -> dict[str, Any]:
         """Of ``build_request``, for the next attempt; without time for it, a :class:`DeadlineError`."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextvars
 import math
+import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 
-from paimon_index.attempts import MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
+from paimon_index.attempts import GRACE_SECONDS, MOST_ERROR_BYTES, Attempts, Failure, Settings, transport
 from paimon_index.endpoints import Endpoints
 from paimon_index.errors import IncompleteAnswerError
 from paimon_index.plans import Plan, PlanReader, Progress
@@ -17,7 +21,7 @@ from paimon_index.requests import ARROW, Request, post, under
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Unpack
 
     from paimon_index.endpoints import Call
@@ -63,19 +67,24 @@ class Client(Endpoints):
 
         ``progress`` is told after each batch of files.
         """
-        reader = PlanReader(options, progress)
+        reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
-        response, attempts = self._send(request, self._settings.ends())
-        pieces, first = _pieces(response, attempts), []
-        try:
-            for piece in pieces:
-                first += reader.feed(piece)
-                if reader.has_begun:
-                    return Plan(reader, first, pieces, response.close)
-        except BaseException:
-            response.close()
-            raise
-        raise IncompleteAnswerError("the answer ended before its plan began: ask again")
+
+        def begin() -> Plan:
+            response, attempts = self._send(request, ends)
+            pieces, first = _pieces(response, attempts), []
+            try:
+                for piece in pieces:
+                    first += reader.feed(piece)
+                    if reader.has_begun:
+                        return Plan(reader, first, pieces, response.close)
+                    attempts.remaining_seconds()
+            except BaseException:
+                response.close()
+                raise
+            raise IncompleteAnswerError("the answer ended before its plan began: ask again")
+
+        return self._in_time(begin, ends)
 
     def close(self) -> None:
         """Closes all connections; plans that are not read to their end are lost."""
@@ -93,12 +102,37 @@ class Client(Endpoints):
     def _run(self, call: Call[T]) -> T:
         request, ends = next(call), self._settings.ends()
         while True:
-            body = _body(*self._send(request, ends))
+            body = self._in_time(partial(self._ask, request, ends), ends)
             try:
                 request = call.send(body)
             except StopIteration as end:
                 result: T = end.value
                 return result
+
+    def _ask(self, request: Request, ends: float, most_bytes: float = math.inf) -> bytes:
+        return _body(*self._send(request, ends), most_bytes)
+
+    def _in_time(self, work: Callable[[], T], ends: float) -> T:
+        """Runs work in a thread of its own, and raises :class:`DeadlineError` where it takes too long.
+
+        Limits of sockets cover neither the look-up of a host nor a head that comes byte by byte.
+        """
+        result: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - for whoever waits
+                result.set_exception(error)
+
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(run,), name="paimon-index-call", daemon=True).start()
+        # Work itself tells better what took so long, and gets the time for it.
+        concurrent.futures.wait([result], ends - time.monotonic() + GRACE_SECONDS)
+        if not result.done():
+            result.add_done_callback(_close_late)
+            raise self._settings.timed_out(" or ".join(self._settings.replicas.base_urls))
+        return result.result()
 
     def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
         """The first good answer before an end, to be read and closed."""
@@ -120,11 +154,16 @@ class Client(Endpoints):
 
 def download(client: Client, request: Request, most_bytes: int) -> bytes:
     """The body of an answer; more bytes are an :class:`IncompleteAnswerError`."""
-    answer = client._send(request, client._settings.ends())  # noqa: SLF001 - of this module
-    body = _body(*answer, most_bytes)
+    ends = client._settings.ends()  # noqa: SLF001 - of this module
+    body = client._in_time(partial(client._ask, request, ends, most_bytes), ends)  # noqa: SLF001 - likewise
     if len(body) > most_bytes:
         raise IncompleteAnswerError(f"the answer has more than {most_bytes} bytes")
     return body
+
+
+def _close_late(result: concurrent.futures.Future[T]) -> None:
+    if result.exception() is None and isinstance(plan := result.result(), Plan):
+        plan.close()
 
 
 def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:

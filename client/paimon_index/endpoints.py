@@ -263,7 +263,7 @@ def _pages(member: str, page: Callable[[str | None], Request]) -> Call[dict[str,
 def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IncompleteAnswerError(f"the answer is not JSON: {error}") from error
 
 

@@ -75,7 +75,7 @@ def service_error(status: int, body: bytes) -> ServiceError:
     """The exception of an answer with an error status; proxies in between may answer in other forms."""
     try:
         members = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict):
         members = {}

@@ -79,7 +79,11 @@ class PlanReader:
                     f"the stream does not tell {missing[0]}; is it one of paimon-index?"
                 )
             there = {name: metadata[name.encode()] for name in _FACTS if name.encode() in metadata}
-            self._facts = decode(PlanFacts, {name: json.loads(text) for name, text in there.items()})
+            try:
+                facts = {name: json.loads(text) for name, text in there.items()}
+            except (ValueError, RecursionError) as error:
+                raise IncompleteAnswerError(f"what is told of the plan is not JSON: {error}") from error
+            self._facts = decode(PlanFacts, facts)
         return self._facts
 
     def feed(self, piece: bytes) -> list[pa.RecordBatch]:

@@ -42,6 +42,25 @@ def test_other_requests_get_an_id_of_their_own(client: httpx.Client, asked: str 
     assert first != second
 
 
+@pytest.mark.parametrize("accepted", ["gzip;q=0", "gzip; q=0.000, identity", "deflate, GZIP;Q=0"])
+def test_callers_who_refuse_gzip_get_none(client: httpx.Client, accepted: str) -> None:
+    answer = client.post(PLAN, json={}, headers={"Accept-Encoding": accepted})
+
+    assert len(answer.content) > 1_024
+    assert "content-encoding" not in answer.headers
+    assert "Accept-Encoding" in answer.headers["vary"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x", "identity, br"])
+def test_compressed_bodies_are_refused(client: httpx.Client, encoding: str) -> None:
+    answer = client.post(PLAN, content=b"{}", headers={"Content-Encoding": encoding})
+    plain = client.post(PLAN, content=b"{}", headers={"Content-Encoding": "identity"})
+
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:paimon-index:error:unsupported-encoding")
+    assert f"Content-Encoding {encoding}: send it as it is" in answer.json()["detail"]
+    assert plain.status_code == 200
+
+
 def test_large_answers_are_compressed(client: httpx.Client) -> None:
     body = {"explain": True}
     plain = client.post(PLAN, json=body, headers={"Accept-Encoding": "identity"})

@@ -11,13 +11,14 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; with ``announced`` more bytes are promised than come."""
+    """One answer; with ``announced`` more bytes are promised than come, ``dripping`` its head never ends."""
 
     status: int = 200
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     announced: int | None = None
     silent: bool = False
+    dripping: bool = False
 
 
 READY = Answer(body=b'{"status": "ready"}')
@@ -72,6 +73,14 @@ class ScriptedServer:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer.silent:
             self.stopping.wait()
+            handler.close_connection = True
+            return
+        if answer.dripping:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            for _ in range(200):
+                if self.stopping.wait(0.02):
+                    break
+                handler.wfile.write(b"x")
             handler.close_connection = True
             return
         handler.send_response(answer.status)

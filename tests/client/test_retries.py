@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import random
+import struct
 import time
 from email.utils import formatdate
 from itertools import pairwise
@@ -16,6 +17,7 @@ from paimon_index import (
     Client,
     DeadlineError,
     IncompleteAnswerError,
+    PaimonIndexError,
     ServiceError,
     ServiceUnavailableError,
     UnavailableError,
@@ -139,6 +141,39 @@ def test_no_answer_in_time(scripted: ScriptedServer) -> None:
 
     with Client(scripted.url, deadline_seconds=0.2) as client, pytest.raises(DeadlineError, match=r"0\.2 s"):
         client.ready()
+
+
+def test_a_head_that_comes_byte_by_byte_is_not_waited_for(scripted: ScriptedServer) -> None:
+    scripted.answers = [Answer(dripping=True)]
+
+    async def ask() -> None:
+        async with AsyncClient(scripted.url, deadline_seconds=0.1) as client:
+            await client.ready()
+
+    with Client(scripted.url, deadline_seconds=0.1) as client:
+        for call in (client.ready, lambda: client.plan("main.db.t")):
+            with pytest.raises(DeadlineError, match=r"0\.1 s"):
+                call()
+    with pytest.raises(DeadlineError, match=r"0\.1 s"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_json_that_nests_too_deeply_is_an_error_of_the_client(scripted: ScriptedServer, status: int) -> None:
+    scripted.answers = [Answer(status, b"[" * 1_000_000)]
+
+    with Client(scripted.url) as client, pytest.raises(PaimonIndexError):
+        client.ready()
+
+
+def test_no_plan_announces_gigabytes_of_metadata(scripted: ScriptedServer) -> None:
+    scripted.answers = [Answer(body=struct.pack("<ii", -1, (1 << 31) - 1), announced=1 << 40)]
+
+    with (
+        Client(scripted.url) as client,
+        pytest.raises(IncompleteAnswerError, match="2147483647 bytes of Arrow"),
+    ):
+        client.plan("main.db.t")
 
 
 def test_nobody_listens() -> None:

@@ -137,6 +137,16 @@ class TestNetworkPolicy:
         egress = rendered.one("NetworkPolicy")["spec"]["egress"]
         assert [each["port"] for rule in egress for each in rule["ports"]] == [53, 53, 443, port]
 
+    def test_the_port_of_the_shared_cache_is_open(self) -> None:
+        rendered = render(
+            MINIMAL,
+            networkPolicy__enabled=True,
+            sharedCache={"url": "hdfs://cache:9000/prefix", "existingSecret": "key"},
+        )
+
+        egress = rendered.one("NetworkPolicy")["spec"]["egress"]
+        assert [each["port"] for rule in egress for each in rule["ports"]] == [53, 53, 443, 9000]
+
 
 class TestMonitoring:
     def test_there_is_none_unless_asked_for(self) -> None:

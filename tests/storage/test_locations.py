@@ -9,20 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import FileMissingError, PathNotAllowedError
+from app.errors import FileMissingError, PathNotAllowedError, RequestError
 from app.storage import Warehouse
 from app.storage.locations import normal_uri, without_credentials
 from app.storage.stores.local_files import LocalFiles
 
 
-@given(st.lists(st.sampled_from(["a", "file", "inside", "outside", "away", "loop"]), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.sampled_from(["a", "file", "inside", "aside", "outside", "away", "loop"]), min_size=1, max_size=4
+    )
+)
 def test_what_is_opened_is_refused_where_its_links_would_be(segments: list[str]) -> None:
     with TemporaryDirectory() as name:
         root = Path(name).resolve() / "w"
         (root / "a" / "a").mkdir(parents=True)
+        (root / "b").mkdir()
+        (root / "b" / "file").write_bytes(b"another database's")
         for directory in (root, root / "a"):
             (directory / "file").write_bytes(b"inside")
             (directory / "inside").symlink_to(root / "a")
+            (directory / "aside").symlink_to(root / "b")
             (directory / "outside").symlink_to(root.parent)
             (directory / "away").symlink_to(root.parent / "file")
             (directory / "loop").symlink_to("loop")
@@ -58,6 +65,15 @@ def _outcome(path: str, read: Callable[[str], bytes]) -> bytes | type[Exception]
 )
 def test_no_password_is_told_and_no_part_of_the_place_is_lost(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+@pytest.mark.parametrize("user", ["me", "me:pix_SECRET"])
+def test_nobody_logs_in_to_a_file(tmp_path: Path, user: str) -> None:
+    warehouse = Warehouse("w", str(tmp_path))
+
+    with pytest.raises(RequestError, match="names a user") as caught:
+        warehouse.path_of(f"file://{user}@{tmp_path}/orders")
+    assert "pix_SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["file:/w/a", "file:///w/a/", "/w/a", "FILE:/w/a", "file://localhost/w/a"])

@@ -76,16 +76,29 @@ def test_an_encoded_traversal_is_only_a_strange_name(root: Path) -> None:
 
 
 def test_links_may_not_leave_the_root(root: Path, tmp_path: Path) -> None:
-    (root / "inside").symlink_to(root / "db.db")
+    (root / "db.db" / "inside").symlink_to(root / "db.db" / "t")
     (root / "outside").symlink_to(tmp_path)
     (root / "file").symlink_to(tmp_path / "secret")
     warehouse = Warehouse("w", str(root))
-    assert warehouse.read("inside/t/file") == b"0123456789"
+    assert warehouse.read("db.db/inside/file") == b"0123456789"
     for path in ("outside/secret", "file", "outside"):
         with pytest.raises(PathNotAllowedError, match="link"):
             warehouse.exists(path)
     with pytest.raises(PathNotAllowedError, match="link"):
         warehouse.list_names("outside")
+
+
+def test_links_may_not_leave_their_database(root: Path) -> None:
+    (root / "other.db").mkdir()
+    (root / "other.db" / "link").symlink_to(root / "db.db" / "t")
+    (root / "alias.db").symlink_to(root / "db.db")
+    warehouse = Warehouse("w", str(root))
+
+    for path in ("other.db/link/file", "alias.db/t/file"):
+        with pytest.raises(PathNotAllowedError, match="out of its root or database"):
+            warehouse.read(path)
+        with pytest.raises(PathNotAllowedError, match="out of its root or database"):
+            warehouse.list_names(path.removesuffix("/file"))
 
 
 def test_a_link_to_itself_is_no_path(root: Path) -> None:

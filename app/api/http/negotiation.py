@@ -1,10 +1,17 @@
-"""What a caller likes to get: ``Accept``, a list of media types with qualities."""
+"""What a caller likes to get: ``Accept`` and ``Accept-Encoding``, lists of names with qualities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
+
+from starlette.datastructures import Headers
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+_ACCEPT_ENCODING = b"accept-encoding"
 
 
 class PlanFormat(StrEnum):
@@ -37,6 +44,21 @@ def prefers_page(accept: str) -> bool:
     """Whether a caller likes a page to read better than JSON, as browsers do."""
     liked = qualities(accept)
     return _quality(liked, "text/html") > _quality(liked, PlanFormat.JSON)
+
+
+class Compression(GZipMiddleware):
+    """Compresses answers for callers who accept gzip."""
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] == "http":
+            accepted = qualities(Headers(scope=scope).get(_ACCEPT_ENCODING.decode(), ""))
+            # Starlette looks for the name alone, which callers also send to refuse it: gzip;q=0.
+            if not accepted.get("gzip", 0.0):
+                headers = [each for each in scope["headers"] if each[0] != _ACCEPT_ENCODING]
+                scope = {**scope, "headers": headers}
+        await super().__call__(scope, receive, send)
 
 
 def _quality(liked: Mapping[str, float], media_type: str) -> float:

@@ -154,6 +154,7 @@ _STATUS_SLUGS = {
     405: "method-not-allowed",
     408: "request-timeout",
     413: "body-too-large",
+    415: "unsupported-encoding",
     429: "too-many-requests",
     503: "not-ready",
 }

@@ -296,7 +296,7 @@ class JsonBody(Generic[BodyType]):
         """The body.
 
         Raises:
-            ProblemError: it is too large, or did not arrive in time.
+            ProblemError: it is too large, compressed, or did not arrive in time.
             RequestError: it is not what the model says.
             MemoryShortError: there is no memory for it now.
         """
@@ -334,6 +334,10 @@ class JsonBody(Generic[BodyType]):
 
 
 async def _receive(request: Request, limit: int, claim: Claim) -> bytearray:
+    encoding = request.headers.get("content-encoding", "")
+    if encoding.strip().lower() not in ("", "identity"):
+        detail = f"the body has Content-Encoding {encoding:.50}: send it as it is, without the header"
+        raise ProblemError(problem_of_status(415, detail, headers=_CLOSE))
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)

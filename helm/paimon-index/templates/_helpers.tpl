@@ -86,7 +86,7 @@ annotations:
 {{- define "paimon-index.egressPorts" -}}
 {{- $ports := list }}
 {{- range .Values.networkPolicy.egressPorts }}{{ $ports = append $ports (int .) }}{{ end }}
-{{- $urls := values .Values.warehouses }}
+{{- $urls := append (values .Values.warehouses) (default "" .Values.sharedCache.url) }}
 {{- range .Values.extraEnv }}{{ $urls = append $urls (toString .value) }}{{ end }}
 {{- range $urls }}
 {{- $explicit := regexFind "^[a-z0-9+]+://[^/?#]*:[0-9]+" . | regexFind "[0-9]+$" }}

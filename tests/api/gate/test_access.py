@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -239,6 +240,30 @@ def test_the_scheme_is_read_as_http_says(guarded: httpx.Client, scheme: str) -> 
     headers = {"Authorization": f"{scheme} {SECRETS['reader']}"}
 
     assert guarded.get("/v1/config", headers=headers).status_code == 200
+
+
+def test_a_link_does_not_pass_rights_to_another_database(
+    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
+) -> None:
+    secret = tmp_path / "w" / "secret.db" / "t"
+    shutil.copytree(golden.table("empty"), secret)
+    (tmp_path / "w" / "demo.db").mkdir()
+    (tmp_path / "w" / "demo.db" / "link").symlink_to(secret)
+    path = tokens.write(tmp_path / "tokens", tokens.entry("demo", "pix_demo", databases=["demo"]))
+    location = {"location": f"{tmp_path}/w/demo.db/link"}
+    with serve(tokens_file=str(path), warehouses={"main": str(tmp_path / "w")}) as client:
+        answers = [
+            client.post(
+                f"/v1/main/databases/demo/tables/{name}/plan",
+                json={},
+                params=at,
+                headers=tokens.bearer("pix_demo"),
+            )
+            for name, at in (("link", None), ("other", location))
+        ]
+
+    assert [each.status_code // 100 for each in answers] == [4, 4]
+    assert all("link that leads out of its root or database" in each.json()["detail"] for each in answers)
 
 
 def test_config_and_listings_show_what_the_token_may_see(serve: Serve, tmp_path: Path) -> None:
