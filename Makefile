@@ -21,7 +21,7 @@ HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak limits fuzz contract decoders mutants jvm jvm-package image-check image image-base chart-check clean
+.PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak limits fuzz contract decoders mutants jar jvm jvm-package image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,8 +68,14 @@ check-openapi: env ## whether openapi.yaml is current
 # connector for Spark 4.0.
 # Needs Java 17 and Maven; pyspark (400 MB) is installed into a cache directory of the user.
 demo: $(SERVICE_STAMP) ## a running service with sample tables
-	@$(if $(SQL),echo 'Builds the jar of the catalog (Maven):' && $(FETCH) mvn -B -f jvm/pom.xml package -DskipTests)
+	@$(if $(SQL),$(MAKE) --no-print-directory jar)
 	@$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(JSON),--json) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
+
+# Without its tests, what they need, and an environment for Python.
+jar: ## builds the jar of the engine's catalog in jvm/target (Java, Maven)
+	@echo 'Builds the jar of the catalog (Maven):'
+	@$(FETCH) mvn -B -q -f jvm/pom.xml package -Dmaven.test.skip=true -Dmdep.skip=true
+	@ls jvm/target/paimon-index-catalog-*.jar
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where PAIMON_SPARK_CONNECTOR names the engine's connector for Spark 4.0, plain SQL runs in a real Spark too. Every golden

@@ -118,6 +118,12 @@ def test_every_decision_is_in_their_index() -> None:
     assert [page.name for page in directory.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
 
 
+def test_readme_shows_the_two_commands_that_set_everything_up() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL)
+
+    assert [block.strip() for block in blocks if block.startswith("make ")] == ["make demo", "make test"]
+
+
 def test_no_page_has_two_sides_of_a_merge() -> None:
     marks = re.compile(r"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
     pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "build"} & set(each.parts)]

@@ -1,9 +1,12 @@
 package org.paimonindex;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.Timestamp;
@@ -22,27 +25,15 @@ import org.apache.paimon.utils.JsonSerdeUtil;
  */
 final class Filters {
 
-    private static final Map<String, String> TESTS =
-            Map.ofEntries(
-                    Map.entry("Equal", "EQUAL"),
-                    Map.entry("NotEqual", "NOT_EQUAL"),
-                    Map.entry("LessThan", "LESS_THAN"),
-                    Map.entry("LessOrEqual", "LESS_OR_EQUAL"),
-                    Map.entry("GreaterThan", "GREATER_THAN"),
-                    Map.entry("GreaterOrEqual", "GREATER_OR_EQUAL"),
-                    Map.entry("Between", "BETWEEN"),
-                    Map.entry("NotBetween", "NOT_BETWEEN"),
-                    Map.entry("In", "IN"),
-                    Map.entry("NotIn", "NOT_IN"),
-                    Map.entry("IsNull", "IS_NULL"),
-                    Map.entry("IsNotNull", "IS_NOT_NULL"),
-                    Map.entry("StartsWith", "STARTS_WITH"),
-                    Map.entry("EndsWith", "ENDS_WITH"),
-                    Map.entry("Contains", "CONTAINS"),
-                    Map.entry("Like", "LIKE"));
-    private static final Map<String, String> COMPOUNDS = Map.of("And", "AND", "Or", "OR");
+    /** Tests that the service knows, by the engine's names; the service writes {@code NotEqual} as {@code NOT_EQUAL}. */
+    private static final List<String> TESTS =
+            Arrays.asList(
+                    "Equal", "NotEqual", "LessThan", "LessOrEqual", "GreaterThan", "GreaterOrEqual", "Between",
+                    "NotBetween", "In", "NotIn", "IsNull", "IsNotNull", "StartsWith", "EndsWith", "Contains", "Like");
+    private static final Pattern WORDS = Pattern.compile("(?<=[a-z])(?=[A-Z])");
+    private static final List<String> COMPOUNDS = Arrays.asList("And", "Or");
     private static final Map<String, Object> UNKNOWN =
-            Map.of("kind", "LEAF", "function", "UNKNOWN", "transform", Map.of("name", "UNKNOWN"));
+            object("kind", "LEAF", "function", "UNKNOWN", "transform", object("name", "UNKNOWN"));
 
     private Filters() {}
 
@@ -64,7 +55,7 @@ final class Filters {
             }
             return function == null
                     ? UNKNOWN
-                    : Map.of("kind", "COMPOUND", "function", function, "children", children);
+                    : object("kind", "COMPOUND", "function", function, "children", children);
         }
         return predicate instanceof LeafPredicate ? leaf((LeafPredicate) predicate) : UNKNOWN;
     }
@@ -79,18 +70,24 @@ final class Filters {
         for (Object literal : leaf.literals()) {
             literals.add(literal == null ? null : literal(literal, column.type()));
         }
-        Map<String, Object> members = new LinkedHashMap<>();
-        members.put("kind", "LEAF");
-        members.put("function", function);
-        members.put("transform", Map.of("name", "FIELD_REF", "fieldRef", Map.of("name", column.name())));
-        members.put("literals", literals);
-        return members;
+        Object transform = object("name", "FIELD_REF", "fieldRef", object("name", column.name()));
+        return object("kind", "LEAF", "function", function, "transform", transform, "literals", literals);
     }
 
-    /** What the engine's own function of this name is called; null for any other. */
-    private static String named(Map<String, String> names, Object function) {
+    /** The service's name of the engine's own function; null for any other. */
+    private static String named(List<String> names, Object function) {
         Class<?> type = function.getClass();
-        return type.getPackageName().equals(Predicate.class.getPackageName()) ? names.get(type.getSimpleName()) : null;
+        boolean isKnown = type.getPackage().equals(Predicate.class.getPackage()) && names.contains(type.getSimpleName());
+        return isKnown ? WORDS.matcher(type.getSimpleName()).replaceAll("_").toUpperCase(Locale.ROOT) : null;
+    }
+
+    /** A JSON object of names and values by turns. */
+    private static Map<String, Object> object(Object... members) {
+        Map<String, Object> object = new LinkedHashMap<>();
+        for (int i = 0; i < members.length; i += 2) {
+            object.put((String) members[i], members[i + 1]);
+        }
+        return object;
     }
 
     private static Object literal(Object value, DataType type) {
@@ -115,15 +112,15 @@ final class Filters {
                 return text((BinaryString) value);
             case BINARY:
             case VARBINARY:
-                return Map.of("$hex", hex((byte[]) value));
+                return object("$hex", hex((byte[]) value));
             case DECIMAL:
                 return ((Decimal) value).toBigDecimal().toPlainString();
             case DATE:
-                return Map.of("$days", (Integer) value);
+                return object("$days", (Integer) value);
             case TIMESTAMP_WITHOUT_TIME_ZONE:
             case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
                 Timestamp time = (Timestamp) value;
-                return Map.of("$ms", time.getMillisecond(), "$nanos", time.getNanoOfMillisecond());
+                return object("$ms", time.getMillisecond(), "$nanos", time.getNanoOfMillisecond());
             default:
                 throw new IllegalArgumentException("there is no literal of " + type);
         }

@@ -3,6 +3,7 @@ package org.paimonindex;
 import java.io.Serializable;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.paimon.Snapshot;
@@ -153,7 +154,7 @@ final class Planner implements Serializable {
                 new SnapshotFileIO(table.fileIO(), files),
                 location,
                 schema.copy(Question.withoutVersion(schema.options())),
-                Options.fromMap(Map.of("scan.tag-name", tag)),
+                Options.fromMap(Collections.singletonMap("scan.tag-name", tag)),
                 table.catalogEnvironment());
     }
 

@@ -39,16 +39,16 @@ final class PrunedSnapshot {
     static PrunedSnapshot read(byte[] content) throws NotAskedException {
         Map<String, byte[]> files = new HashMap<>();
         try (ZipInputStream archive = new ZipInputStream(new ByteArrayInputStream(content))) {
-            int left = BoundedBody.MOST_BYTES;
+            int left = Exchange.MOST_BYTES;
             for (ZipEntry entry = archive.getNextEntry(); entry != null; entry = archive.getNextEntry()) {
                 String name = entry.getName();
                 if (!name.equals(ANSWER) && !METADATA.matcher(name).matches()) {
                     throw new IOException("its entry " + name + " is no manifest");
                 }
-                byte[] file = archive.readNBytes(left);
+                byte[] file = Exchange.read(archive, left);
                 left -= file.length;
                 if (left == 0) {
-                    throw new IOException("it has more than " + BoundedBody.MOST_BYTES + " bytes");
+                    throw new IOException("it has more than " + Exchange.MOST_BYTES + " bytes");
                 }
                 files.put(name, file);
             }

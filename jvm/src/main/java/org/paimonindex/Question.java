@@ -1,6 +1,9 @@
 package org.paimonindex;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -29,27 +32,37 @@ import org.apache.paimon.utils.RowDataToObjectArrayConverter;
 final class Question {
 
     /** Options whose value, wherever it comes from, leaves the scan to the engine unless it is this one. */
-    private static final Map<String, Set<String>> ASKED_WITH =
-            Map.of(
-                    "batch-scan-mode", Set.of("none"),
-                    "branch", Set.of("main"),
-                    "chain-table.enabled", Set.of("false"),
-                    "deletion-vectors.merge-on-read", Set.of("false"),
-                    "postpone.merge-on-read", Set.of("false"),
-                    "query-auth.enabled", Set.of("false"),
-                    "data-evolution.enabled", Set.of("false"),
-                    "scan.mode", Set.of("default", "full", "latest-full", "latest", "from-snapshot"));
+    private static final Map<String, List<String>> ASKED_WITH = new HashMap<>();
+
+    static {
+        ASKED_WITH.put("batch-scan-mode", Collections.singletonList("none"));
+        ASKED_WITH.put("branch", Collections.singletonList("main"));
+        ASKED_WITH.put("scan.mode", Arrays.asList("default", "full", "latest-full", "latest", "from-snapshot"));
+        for (String option :
+                Arrays.asList(
+                        "chain-table.enabled",
+                        "deletion-vectors.merge-on-read",
+                        "postpone.merge-on-read",
+                        "query-auth.enabled",
+                        "data-evolution.enabled")) {
+            ASKED_WITH.put(option, Collections.singletonList("false"));
+        }
+    }
 
     /** Indexes of release 2.1 for tables with a primary key, which need all files of a level. */
     private static final Pattern PRIMARY_KEY_INDEX = Pattern.compile("pk-[a-z-]+\\.index\\.columns");
 
     /** Options that name the version; each has its member of the question. */
-    private static final Map<String, String> VERSIONS =
-            Map.of("scan.snapshot-id", "snapshot_id", "scan.tag-name", "tag");
+    private static final Map<String, String> VERSIONS = new HashMap<>();
+
+    static {
+        VERSIONS.put("scan.snapshot-id", "snapshot_id");
+        VERSIONS.put("scan.tag-name", "tag");
+    }
 
     /** Options of a session that change how splits are made and files are read, but neither rows nor files. */
-    private static final Set<String> HARMLESS =
-            Set.of(
+    private static final List<String> HARMLESS =
+            Arrays.asList(
                     "path",
                     "read.batch-size",
                     "file-reader-async-threshold",
@@ -74,12 +87,12 @@ final class Question {
                     "commit.user-prefix");
 
     /** Options of any of these kinds say what is read in ways that the service is not told. */
-    private static final List<String> NOT_ASKED = List.of("scan.", "incremental-", "consumer", "streaming");
+    private static final List<String> NOT_ASKED = Arrays.asList("scan.", "incremental-", "consumer", "streaming");
 
     /** The options of the engine that runs, and what they were called before. */
     private static final Set<String> ENGINES = enginesOptions();
     /** Its options of these kinds are in no list: they name a column, or are a connector's. */
-    private static final List<String> UNLISTED = List.of("fields.", "file-index.", "read.", "log.");
+    private static final List<String> UNLISTED = Arrays.asList("fields.", "file-index.", "read.", "log.");
 
     private static final double MOST_SHARE = 0.5;
     private static final int MOST_KEYS = 10_000;
@@ -166,10 +179,10 @@ final class Question {
     /** The same in terms of columns; none for what cannot be said so, which the engine then tests alone. */
     private static List<Predicate> partitionFilter(PartitionPredicate filter, RowType partitions) {
         if (filter instanceof PartitionPredicate.DefaultPartitionPredicate) {
-            return List.of(((PartitionPredicate.DefaultPartitionPredicate) filter).predicate());
+            return Collections.singletonList(((PartitionPredicate.DefaultPartitionPredicate) filter).predicate());
         }
         if (!(filter instanceof PartitionPredicate.MultiplePartitionPredicate)) {
-            return List.of();
+            return Collections.emptyList();
         }
         PredicateBuilder columns = new PredicateBuilder(partitions);
         RowDataToObjectArrayConverter values = new RowDataToObjectArrayConverter(partitions);
@@ -182,7 +195,7 @@ final class Question {
             }
             any.add(PredicateBuilder.and(all));
         }
-        return any.isEmpty() ? List.of() : List.of(PredicateBuilder.or(any));
+        return any.isEmpty() ? Collections.emptyList() : Collections.singletonList(PredicateBuilder.or(any));
     }
 
     private static Map<String, Object> version(Map<String, String> options, Map<String, String> stored)
@@ -200,7 +213,7 @@ final class Question {
                 found.put(VERSIONS.get(key), key.equals("scan.snapshot-id") ? (Object) Long.valueOf(value) : value);
                 continue;
             }
-            Set<String> known = ASKED_WITH.get(key);
+            List<String> known = ASKED_WITH.get(key);
             boolean asked = known == null ? isHarmless(key, value, stored) : known.contains(value);
             if (!asked) {
                 throw new NotAskedException(Outcome.OPTION, "the option " + key + " = " + value + " is in force");

@@ -3,6 +3,7 @@ package org.paimonindex;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -67,12 +68,12 @@ final class RuntimeKeys {
         for (Map.Entry<String, String> option : schema.options().entrySet()) {
             if (option.getKey().startsWith("file-index.") && option.getKey().endsWith(".columns")) {
                 for (String column : option.getValue().split(",")) {
-                    keys.add(column.strip());
+                    keys.add(column.trim());
                 }
             }
         }
         keys.retainAll(schema.fieldNames());
-        return List.copyOf(keys);
+        return new ArrayList<>(keys);
     }
 
     /** Undoes what {@link #of} did to a partition filter. */
@@ -81,7 +82,7 @@ final class RuntimeKeys {
             return divided(filter, schema);
         } catch (LinkageError e) {
             // A release in which nothing is offered.
-            return new Divided(filter, List.of());
+            return new Divided(filter, Collections.emptyList());
         }
     }
 
@@ -108,7 +109,7 @@ final class RuntimeKeys {
     @SuppressWarnings("unchecked")
     static List<PartitionPredicate> partsOf(PartitionPredicate filter) {
         if (PARTS == null || !PARTS.getDeclaringClass().isInstance(filter)) {
-            return List.of(filter);
+            return Collections.singletonList(filter);
         }
         try {
             return (List<PartitionPredicate>) PARTS.invoke(filter);

@@ -71,7 +71,11 @@ public final class Scans implements ScansMXBean {
         }
 
         Map<String, Long> members() {
-            return new TreeMap<>(Map.of("files", files.get(), "rows", rows.get(), "bytes", bytes.get()));
+            Map<String, Long> members = new TreeMap<>();
+            members.put("files", files.get());
+            members.put("rows", rows.get());
+            members.put("bytes", bytes.get());
+            return members;
         }
     }
 

@@ -1,18 +1,13 @@
 package org.paimonindex;
 
 import java.io.IOException;
-import java.net.ConnectException;
+import java.net.HttpURLConnection;
+import java.net.SocketTimeoutException;
 import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpConnectTimeoutException;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
-import java.net.http.HttpTimeoutException;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.time.Duration;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -22,13 +17,11 @@ import java.util.concurrent.TimeoutException;
  */
 final class Service {
 
+    private static final String JSON = "application/json";
     private static final int OK = 200;
     private static final int NOT_FOUND = 404;
     private static final int TOO_MANY_REQUESTS = 429;
     private static final int SERVER_ERROR = 500;
-
-    private static final HttpClient CLIENT =
-            HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     private final ServiceOptions options;
     /** Null until they are asked for, and again after a table was in none. */
@@ -62,12 +55,8 @@ final class Service {
             }
             Attempt attempt = new Attempt(uri, table, System.nanoTime() + left / (options.uris.size() - i));
             try {
-                HttpRequest.Builder request =
-                        request(uri, route(attempt, table))
-                                .header("Accept", PrunedSnapshot.MEDIA_TYPE)
-                                .header("Content-Type", "application/json")
-                                .POST(HttpRequest.BodyPublishers.ofString(question));
-                return PrunedSnapshot.read(attempt.ask(request, meanwhile));
+                URI place = URI.create(uri + route(attempt, table));
+                return PrunedSnapshot.read(attempt.ask(place, PrunedSnapshot.MEDIA_TYPE, question, meanwhile));
             } catch (NotAskedException e) {
                 if (e.outcome == Outcome.NOT_FOUND) {
                     Silence.afterUnknownTable(uri, table);
@@ -88,7 +77,7 @@ final class Service {
         }
         Warehouses all = warehouses;
         if (all == null) {
-            all = new Warehouses(attempt.ask(request(attempt.uri, "/v1/config").GET(), () -> {}));
+            all = new Warehouses(attempt.ask(URI.create(attempt.uri + "/v1/config"), JSON, null, () -> {}));
             warehouses = all;
         }
         return all.route(table, options.catalogWarehouse);
@@ -99,19 +88,8 @@ final class Service {
         return options.timeout.toMillis() / (2L * options.uris.size());
     }
 
-    private HttpRequest.Builder request(URI uri, String path) throws NotAskedException {
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(uri + path));
-        String token = token();
-        try {
-            return token == null ? request : request.header("Authorization", "Bearer " + token);
-        } catch (IllegalArgumentException e) {
-            // Its message has the token.
-            throw new NotAskedException(Outcome.REFUSED, "the token has characters that no header may have");
-        }
-    }
-
     private String token() throws NotAskedException {
-        if (options.tokenFile.isEmpty()) {
+        if (!options.tokenFile.isPresent()) {
             return options.token.orElse(null);
         }
         try {
@@ -119,14 +97,14 @@ final class Service {
             if (!Files.isRegularFile(options.tokenFile.get())) {
                 throw new IOException("it is no regular file");
             }
-            return Files.readString(options.tokenFile.get()).strip();
+            return new String(Files.readAllBytes(options.tokenFile.get()), StandardCharsets.UTF_8).trim();
         } catch (IOException e) {
             throw new NotAskedException(Outcome.REFUSED, "the token's file cannot be read: " + e);
         }
     }
 
     /** One URL and how long it is waited for, its further exchanges included. */
-    private static final class Attempt {
+    private final class Attempt {
 
         private final URI uri;
         private final PlannedTable table;
@@ -139,76 +117,62 @@ final class Service {
             this.until = until;
         }
 
-        byte[] ask(HttpRequest.Builder request, Runnable meanwhile) throws NotAskedException, InterruptedException {
-            HttpResponse<byte[]> answer;
+        byte[] ask(URI place, String accept, String question, Runnable meanwhile)
+                throws NotAskedException, InterruptedException {
+            Exchange.Answer answer;
             long start = System.nanoTime();
             try {
-                try {
-                    answer = send(request, meanwhile);
-                } catch (ExecutionException e) {
-                    if (!isBroken(e.getCause())) {
-                        throw e;
-                    }
-                    // The service closes connections that nobody used for a while, perhaps in this moment.
-                    answer = send(request, () -> {});
-                }
+                byte[] body = question == null ? null : question.getBytes(StandardCharsets.UTF_8);
+                answer = Exchange.of(connection(place, accept), body, meanwhile, until);
             } catch (TimeoutException | ExecutionException e) {
                 throw failed(e instanceof TimeoutException ? e : e.getCause());
             } finally {
                 Scans.asked(System.nanoTime() - start);
             }
             Silence.afterAnswer(uri);
-            int status = answer.statusCode();
-            if (status == OK) {
-                return answer.body();
+            if (answer.status == OK) {
+                return answer.body;
             }
             // Another replica may answer; an overloaded one is asked again by the next query.
-            boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
-            Outcome refusal = status == NOT_FOUND ? Outcome.NOT_FOUND : Outcome.REFUSED;
+            boolean isOverloaded = answer.status >= SERVER_ERROR || answer.status == TOO_MANY_REQUESTS;
+            Outcome refusal = answer.status == NOT_FOUND ? Outcome.NOT_FOUND : Outcome.REFUSED;
             throw new NotAskedException(
-                    isOverloaded ? Outcome.UNREACHABLE : refusal, uri + ": " + status + " " + problem(answer.body()));
+                    isOverloaded ? Outcome.UNREACHABLE : refusal,
+                    uri + ": " + answer.status + " " + problem(answer.body));
+        }
+
+        private HttpURLConnection connection(URI place, String accept) throws NotAskedException {
+            String token = token();
+            try {
+                HttpURLConnection connection = (HttpURLConnection) place.toURL().openConnection();
+                connection.setRequestProperty("Accept", accept);
+                connection.setRequestProperty("Content-Type", JSON);
+                if (token != null) {
+                    connection.setRequestProperty("Authorization", "Bearer " + token);
+                }
+                return connection;
+            } catch (IOException e) {
+                throw failed(e);
+            } catch (IllegalArgumentException e) {
+                // Its message has the token.
+                throw new NotAskedException(Outcome.REFUSED, "the token has characters that no header may have");
+            }
         }
 
         private NotAskedException failed(Throwable cause) {
             if (cause instanceof IllegalStateException) {
                 return new NotAskedException(Outcome.REFUSED, uri + ": " + cause.getMessage());
             }
-            if (isLate(cause)) {
+            if (cause instanceof TimeoutException || cause instanceof SocketTimeoutException) {
                 Silence.afterLateAnswer(uri, table);
                 return new NotAskedException(
                         Outcome.LATE,
                         uri + " is late: perhaps the first read of this table, and the next one will be planned");
             }
             Silence.afterFailure(uri);
-            String message = cause.getMessage() == null ? "nobody answers there" : cause.getMessage();
+            // The message of an unknown host is its name.
+            String message = cause instanceof UnknownHostException ? "its host is not known" : cause.getMessage();
             return new NotAskedException(Outcome.UNREACHABLE, uri + " is not reached: " + message);
-        }
-
-        private static boolean isLate(Throwable cause) {
-            return cause instanceof TimeoutException
-                    || cause instanceof HttpTimeoutException && !(cause instanceof HttpConnectTimeoutException);
-        }
-
-        private static boolean isBroken(Throwable cause) {
-            return cause instanceof IOException
-                    && !(cause instanceof ConnectException)
-                    && !(cause instanceof HttpTimeoutException);
-        }
-
-        /** {@code HttpRequest.timeout} ends with the head of the answer, so its body is bounded here. */
-        private HttpResponse<byte[]> send(HttpRequest.Builder request, Runnable meanwhile)
-                throws ExecutionException, InterruptedException, TimeoutException {
-            BoundedBody body = new BoundedBody();
-            long left = Math.max(1, until - System.nanoTime());
-            CompletableFuture<HttpResponse<byte[]>> call =
-                    CLIENT.sendAsync(request.timeout(Duration.ofNanos(left)).build(), head -> body);
-            try {
-                meanwhile.run();
-                return call.get(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS);
-            } finally {
-                call.cancel(true);
-                body.cancel();
-            }
         }
     }
 

@@ -2,8 +2,10 @@ package org.paimonindex;
 
 import java.net.URI;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -57,7 +59,7 @@ final class ServiceOptions {
         this.warehouse = Optional.ofNullable(options.get(PREFIX + "warehouse"));
         this.metastore = options.getString(PREFIX + "metastore", "filesystem");
         this.token = Optional.ofNullable(options.getString(TOKEN, System.getenv("PAIMON_INDEX_TOKEN")));
-        this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(Path::of);
+        this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(Paths::get);
         this.timeout = TimeUtils.parseDuration(options.getString(PREFIX + "timeout", "2 s"));
         options.toMap()
                 .forEach(
@@ -94,15 +96,15 @@ final class ServiceOptions {
     private static List<URI> uris(String text, Mode mode) {
         List<URI> found = new ArrayList<>();
         for (String each : text.split(",")) {
-            if (!each.isBlank()) {
-                found.add(uri(each.strip().replaceAll("/+$", "")));
+            if (!each.trim().isEmpty()) {
+                found.add(uri(each.trim().replaceAll("/+$", "")));
             }
         }
         if (found.isEmpty() && mode != Mode.OFF) {
             throw new IllegalArgumentException(
                     PREFIX + "uri is not set: name the service, such as http://paimon-index:8080");
         }
-        return List.copyOf(found);
+        return Collections.unmodifiableList(found);
     }
 
     private static URI uri(String text) {

@@ -1,5 +1,6 @@
 package org.paimonindex;
 
+import java.io.UnsupportedEncodingException;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
@@ -83,7 +84,11 @@ final class Warehouses {
     }
 
     private static String encode(String text) {
-        return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
+        try {
+            return URLEncoder.encode(text, StandardCharsets.UTF_8.name()).replace("+", "%20");
+        } catch (UnsupportedEncodingException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** One text for all that name the same place: {@code /a}, {@code file:/a/} and {@code file:///a}. */

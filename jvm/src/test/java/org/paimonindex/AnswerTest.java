@@ -213,7 +213,7 @@ class AnswerTest {
     void aFileThatUnpacksToTooMuchIsRefused() throws Exception {
         assertOutcome(
                 "refused",
-                archive -> archive.files.put("manifest/manifest-zeros", new byte[BoundedBody.MOST_BYTES + 1]));
+                archive -> archive.files.put("manifest/manifest-zeros", new byte[Exchange.MOST_BYTES + 1]));
     }
 
     @Test
