@@ -29,6 +29,9 @@ final class Exchange implements Callable<Exchange.Answer> {
             new ThreadPoolExecutor(
                     0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS, new SynchronousQueue<>(), Exchange::thread);
 
+    /** What goes on in the background ends after this long. */
+    private static final int LATE_MILLIS = 30_000;
+
     /** An answer's status and its whole body. */
     static final class Answer {
 
@@ -46,6 +49,8 @@ final class Exchange implements Callable<Exchange.Answer> {
     private final byte[] body;
 
     private volatile boolean isConnected;
+    /** Whether the head of the answer is there. */
+    private volatile boolean hasBegun;
 
     private Exchange(HttpURLConnection connection, byte[] body) {
         this.connection = connection;
@@ -58,18 +63,21 @@ final class Exchange implements Callable<Exchange.Answer> {
      * @param body what is posted; null for a GET
      * @param meanwhile work that does not need the answer, done while the service looks for it
      * @param until in {@link System#nanoTime}
+     * @param late done once an answer has come for which nobody has waited; null where such an answer is of no use
      * @throws ExecutionException there is no answer; the cause is an {@link IOException}, or an {@link
      *     IllegalStateException} for an answer of too many bytes
      * @throws TimeoutException there is no whole answer in time
      */
-    static Answer of(HttpURLConnection connection, byte[] body, Runnable meanwhile, long until)
+    static Answer of(HttpURLConnection connection, byte[] body, Runnable meanwhile, long until, Runnable late)
             throws ExecutionException, InterruptedException, TimeoutException {
         Exchange exchange = new Exchange(connection, body);
-        int millis = (int) Math.max(1, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
+        long left = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
+        int millis = (int) Math.max(1, Math.min(left, Integer.MAX_VALUE - LATE_MILLIS));
         connection.setConnectTimeout(millis);
-        connection.setReadTimeout(millis);
+        connection.setReadTimeout(late == null ? millis : millis + LATE_MILLIS);
         connection.setInstanceFollowRedirects(false);
         Future<Answer> call = THREADS.submit(exchange);
+        boolean goesOn = false;
         try {
             meanwhile.run();
             return call.get(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS);
@@ -77,13 +85,38 @@ final class Exchange implements Callable<Exchange.Answer> {
             if (!exchange.isConnected) {
                 throw new ExecutionException(new ConnectException("no connection in time"));
             }
+            // What comes byte by byte is given up.
+            goesOn = late != null && !exchange.hasBegun;
+            if (goesOn) {
+                THREADS.execute(() -> exchange.awaitLate(call, late));
+            }
             throw e;
         } finally {
-            if (!call.isDone()) {
-                // Ends the thread's read as well.
-                connection.disconnect();
-                call.cancel(true);
+            if (!goesOn) {
+                exchange.end(call);
             }
+        }
+    }
+
+    private void awaitLate(Future<Answer> call, Runnable late) {
+        try {
+            if (call.get(LATE_MILLIS, TimeUnit.MILLISECONDS).status == HttpURLConnection.HTTP_OK) {
+                late.run();
+            }
+        } catch (ExecutionException | TimeoutException e) {
+            // The table is asked about again after a while.
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            end(call);
+        }
+    }
+
+    private void end(Future<Answer> call) {
+        if (!call.isDone()) {
+            // Ends the thread's read as well.
+            connection.disconnect();
+            call.cancel(true);
         }
     }
 
@@ -99,6 +132,7 @@ final class Exchange implements Callable<Exchange.Answer> {
         if (status < 0) {
             throw new IOException("the answer is not HTTP");
         }
+        hasBegun = true;
         boolean isError = status >= HttpURLConnection.HTTP_BAD_REQUEST;
         try (InputStream stream = isError ? connection.getErrorStream() : connection.getInputStream()) {
             byte[] content = stream == null ? new byte[0] : read(stream, MOST_BYTES + 1);

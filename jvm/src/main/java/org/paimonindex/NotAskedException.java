@@ -13,6 +13,11 @@ final class NotAskedException extends Exception {
         this.outcome = outcome;
     }
 
+    /** Whether nothing is to be done about it. */
+    boolean isOrdinary() {
+        return outcome == Outcome.NO_FILTER || outcome == Outcome.NOT_SELECTIVE;
+    }
+
     /** What was thrown where nothing is expected to be: a class or method of the engine is missing, or another one. */
     static NotAskedException of(Throwable thrown) {
         return new NotAskedException(

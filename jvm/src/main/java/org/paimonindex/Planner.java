@@ -97,7 +97,7 @@ final class Planner implements Serializable {
     }
 
     private static void left(RecordedScan scan, NotAskedException reason) {
-        scan.note().left(reason.outcome);
+        scan.note().left(reason);
         Unneeded.run(() -> Scans.left(scan.planned(), reason));
     }
 

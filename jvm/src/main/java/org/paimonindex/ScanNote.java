@@ -12,6 +12,8 @@ final class ScanNote implements Serializable {
 
     private static final long serialVersionUID = 1L;
 
+    private static final int MOST_CHARACTERS = 300;
+
     /** Null before a plan. */
     private transient volatile String text;
 
@@ -19,8 +21,16 @@ final class ScanNote implements Serializable {
         text = String.format("planned by paimon-index: %d of %d files", read, total);
     }
 
-    void left(Outcome outcome) {
-        text = "planned by the engine: " + outcome.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+    void observed() {
+        text = "planned by the engine: observed";
+    }
+
+    void left(NotAskedException reason) {
+        String outcome = reason.outcome.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+        String cause = reason.getMessage().replaceAll("\\s+", " ");
+        boolean isLong = cause.length() > MOST_CHARACTERS;
+        text = "planned by the engine: " + outcome
+                        + (reason.isOrdinary() ? "" : ": " + (isLong ? cause.substring(0, MOST_CHARACTERS) + "…" : cause));
     }
 
     /** The name, with the note if the connector's scan describes itself. */

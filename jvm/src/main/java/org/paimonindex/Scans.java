@@ -116,7 +116,7 @@ public final class Scans implements ScansMXBean {
     /** Counts what the service would have left out of the engine's plan. */
     static void observed(RecordedScan scan, TableScan.Plan engine, TableScan.Plan answered) {
         count(Outcome.OBSERVED);
-        scan.note().left(Outcome.OBSERVED);
+        scan.note().observed();
         Map<String, DataFileMeta> read = files(engine);
         Map<String, DataFileMeta> skipped = new HashMap<>(read);
         skipped.keySet().removeAll(files(answered).keySet());
@@ -147,8 +147,7 @@ public final class Scans implements ScansMXBean {
     /** Counts a scan that the engine plans, and logs why: at most one line a minute for each outcome. */
     static void left(Object table, NotAskedException reason) {
         count(reason.outcome);
-        boolean isOrdinary = reason.outcome == Outcome.NO_FILTER || reason.outcome == Outcome.NOT_SELECTIVE;
-        if (isOrdinary) {
+        if (reason.isOrdinary()) {
             LOG.debug(LEFT, table, reason.getMessage());
         } else if (mayLog(reason.outcome)) {
             LOG.warn(LEFT, table, reason.getMessage());

@@ -7,6 +7,7 @@ import java.net.URI;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 
@@ -42,10 +43,12 @@ final class Service {
     PrunedSnapshot prunedSnapshot(PlannedTable table, String question, Runnable meanwhile)
             throws NotAskedException, InterruptedException {
         long deadline = System.nanoTime() + options.timeout.toNanos();
-        NotAskedException last = new NotAskedException(Outcome.QUIET, "the service is not asked for 30 s");
+        NotAskedException last = new NotAskedException(Outcome.QUIET, "no URL has time to answer");
         for (int i = 0; i < options.uris.size(); i++) {
             URI uri = options.uris.get(i);
-            if (Silence.isKept(uri, table)) {
+            Optional<String> silence = Silence.cause(uri, table);
+            if (silence.isPresent()) {
+                last = new NotAskedException(Outcome.QUIET, "not asked for 30 s: " + silence.get());
                 continue;
             }
             // One that does not answer leaves time for those behind it.
@@ -59,7 +62,7 @@ final class Service {
                 return PrunedSnapshot.read(attempt.ask(place, PrunedSnapshot.MEDIA_TYPE, question, meanwhile));
             } catch (NotAskedException e) {
                 if (e.outcome == Outcome.NOT_FOUND) {
-                    Silence.afterUnknownTable(uri, table);
+                    Silence.afterUnknownTable(uri, table, e.getMessage());
                     warehouses = null;
                 }
                 if (e.outcome != Outcome.UNREACHABLE && e.outcome != Outcome.LATE) {
@@ -123,7 +126,8 @@ final class Service {
             long start = System.nanoTime();
             try {
                 byte[] body = question == null ? null : question.getBytes(StandardCharsets.UTF_8);
-                answer = Exchange.of(connection(place, accept), body, meanwhile, until);
+                Runnable late = body != null && Silence.isFirst(uri, table) ? () -> Silence.end(uri, table) : null;
+                answer = Exchange.of(connection(place, accept), body, meanwhile, until, late);
             } catch (TimeoutException | ExecutionException e) {
                 throw failed(e instanceof TimeoutException ? e : e.getCause());
             } finally {
@@ -164,15 +168,16 @@ final class Service {
                 return new NotAskedException(Outcome.REFUSED, uri + ": " + cause.getMessage());
             }
             if (cause instanceof TimeoutException || cause instanceof SocketTimeoutException) {
-                Silence.afterLateAnswer(uri, table);
-                return new NotAskedException(
-                        Outcome.LATE,
-                        uri + " is late: perhaps the first read of this table, and the next one will be planned");
+                String late = uri + " is late: perhaps the first read of this table, which is asked about again once "
+                                + "the service has read it";
+                Silence.afterLateAnswer(uri, table, late);
+                return new NotAskedException(Outcome.LATE, late);
             }
-            Silence.afterFailure(uri);
             // The message of an unknown host is its name.
             String message = cause instanceof UnknownHostException ? "its host is not known" : cause.getMessage();
-            return new NotAskedException(Outcome.UNREACHABLE, uri + " is not reached: " + message);
+            String failure = uri + " is not reached: " + message;
+            Silence.afterFailure(uri, failure);
+            return new NotAskedException(Outcome.UNREACHABLE, failure);
         }
     }
 

@@ -5,13 +5,18 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.utils.TimeUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The options of the catalog that are about the service.
@@ -39,7 +44,10 @@ final class ServiceOptions {
 
     static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
 
+    private static final Logger LOG = LoggerFactory.getLogger(ServiceOptions.class);
     private static final String TOKEN = PREFIX + "token";
+    private static final List<String> NAMES =
+            Arrays.asList("uri", "warehouse", "metastore", "token", "token-file", "timeout", "mode");
 
     final List<URI> uris;
     final String catalogWarehouse;
@@ -50,9 +58,12 @@ final class ServiceOptions {
     final Duration timeout;
     final Mode mode;
 
+    private static final int MOST_SLIPS = 3;
+
     private final HashMap<String, String> withoutToken = new HashMap<>();
 
     private ServiceOptions(Options options) {
+        options.keySet().forEach(ServiceOptions::checkName);
         this.mode = mode(options.getString(PREFIX + "mode", "plan"));
         this.uris = uris(options.getString(PREFIX + "uri", ""), mode);
         this.catalogWarehouse = options.getString("warehouse", "");
@@ -82,6 +93,31 @@ final class ServiceOptions {
      */
     static ServiceOptions of(Options options) {
         return new ServiceOptions(options);
+    }
+
+    private static void checkName(String key) {
+        if (!key.startsWith(PREFIX) || NAMES.contains(key.substring(PREFIX.length()))) {
+            return;
+        }
+        String name = key.substring(PREFIX.length());
+        String nearest = Collections.min(NAMES, Comparator.comparingInt(each -> distance(each, name)));
+        boolean isAlike = distance(nearest, name) <= MOST_SLIPS;
+        LOG.warn("{} is no option of the catalog{}", key, isAlike ? ": did you mean " + PREFIX + nearest + "?" : "");
+    }
+
+    /** How many characters have to be added, left out or replaced to make one text of another. */
+    private static int distance(String one, String other) {
+        int[] row = IntStream.rangeClosed(0, other.length()).toArray();
+        for (int i = 1; i <= one.length(); i++) {
+            int diagonal = row[0];
+            row[0] = i;
+            for (int j = 1; j <= other.length(); j++) {
+                int replaced = diagonal + (one.charAt(i - 1) == other.charAt(j - 1) ? 0 : 1);
+                diagonal = row[j];
+                row[j] = Math.min(replaced, Math.min(row[j], row[j - 1]) + 1);
+            }
+        }
+        return row[other.length()];
     }
 
     private static Mode mode(String text) {

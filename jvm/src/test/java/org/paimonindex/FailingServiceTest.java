@@ -384,9 +384,57 @@ class FailingServiceTest {
         try (WebServer silent = WebServer.silent()) {
             NotAskedException late = refusal(briefly(silent));
 
-            String expected = "is late: perhaps the first read of this table, and the next one will be planned";
+            String expected = "is late: perhaps the first read of this table, which is asked about again once the "
+                            + "service has read it";
             assertEquals(silent.uri() + " " + expected, late.getMessage());
         }
+    }
+
+    @Test
+    void aTableIsAskedAboutAgainOnceItsFirstAnswerHasCome() throws Exception {
+        CountDownLatch isRead = new CountDownLatch(1);
+        byte[] answer = answer();
+        try (WebServer slow =
+                new WebServer(
+                        exchange -> {
+                            try {
+                                isRead.await();
+                                WebServer.send(exchange, 200, answer);
+                            } catch (InterruptedException e) {
+                                Thread.currentThread().interrupt();
+                            }
+                        })) {
+            assertEquals(IN_BONN, ask(briefly(slow)));
+            assertEquals(IN_BONN, ask(briefly(slow)));
+            assertEquals(List.of("late", "quiet"), outcomes.since());
+            assertEquals(1, slow.requests.size());
+
+            isRead.countDown();
+            Map<String, String> patient = new HashMap<>(briefly(slow));
+            patient.put("paimon-index.timeout", "60 s");
+            do {
+                assertEquals(IN_BONN, ask(patient));
+            } while (!outcomes.since().contains("planned"));
+
+            assertEquals(2, slow.requests.size());
+        }
+    }
+
+    @Test
+    void anOptionThatIsNoneIsSaid() throws Exception {
+        PrintStream before = System.err;
+        ByteArrayOutputStream lines = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));
+        try {
+            refusal(Map.of("paimon-index.uri", "http://localhost:2", "paimon-index.timout", "1 s"));
+            refusal(Map.of("paimon-index.uri", "http://localhost:2", "paimon-index.colour", "red"));
+        } finally {
+            System.setErr(before);
+        }
+
+        String written = lines.toString(StandardCharsets.UTF_8);
+        assertTrue(written.contains("paimon-index.timout is no option of the catalog: did you mean paimon-index.timeout?"));
+        assertTrue(written.contains("paimon-index.colour is no option of the catalog" + System.lineSeparator()));
     }
 
     @Test
