@@ -1,9 +1,10 @@
-"""The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
+"""Processes that decode ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
 
-It is started for the first such file, and decodes one file at a time, of warehouses by turns, within a limit
-of memory and of time, without the environment of this process, files of its own, connections and further
-processes. One that ended is started anew for the next file. It ends when nobody is left to ask it, so with
-the process that started it, however that ends. Only Linux limits its memory.
+One is started for the first such file of a warehouse, and decodes one file at a time within a limit of memory
+and of time, without the environment of this process, files of its own, connections and further processes. One
+that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process that
+started it, however that ends, and where two others were used later and nobody waits for it. Only Linux limits
+its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -23,18 +24,23 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
 from app.types.roaring import Buffer
 from app.work import check_deadline, remaining_seconds
-from app.work.cores import Cores, waiting
+from app.work.cores import line_of_work, waiting
+from app.work.deadline import GLANCE_SECONDS
 
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
+_MOST_IDLE: Final = 2
 _MAX_LINE_BYTES: Final = 8 << 10
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _ENVIRONMENT: Final = {
@@ -56,18 +62,82 @@ class DecodedStream(NamedTuple):
 
 
 class Decoder:
-    """Has files decoded."""
+    """Has files decoded: those of each warehouse by a process of its own, since one may stand still."""
 
     def __init__(self) -> None:
         self.seconds = _SECONDS
-        self._turns = Cores(1, most=1)
-        self._process: _Process | None = None
+        self._lock = threading.Lock()
+        self._lines: dict[str | None, _Line] = {}
 
     @property
     def process_id(self) -> int | None:
-        """Of the process, if there is one."""
-        process = self._process
+        """Of the process for the work of this thread, if there is one."""
+        line = self._lines.get(line_of_work())
+        process = None if line is None else line.process
         return process.popen.pid if process is not None and process.is_alive else None
+
+    @contextmanager
+    def turn(self, line: str | None = None) -> Iterator[Turn]:
+        """Waits for a process, which decodes for this block alone; the block keeps no core from others.
+
+        What decoding takes is claimed inside: others that wait for a file which takes long hold nothing.
+
+        Args:
+            line: for whom it is, the warehouse that this thread works for unless given.
+
+        Raises DeadlineExceededError: the request's time was used up first.
+        """
+        with self._lock:
+            of_line = self._lines.setdefault(line or line_of_work(), _Line())
+        with waiting():
+            while not of_line.turn.acquire(timeout=GLANCE_SECONDS):
+                check_deadline()
+            try:
+                check_deadline()
+                yield Turn(self, of_line)
+            finally:
+                of_line.used_at = time.monotonic()
+                of_line.turn.release()
+                self._end_idle()
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for line in list(self._lines.values()):
+            if line.process is not None:
+                line.process.end()
+
+    def forget(self) -> None:
+        """Leaves the processes to the one that this one was forked from, and begins anew."""
+        self._lock = threading.Lock()
+        self._lines = {}
+
+    def _end_idle(self) -> None:
+        """Ends what was idle for longest: each process takes memory."""
+        with self._lock:
+            idle = [line for line in self._lines.values() if line.process and not line.turn.locked()]
+            for line in sorted(idle, key=lambda line: line.used_at)[:-_MOST_IDLE]:
+                if line.turn.acquire(blocking=False):
+                    if line.process is not None:
+                        line.process.end()
+                    line.process = None
+                    line.turn.release()
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """The process of a warehouse, if there is one, and whose turn it is."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    process: _Process | None = None
+    used_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The right to have files decoded by the process of a warehouse."""
+
+    decoder: Decoder
+    line: _Line
 
     def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
         """Some columns of a file; decoding takes at most ``memory_bytes``.
@@ -80,43 +150,29 @@ class Decoder:
             MemoryShortError: there is no process, and none can be started.
             DeadlineExceededError: the request's time was used up first.
         """
+        check_deadline()
+        left, seconds = remaining_seconds(), self.decoder.seconds
         request = {
             "format": kind,
             "columns": columns,
             "memory_bytes": memory_bytes,
-            "seconds": self.seconds,
+            "seconds": seconds,
             "bytes": len(data),
         }
-        # Whoever waits for the process keeps no core from others, and warehouses take turns at it.
-        with waiting(), self._turns.computing():
+        process = self.line.process
+        if process is not None and not process.is_alive:
+            process.end()
+            process = self.line.process = None
+        if process is None:
+            process = self.line.process = _Process()
+        try:
+            return process.ask(request, data, seconds if left is None else min(left, seconds))
+        except TimeoutError:
+            process.end()
             check_deadline()
-            left = remaining_seconds()
-            process = self._process
-            if process is not None and not process.is_alive:
-                process.end()
-                process = self._process = None
-            if process is None:
-                process = self._process = _Process()
-            try:
-                return process.ask(request, data, self.seconds if left is None else min(left, self.seconds))
-            except TimeoutError:
-                process.end()
-                check_deadline()
-                return DecodedStream(fault=f"it takes more than {self.seconds:g} s")
-            except (OSError, ValueError):
-                return DecodedStream(
-                    fault=f"its decoder ended with status {process.end()}", may_be_short=True
-                )
-
-    def close(self) -> None:
-        """Ends the process, if there is one."""
-        if self._process is not None:
-            self._process.end()
-
-    def forget(self) -> None:
-        """Leaves the process to the one that this one was forked from, and begins anew."""
-        self._turns = Cores(1, most=1)
-        self._process = None
+            return DecodedStream(fault=f"it takes more than {seconds:g} s")
+        except (OSError, ValueError):
+            return DecodedStream(fault=f"its decoder ended with status {process.end()}", may_be_short=True)
 
 
 class _Process:
