@@ -48,7 +48,7 @@ from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
-from app.table.columnar.decoder import DECODER
+from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
@@ -293,7 +293,7 @@ class _Trial:
         line = f"{readers.warehouse} what-if"
         with ExitStack() as stack:
             with DECODER.turn(line) as turn:
-                needed = 2 * size + most + most // 2
+                needed = 2 * size + most + most // 2 + PROCESS_BYTES
                 claim = stack.enter_context(LEDGER.claim("decoding", needed, path=path, line=line))
                 data = version.source.warehouse.read(path, size)
                 answer = turn.decode(data_format, data, self._names_in_file(written, names), most)

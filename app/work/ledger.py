@@ -268,7 +268,8 @@ class Ledger:
                 limit=self.limit,
             )
         if claim.held.size or claim.most is not None:
-            if size >= _LARGE_BYTES:
+            # Many small steps make a large claim.
+            if (claim.size + size) // _LARGE_BYTES > claim.size // _LARGE_BYTES:
                 self.require(claim, size)
             with self._changed:
                 if not self._is_granted(claim, size):

@@ -3,8 +3,7 @@
 One is started for the first such file of a warehouse, and decodes one file at a time within a limit of memory
 and of time, without the environment of this process, files of its own, connections and further processes. One
 that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process that
-started it, however that ends, and where two others were used later and nobody waits for it. Only Linux limits
-its memory.
+started it, however that ends, and where nobody asks it while memory is short. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -20,13 +19,14 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,10 +37,14 @@ from app.types.roaring import Buffer
 from app.work import check_deadline, remaining_seconds
 from app.work.cores import line_of_work, waiting
 from app.work.deadline import GLANCE_SECONDS
+from app.work.ledger import LEDGER
+from app.work.memory import HELPERS, resident_bytes_of
 
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
-_MOST_IDLE: Final = 2
+_MOST_IDLE: Final = 4
+PROCESS_BYTES: Final = 24 << 20
+"""What a process takes beside files."""
 _MAX_LINE_BYTES: Final = 8 << 10
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _ENVIRONMENT: Final = {
@@ -68,6 +72,17 @@ class Decoder:
         self.seconds = _SECONDS
         self._lock = threading.Lock()
         self._lines: dict[str | None, _Line] = {}
+        LEDGER.add(self)
+
+    @property
+    def weight(self) -> int:
+        """Bytes of processes that nobody asks, which give way as caches do."""
+        return sum(line.idle_bytes for line in list(self._lines.values()))
+
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
+        """Ends those that were idle for longest, and for so long, until the others take no more."""
+        latest = time.monotonic() - unused_seconds
+        self._end_idle(lambda idle: sum(each.idle_bytes for each in idle) > weight, latest)
 
     @property
     def process_id(self) -> int | None:
@@ -92,13 +107,15 @@ class Decoder:
         with waiting():
             while not of_line.turn.acquire(timeout=GLANCE_SECONDS):
                 check_deadline()
+            of_line.idle_bytes = 0
             try:
                 check_deadline()
                 yield Turn(self, of_line)
             finally:
                 of_line.used_at = time.monotonic()
+                of_line.idle_bytes = 0 if of_line.process is None else of_line.process.resident_bytes
                 of_line.turn.release()
-                self._end_idle()
+                self._end_idle(lambda idle: len(idle) > _MOST_IDLE)
 
     def close(self) -> None:
         """Ends the processes."""
@@ -110,16 +127,19 @@ class Decoder:
         """Leaves the processes to the one that this one was forked from, and begins anew."""
         self._lock = threading.Lock()
         self._lines = {}
+        HELPERS.clear()
 
-    def _end_idle(self) -> None:
-        """Ends what was idle for longest: each process takes memory."""
+    def _end_idle(self, are_too_many: Callable[[Sequence[_Line]], bool], latest: float = math.inf) -> None:
+        """Ends those that were idle for longest, since ``latest`` at least, as long as they are too many."""
         with self._lock:
             idle = [line for line in self._lines.values() if line.process and not line.turn.locked()]
-            for line in sorted(idle, key=lambda line: line.used_at)[:-_MOST_IDLE]:
+            idle.sort(key=lambda line: line.used_at)
+            while idle and idle[0].used_at <= latest and are_too_many(idle):
+                line = idle.pop(0)
                 if line.turn.acquire(blocking=False):
                     if line.process is not None:
                         line.process.end()
-                    line.process = None
+                    line.process, line.idle_bytes = None, 0
                     line.turn.release()
 
 
@@ -130,6 +150,7 @@ class _Line:
     turn: threading.Lock = field(default_factory=threading.Lock)
     process: _Process | None = None
     used_at: float = 0.0
+    idle_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +214,7 @@ class _Process:
         except OSError as error:
             self._close()
             raise MemoryShortError(f"no process can be started to decode ORC or Parquet: {error}") from error
+        HELPERS[str(self.popen.pid)] = None
         self._socket.settimeout(_START_SECONDS)
         try:
             self._answer()
@@ -226,9 +248,14 @@ class _Process:
             raise ValueError(f"expected a stream of {size} bytes")
         return DecodedStream(stream)
 
+    @property
+    def resident_bytes(self) -> int:
+        return resident_bytes_of(str(self.popen.pid))
+
     def end(self) -> int:
         self.popen.kill()
         status = self.popen.wait()
+        HELPERS.pop(str(self.popen.pid), None)
         self._close()
         return status
 

@@ -26,6 +26,7 @@ from app.table.records.columns import RecordOf
 from app.table.records.expansion import claiming
 from app.work import time_limit
 from app.work.cores import CORES
+from app.work.memory import HELPERS, resident_bytes, resident_bytes_of
 
 MEMORY_BYTES = 64 << 20
 DECODES = f"""
@@ -107,18 +108,37 @@ def test_one_that_stands_still_holds_up_no_other_warehouse(decoder: Decoder) -> 
         assert held_up.result() == 3
 
 
-def test_few_are_kept_that_nobody_asks(decoder: Decoder) -> None:
-    processes = []
-    for warehouse in ("a", "b", "c", "a", "b"):
+def test_those_that_nobody_asks_give_way_where_memory_is_short(decoder: Decoder) -> None:
+    for warehouse in ("a", "b"):
         with CORES.computing(warehouse):
             ids(decoder, 1)
             assert decoder.process_id is not None
-            processes.append(os.pidfd_open(decoder.process_id))
-    ended = [bool(select.select([process], [], [], 0)[0]) for process in processes]
-    for process in processes:
-        os.close(process)
+            process = os.pidfd_open(decoder.process_id)
+    one = decoder.weight // 2
+    assert one > 5 << 20
 
-    assert ended == [True, True, True, False, False]
+    decoder.shrink(0, unused_seconds=60)
+    assert decoder.weight > one, "they were asked lately"
+    with decoder.turn("a"):
+        decoder.shrink(0)
+        assert decoder.weight == 0
+        assert select.select([process], [], [], 0)[0]
+        os.close(process)
+        with CORES.computing("a"):
+            assert decoder.process_id is not None, "somebody has it"
+    assert 0 < decoder.weight < 2 * one
+
+
+def test_their_memory_counts_as_that_of_the_process_that_started_them(decoder: Decoder) -> None:
+    ids(decoder, 1)
+    assert decoder.process_id is not None
+    its_own = resident_bytes_of(str(decoder.process_id))
+
+    assert its_own > 5 << 20
+    assert resident_bytes() >= resident_bytes_of("self") // 2 + its_own
+    number = str(decoder.process_id)
+    decoder.close()
+    assert number not in HELPERS
 
 
 def test_what_decoding_takes_is_claimed_once_a_file_is_not_waiting() -> None:
