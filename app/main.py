@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -27,7 +28,7 @@ from app.api.gate.access import (
     this_machine,
     tokens_of,
 )
-from app.api.gate.admission import MOST_REQUESTS, Admission
+from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
 from app.api.http.answer_headers import RequestIds, SecurityHeaders
 from app.api.http.faults import explain_faults
 from app.api.http.negotiation import Compression
@@ -95,7 +96,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     )
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
         prepare_process()
         if tokens is not None:
             tokens.start()
@@ -110,7 +111,11 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         listings.start()
         stopping.listen()
         # For the protocol, see app.server.connections.
-        yield {"untaken_seconds": settings.deadline_seconds, "untaken_bytes": runtime.budget.bodies}
+        yield {
+            "untaken_seconds": settings.deadline_seconds,
+            "untaken_bytes": runtime.budget.bodies,
+            "refuse_unread": partial(_refuse_unread, telemetry),
+        }
         app.state.runtime = None
         listings.stop()
         runtime.close()
@@ -170,6 +175,13 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.add_middleware(Accounting, telemetry=telemetry)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
+
+
+def _refuse_unread(telemetry: Telemetry, head: bytes) -> bytes | None:
+    answer = refuse_unread(head)
+    if answer is not None:
+        telemetry.count_refusal(429)
+    return answer
 
 
 def _iceberg(settings: Settings) -> list[APIRouter]:

@@ -8,7 +8,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
+_DRIP_SECONDS = 0.05
 
 
 class Fault(Enum):
@@ -29,6 +30,8 @@ class Fault(Enum):
     """The connection is reset in the middle of the answer."""
     HANG = auto()
     """It is never answered."""
+    DRIP = auto()
+    """The answer comes a byte at a time, none of them late."""
 
 
 class Store:
@@ -116,11 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             case Fault.SLOW_DOWN:
                 self._answer(503, _error("SlowDown"))
-            case Fault.CUT:
-                whole = self._content(key) or b""
-                self._head(206 if self._range() else 200, len(whole))
-                self.wfile.write(whole[: len(whole) // 2])
-                self._reset()
+            case Fault.CUT | Fault.DRIP as fault:
+                self._break_off(self._content(key) or b"", fault)
             case None if "list-type" in asked:
                 self._answer(200, self._listing(asked.get("prefix", "")))
             case None:
@@ -192,6 +192,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(status, len(content))
         if self.command != "HEAD":
             self.wfile.write(content)
+
+    def _break_off(self, content: bytes, fault: Fault) -> None:
+        self._head(206 if self._range() else 200, len(content))
+        if fault is Fault.CUT:
+            self.wfile.write(content[: len(content) // 2])
+            self._reset()
+            return
+        self.close_connection = True
+        with suppress(OSError):
+            for at in range(len(content)):
+                self.wfile.write(content[at : at + 1])
+                if self.store.ends.wait(_DRIP_SECONDS):
+                    return
 
     def _reset(self) -> None:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

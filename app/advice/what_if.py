@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated, Final, TypeAlias
@@ -47,7 +48,7 @@ from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
-from app.table.columnar.decoder import DECODER
+from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json
 from app.types.session_zone import SessionZone
@@ -290,13 +291,14 @@ class _Trial:
         self.bytes_read += size
         # Plans of the warehouse do not wait for it.
         line = f"{readers.warehouse} what-if"
-        with (
-            LEDGER.claim("decoding", 2 * size + most + most // 2, path=path, line=line) as claim,
-            readers.core(),
-        ):
-            data = version.source.warehouse.read(path, size)
-            answer = DECODER.decode(data_format, data, self._names_in_file(written, names), most)
-            del data
+        with ExitStack() as stack:
+            with DECODER.turn(line) as turn:
+                needed = 2 * size + most + most // 2 + PROCESS_BYTES
+                claim = stack.enter_context(LEDGER.claim("decoding", needed, path=path, line=line))
+                data = version.source.warehouse.read(path, size)
+                answer = turn.decode(data_format, data, self._names_in_file(written, names), most)
+                del data
+            stack.enter_context(readers.core())
             if answer.fault:
                 self.warnings.append(f"{path} is not tried, since it cannot be decoded: {answer.fault}")
                 return

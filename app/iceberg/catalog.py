@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, Self
 
 import numpy as np
@@ -120,7 +121,8 @@ class Catalog:
         appended = None
         if question.start_snapshot_id is not None:
             table = TableName.of(named).table
-            appended = _appended_files(self.service, table, version, question.start_snapshot_id)
+            most = self.limits.files_named
+            appended = _appended_files(self.service, table, version, question.start_snapshot_id, most)
         request = PlanRequest(
             filter=predicate,
             files=appended,
@@ -282,8 +284,13 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
         yield replace(token, begin=int(units[begin]), end=int(units[end]) if end < stop else token.end)
 
 
-def _appended_files(service: IndexService, table: TableRef, version: Version, start: int) -> tuple[str, ...]:
-    """Names of the data files that were appended behind snapshot ``start``, up to a version and with it."""
+def _appended_files(
+    service: IndexService, table: TableRef, version: Version, start: int, most: int
+) -> tuple[str, ...]:
+    """Names of the data files that were appended behind snapshot ``start``, up to a version and with it.
+
+    Where there are more than ``most``, one more, which the service refuses.
+    """
     schema, end = version.schema, version.snapshot_id
     if schema.primary_keys or schema.options.deletion_vectors:
         raise refusal("of a table with a primary key or deletion vectors, files do not tell what came")
@@ -295,7 +302,7 @@ def _appended_files(service: IndexService, table: TableRef, version: Version, st
         kind = "" if one.resolved.snapshot is None else one.resolved.snapshot.commit_kind
         if kind == _APPEND:
             with missing_file_means_expired(one):
-                names += _added(one)
+                names += islice(_added(one), most + 1 - len(names))
         elif kind not in _REWRITES:
             raise _more_than_appending(number, kind)
     return tuple(names)

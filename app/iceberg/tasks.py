@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -181,12 +181,12 @@ class TaskWriter:
             return {}
         names, row_counts = files.texts(start, stop)[1].to_pylist(), files.array("row_count")
         codes = files.array("partition_code")
-        ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved))
-        places = []
-        for at in positions:
-            lies = files.deletions[at]
-            entry, place = ranges[lies.path.rpartition("/")[2], lies.offset, names[at - start]]
-            places.append((entry, place, int(row_counts[at])))
+        wanted = [
+            (files.deletions[at].path.rpartition("/")[2], files.deletions[at].offset, names[at - start])
+            for at in positions
+        ]
+        ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved), set(wanted))
+        places = [(*ranges[lies], int(row_counts[at])) for at, lies in zip(positions, wanted, strict=True)]
         vectors = load_vectors(self.version.source, places)
         if narrow := sum(not vector.is64 for vector in vectors):
             raise narrow_vectors(f"{narrow} of its files")
@@ -207,12 +207,17 @@ class TaskWriter:
         return by_position
 
 
-def _ranges(entries: Iterable[IndexEntry]) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
-    """By the name of the vectors' file, offset, and the name of the data file."""
+def _ranges(
+    entries: Iterable[IndexEntry], wanted: Collection[tuple[str, int, str]]
+) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
+    """The wanted vectors by the name of their file, their offset, and the name of the data file."""
+    names = {name for name, _, _ in wanted}
     return {
-        (entry.file.file_name, place.offset, place.data_file): (entry, place)
+        lies: (entry, place)
         for entry in entries
+        if entry.file.file_name in names
         for place in entry.file.ranges
+        if (lies := (entry.file.file_name, place.offset, place.data_file)) in wanted
     }
 
 

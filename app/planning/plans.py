@@ -24,6 +24,7 @@ from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 from app.work import Cancellation, cancellable, time_limit
 from app.work.cores import CORES
+from app.work.ledger import LEDGER
 
 _log = logging.getLogger("paimon_index.planning")
 
@@ -31,6 +32,7 @@ PlanKey: TypeAlias = "tuple[str, bytes]"
 
 _SECONDS: Final = 300.0
 """After which a load is given up; what it has read stays in the caches."""
+_LEAST_CLAIM_BYTES: Final = 1 << 20
 _MOST_LOADS: Final = 64
 """Of a warehouse, under way and waiting; a plan that is asked again has its own begun then."""
 
@@ -103,7 +105,12 @@ class Plans:
         own = key if request == anyone else _key(version, request)
         plan = None if own == key else self.cache.get(key)
         if plan is None:
-            plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
+            claimed: list[Callable[[], object]] = []
+            plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget, claimed))
+            if self.cache.keeps(own, plan):
+                # It is the cache's to count.
+                for release in claimed:
+                    release()
             if plan.ran_out_of_time:
                 name = version.source.warehouse.name
                 self._loads.begin(name, key, lambda: self._finish(version, anyone, key))
@@ -113,14 +120,24 @@ class Plans:
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
         with missing_file_means_expired(version):
-            plan = self._make(version, request, BACKGROUND)
+            plan = self._make(version, request, BACKGROUND, [])
         self.cache.put(key, plan)
 
-    def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
+    def _make(
+        self, version: Version, request: PlanRequest, budget: Budget, claimed: list[Callable[[], object]]
+    ) -> Plan:
+        """Makes a plan; what gives back the memory that it takes is added to ``claimed``."""
         zone = None if request.time_zone is None else session_zone(request.time_zone)
-        decisions = decide(version, request, self._limits, zone, budget=budget)
-        with during(Phase.EVALUATE):
-            return decisions.plan()
+        with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
+            # Few files are no reason to wait.
+            def grow_to(size: int) -> None:
+                claim.grow_to(size if size >= _LEAST_CLAIM_BYTES else 0)
+
+            decisions = decide(version, request, self._limits, zone, budget=budget, claim=grow_to)
+            with during(Phase.EVALUATE):
+                plan = decisions.plan()
+            claimed.append(claim.outlive(plan))
+            return plan
 
 
 def _key(version: Version, request: PlanRequest) -> PlanKey:

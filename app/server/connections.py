@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
+from collections.abc import Callable
 from contextlib import suppress
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import ClassVar, Final, TypeAlias
@@ -26,6 +28,9 @@ _Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
 
 _PROGRESS_BYTES: Final = 1 << 16
 """Who takes fewer bytes of an answer in the time that there is takes none."""
+
+_TCP_INFO: Final = struct.Struct("=52xI")
+"""Linux' ``struct tcp_info``: milliseconds since the latest bytes came."""
 
 _UNSENT_BYTES: Final = 1 << 18
 _HEAD_BYTES: Final = 1 << 14
@@ -83,15 +88,18 @@ class PunctualProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, with a deadline for the head of every request and for the taking of every answer.
 
     An answer of which nothing is taken for ``untaken_seconds`` is broken off. Where all of them together hold
-    more than ``untaken_bytes``, about, the one that was left for longest is. Both are members of the state
-    that the application's lifespan gives.
+    more than ``untaken_bytes``, about, the one that was left for longest is. ``refuse_unread`` answers
+    requests that waited for the event loop for too long. All three are members of the state that the
+    application's lifespan gives.
 
     ``head_seconds``: from the connection's start, or from the first byte of a later request.
     ``patience_seconds``: in which no answer is broken off for others.
+    ``unread_seconds``: in which the event loop looks at a request.
     """
 
     head_seconds: ClassVar[float] = 20.0
     patience_seconds: ClassVar[float] = 1.0
+    unread_seconds: ClassVar[float] = 1.0
 
     # Of this process, in the order in which they began to wait; used by its event loop alone.
     _waiting: ClassVar[dict[PunctualProtocol, None]] = {}
@@ -122,8 +130,11 @@ class PunctualProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         # One cycle per request; there is none before the first.
         last: RequestResponseCycle | None = self.cycle
-        if self._head_timer is None and (last is None or last.response_complete):
-            self._expect_head()
+        if last is None or last.response_complete:
+            if self._refuses(data):
+                return
+            if self._head_timer is None:
+                self._expect_head()
         super().data_received(data)
         if self.cycle is not last:
             self._stop_waiting()
@@ -165,6 +176,29 @@ class PunctualProtocol(H11Protocol):
         super().timeout_keep_alive_handler()
         if self._untaken_timer is None:
             self._look_later()
+
+    def _refuses(self, head: bytes) -> bool:
+        """Answers a request that lay unread for too long.
+
+        Where more requests come than the event loop can parse, it looks at each when its caller gives up, or
+        has. A refusal costs a hundredth of an answer, which leaves time for those that have just come.
+        """
+        refuse: Callable[[bytes], bytes | None] | None = self.app_state.get("refuse_unread")
+        connected = self.transport.get_extra_info("socket")
+        if refuse is None or connected is None or not hasattr(socket, "TCP_INFO"):
+            return False
+        try:
+            told = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        except OSError:
+            # The connection is gone, or is none of TCP.
+            return False
+        (milliseconds,) = _TCP_INFO.unpack(told)
+        answer = refuse(head) if milliseconds >= self.unread_seconds * 1_000 else None
+        if answer is None:
+            return False
+        self.transport.write(answer)
+        self.transport.close()
+        return True
 
     def _expect_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)

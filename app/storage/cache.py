@@ -154,6 +154,12 @@ class ByteCache(Generic[Item]):
         observer().cache_asked(self.name, len(items), len(distinct) - len(items))
         return items
 
+    def keeps(self, key: Hashable, item: Item) -> bool:
+        """Whether just this object is kept, which is no use of it."""
+        with self._lock:
+            entry = self._objects.get(key)
+            return entry is not None and entry.item is item
+
     def put(self, key: Hashable, item: Item) -> None:
         """Keeps an object as one that was loaded; it takes the place of what is kept of that key.
 

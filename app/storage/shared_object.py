@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -41,6 +41,8 @@ _SIGNATURE_BYTES: Final = 32
 _COUNT: Final = struct.Struct("<I")
 _ENDS_AT: Final = _START.size + _SIGNATURE_BYTES + _COUNT.size
 _ALIGNMENT: Final = 64
+_MOST_STORED: Final = LARGEST + (LARGEST >> 6)
+"""What cannot be packed grows by less, with the ends of entries."""
 
 
 def object_name(keys: Sequence[bytes]) -> str:
@@ -64,12 +66,12 @@ class Sizes:
     unpacked: int
 
     @classmethod
-    def read(cls, start: bytes) -> Self:
+    def read(cls, start: bytes | memoryview) -> Self:
         """Reads the beginning of an object; DamagedEntryError: it is that of none."""
         if len(start) < _ENDS_AT:
             raise DamagedEntryError(f"expected at least {_ENDS_AT} bytes, found {len(start)}")
         magic, stored, unpacked = _START.unpack_from(start)
-        if magic != _MAGIC or not _ENDS_AT <= stored <= 2 * LARGEST or unpacked > LARGEST:
+        if magic != _MAGIC or not _ENDS_AT <= stored <= _MOST_STORED or unpacked > LARGEST:
             raise DamagedEntryError("no object of this form, or larger than any")
         return cls(stored, unpacked)
 
@@ -97,8 +99,16 @@ def write_object(name: str, key: bytes, entries: Sequence[Sequence[bytes | pa.Bu
     return b"".join((start, _signature(key, name, start, signed, packed), signed, packed))
 
 
-def read_object(name: str, key: bytes, content: bytes, count: int) -> list[NDArray[np.uint8] | None]:
+def read_object(
+    name: str,
+    key: bytes,
+    content: bytes | memoryview,
+    count: int,
+    claim: Callable[[int], None] = lambda _: None,
+) -> list[NDArray[np.uint8] | None]:
     """The entries of an object; each has its memory to itself.
+
+    ``claim``: has memory claimed, so many bytes in all, once it is known who says how many.
 
     Raises:
         DamagedEntryError: it is not what a holder of the key has written under this name.
@@ -113,6 +123,8 @@ def read_object(name: str, key: bytes, content: bytes, count: int) -> list[NDArr
     if written != count or packed_from > len(content):
         raise DamagedEntryError(f"expected {count} entries, found {written}")
     ends = np.frombuffer(content, "<u8", written, _ENDS_AT).tolist()
+    # The entries, and a copy of each.
+    claim(len(content) + 2 * sizes.unpacked)
     try:
         unpacked = pa.decompress(pa.py_buffer(view[packed_from:]), sizes.unpacked, "zstd")
     except (OSError, ValueError) as error:

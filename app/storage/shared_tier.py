@@ -40,11 +40,14 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 from app.work.cores import waiting
 from app.work.deadline import check_deadline, time_limit, wait_for
+from app.work.ledger import Claim
 
 _log = logging.getLogger("paimon_index.storage")
 
 _FIRST_BYTES: Final = 1 << 20
 """What the first call for an object asks for beyond what is expected, which is all of most."""
+_PIECE_BYTES: Final = 16 << 20
+"""What each further call asks for, beside the buffer of the whole."""
 _WAIT_SECONDS: Final = 1.0
 """For the first bytes of an object, and for the first answer of the store once it was opened."""
 _SLOW_SECONDS: Final = 0.2
@@ -297,10 +300,10 @@ class SharedTier:
 
     def _read(self, name: str, count: int, expected_bytes: int) -> list[Entry | None] | None:
         try:
-            content, sizes = self._fetch(self._path(name), expected_bytes)
-            # The entries, and a copy of each.
-            with self._store.readers.room(2 * sizes.unpacked, self._path(name)), self._store.readers.core():
-                entries = read_object(name, self._key, content, count)
+            with self._store.readers.room(0, self._path(name)) as claim:
+                content = self._fetch(self._path(name), expected_bytes, claim)
+                with self._store.readers.core():
+                    entries = read_object(name, self._key, content, count, claim.grow_to)
         except FileMissingError:
             self._is_absent(name)
             return None
@@ -326,16 +329,26 @@ class SharedTier:
             self._is_there(name)
         return entries
 
-    def _fetch(self, path: str, expected_bytes: int) -> tuple[bytes, Sizes]:
+    def _fetch(self, path: str, expected_bytes: int, claim: Claim) -> bytes | memoryview:
+        """The bytes of an object, claimed before they are read: its length is not signed for yet."""
         first = min(expected_bytes + _FIRST_BYTES, LARGEST)
         with time_limit(_WAIT_SECONDS + expected_bytes / _BYTES_PER_SECOND):
             start = self._range(path, 0, first)
-        sizes = Sizes.read(start)
-        more = sizes.stored - len(start)
-        if more <= 0:
-            return start, sizes
-        with time_limit(_WAIT_SECONDS + more / _BYTES_PER_SECOND):
-            return start + self._range(path, len(start), more), sizes
+            claim.grow_to(len(start))
+        stored = Sizes.read(start).stored
+        if stored <= len(start):
+            return start
+        with time_limit(_WAIT_SECONDS + (stored - len(start)) / _BYTES_PER_SECOND):
+            claim.grow_to(len(start) + stored)
+            content = memoryview(bytearray(stored))
+            content[: len(start)] = start
+            for at in range(len(start), stored, _PIECE_BYTES):
+                length = min(_PIECE_BYTES, stored - at)
+                piece = self._range(path, at, length)
+                if len(piece) < length:
+                    raise DamagedEntryError(f"expected {stored} bytes, found {at + len(piece)}")
+                content[at : at + length] = piece
+        return content
 
     def _range(self, path: str, start: int, length: int) -> bytes:
         (content,) = self._store.read_ranges([(path, start, length)])

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from app.planning.watch import Watch
 from app.server.processes import Processes
 from app.storage import Listings
-from app.telemetry.account import NO_ANSWER, PHASE_NAMES, Account, Background
+from app.telemetry.account import NO_ANSWER, PHASE_NAMES, UNROUTED, Account, Background
 from app.telemetry.logs import event_record
 from app.telemetry.metrics import Metrics
 from app.telemetry.state import (
@@ -197,6 +197,11 @@ class Telemetry:
         with self._lock:
             self._live.discard(account)
         write_line(account, account.close())
+
+    def count_refusal(self, status: int) -> None:
+        """A request was answered before it was parsed."""
+        by_token = ("",) if self._metrics.token_names else ()
+        self._metrics.requests.labels(UNROUTED, str(status), *by_token).inc()
 
     def families(self) -> list[Metric]:
         """What this process has counted, and holds."""

@@ -170,6 +170,11 @@ class Cores:
         self._latest = max(self._latest, line.seconds)
 
 
+def line_of_work() -> str | None:
+    """The warehouse that this thread works for, if it is one's work."""
+    return _line.get()
+
+
 @contextmanager
 def waiting() -> Iterator[None]:
     """Releases this thread's core while the block waits for storage or for another thread.

@@ -9,6 +9,8 @@ bodies    request bodies, and what is made of them       while they arrive, and 
 loads     objects that are loaded for a cache            before the load, as far as their size is known
 reads     files, and ranges of files, that are read      before the read
 decoding  what files expand to                           step by step, while they are decoded
+plans     the files of a plan, and what explains them    before they are put together, until the plan is
+                                                         answered or kept by a cache
 ========= ============================================== =================================================
 
 * All claims together, granted and not yet used ones too, stay within the *room*: ``REFUSE`` of the limit
@@ -60,7 +62,7 @@ REFUSE: Final = 0.9
 RECENT_SECONDS: Final = 60.0
 """What caches were asked for so lately gives way last."""
 
-Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding"]
+Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding", "plans"]
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
 _PATIENCE_SECONDS: Final = 60.0
@@ -126,6 +128,16 @@ class Claim:
         """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end."""
         if total > self.size:
             self.ledger.grow(self, total - self.size)
+
+    def outlive(self, owner: object) -> Callable[[], object]:
+        """Leaves what is claimed to ``owner``, until nobody refers to it or the result is called."""
+        left = Claim(self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size)
+        self.held.size -= self.size
+        self.size = 0
+        release = weakref.finalize(owner, self.ledger.end, left)
+        # A process that ends has nobody to give memory to.
+        release.atexit = False
+        return release
 
     def owning(self) -> AbstractContextManager[None]:
         """What is claimed in the block is claimed by the same piece of work."""
@@ -238,9 +250,13 @@ class Ledger:
                 claim.grow_to(size)
                 yield claim
         finally:
-            with self._changed:
-                self._count(claim, -claim.size)
-                self._changed.notify_all()
+            self.end(claim)
+
+    def end(self, claim: Claim) -> None:
+        """Gives back what is claimed."""
+        with self._changed:
+            self._count(claim, -claim.size)
+            self._changed.notify_all()
 
     def grow(self, claim: Claim, size: int) -> None:
         """Adds ``size`` bytes to a claim, once there is room; errors are those of :meth:`claim`."""
@@ -252,7 +268,8 @@ class Ledger:
                 limit=self.limit,
             )
         if claim.held.size or claim.most is not None:
-            if size >= _LARGE_BYTES:
+            # Many small steps make a large claim.
+            if (claim.size + size) // _LARGE_BYTES > claim.size // _LARGE_BYTES:
                 self.require(claim, size)
             with self._changed:
                 if not self._is_granted(claim, size):

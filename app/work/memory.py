@@ -46,7 +46,10 @@ _OWN_MAPPING_BYTES: Final = 5 << 20
 # As much as threads free while they decode manifests side by side.
 _KEPT_FREE_BYTES: Final = 128 << 20
 _SWITCH_SECONDS: Final = 0.001
-_STATM: Final = Path("/proc/self/statm")
+_PROCESSES: Final = Path("/proc")
+
+HELPERS: Final[dict[str, None]] = {}
+"""Numbers of processes that work for this one, whose memory counts as its own; the values are not used."""
 # New objects until the youngest are looked at; and how often until older ones are, too.
 _GARBAGE_AFTER: Final = (20_000, 20, 20)
 
@@ -84,12 +87,17 @@ def give_memory_back() -> None:
 
 
 def resident_bytes() -> int:
-    """Memory that this process alone holds in the machine's memory; 0 where the system does not tell.
+    """Memory that this process and its helpers have in the machine's; 0 where the system does not tell.
 
     Pages of mapped files do not count: the system takes them back when it needs memory.
     """
+    return sum(map(resident_bytes_of, ("self", *HELPERS)))
+
+
+def resident_bytes_of(process: str) -> int:
+    """As :func:`resident_bytes`, of the process of a number alone."""
     try:
-        _, resident, of_files, *_ = map(int, _STATM.read_text().split())
+        _, resident, of_files, *_ = map(int, (_PROCESSES / process / "statm").read_text().split())
     except (OSError, ValueError):
         return 0
     return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")

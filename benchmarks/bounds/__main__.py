@@ -21,6 +21,9 @@ import httpx
 from benchmarks.bounds import memory, neighbours
 from benchmarks.bounds.asking import (
     DEAR,
+    EVERYTHING,
+    EXPLAIN,
+    ICEBERG,
     IN_MANY,
     IN_ONE,
     OF_THE_CONTRACT,
@@ -57,14 +60,14 @@ def main() -> int:
     faults = 0
     with TemporaryDirectory(prefix="paimon-index-limits-") as temporary:
         warehouse = write_tables(Path(asked.directory or temporary))
-        dear = [each for each in DEAR if asked.only is None or asked.only in each.name]
+        named = [each for each in (*DEAR, EVERYTHING) if asked.only is None or asked.only in each.name]
         if "memory" in asked.parts:
             limits = (512, 1_024) if asked.quick else asked.limits
             callers = (1, 3) if asked.quick else _CALLERS
-            wanted = [IN_ONE, IN_MANY] if asked.quick else dear
+            wanted = [IN_ONE, IN_MANY, EXPLAIN, ICEBERG] if asked.quick else named
             faults += _print(memory.HEAD, _memory(warehouse, wanted, limits, callers))
         if "neighbours" in asked.parts:
-            wanted = [ORS, IN_MANY] if asked.quick else dear
+            wanted = [ORS, IN_MANY] if asked.quick else [each for each in named if each is not EVERYTHING]
             faults += _print(neighbours.HEAD, _neighbours(warehouse, wanted, is_timed=not asked.quick))
         if "overload" in asked.parts:
             overloaded = _overload(warehouse, is_timed=not asked.quick)
@@ -94,7 +97,7 @@ def _memory(
         need = memory.needed(warehouse, dear)
         yield f"| {dear.name} | none | 1 | | {need // memory.MIB} | |", True
         for limit in limits:
-            for cell in memory.cells(warehouse, dear, limit, callers, need):
+            for cell in memory.cells(warehouse, dear, limit, dear.callers or callers, need):
                 yield str(cell), not cell.faults
 
 
@@ -136,7 +139,7 @@ def _hanging_up(warehouse: Path) -> Iterator[tuple[str, bool]]:
             with asked_all_the_time(port, "main", dear, _AT_ONCE, _IMPATIENCE_SECONDS):
                 for _ in range(_ROUNDS):
                     httpx.post(f"{url}/v1/cache/clear", timeout=60)
-                    statuses.update(answer.status for answer in answers(port, "main", dear, _AT_ONCE))
+                    statuses.update(answer.status for answer in answers(port, ["main"], dear, _AT_ONCE))
         told = memory.counted(statuses)
         yield f"{dear.name}, beside {_AT_ONCE} who hang up: {told}", set(statuses) <= OF_THE_CONTRACT
 

@@ -120,12 +120,16 @@ class Dear:
         ask: as one caller, with a number that makes the request differ from others.
         truth: what is to be named, by that number.
         expected: its status where it fits.
+        warehouses: callers ask so many by turns.
+        callers: how many ask, where it matters.
     """
 
     name: str
     ask: Callable[[Caller, int], Answer]
     truth: Callable[[int], frozenset[str]] = lambda _number: frozenset()
     expected: int = OK
+    warehouses: int = 1
+    callers: Sequence[int] | None = None
 
 
 def _plan(table: str) -> Callable[[Caller, int], Answer]:
@@ -199,6 +203,22 @@ def _what_if(table: str) -> Callable[[Caller, int], Answer]:
     return ask
 
 
+def _explain(caller: Caller, number: int) -> Answer:
+    """A page of what decided about each file."""
+    body = {"filter": f"c0 < {number + 1}", "explain": True}
+    return _status(number, *caller.of_table("plain", "plan", body))
+
+
+def _iceberg_whole(caller: Caller, number: int) -> Answer:
+    """The plan of a whole table, which is fetched in hundreds of tasks, and the first of these."""
+    written = {"type": "gt", "term": "c0", "value": -1 - number}
+    status, content = caller.of_iceberg("plain", "plan", {"filter": written})
+    if status == OK:
+        first = json.loads(content)["plan-tasks"][0]
+        status, content = caller.of_iceberg("plain", "tasks", {"plan-task": first})
+    return _status(number, status, content)
+
+
 def _iceberg(caller: Caller, number: int) -> Answer:
     """The plan, and all tasks of it."""
     category = FIRST_PRIVATE_CATEGORY + number % BODIES
@@ -251,6 +271,9 @@ ORC: Final = Dear("an ORC manifest", _plan("orc"), _of_category(COLUMNAR_FILES))
 PIPE: Final = Dear("a pipe as LATEST", _pipe, expected=503)
 ORS: Final = Dear("2,000 ORs", _filter(" OR ".join(f"c0 = ?{number}" for number in range(2_000))))
 
+EXPLAIN: Final = Dear("explain of three warehouses", _explain, warehouses=3, callers=(1, 4, 12))
+ICEBERG: Final = Dear("Iceberg's plans of three warehouses", _iceberg_whole, warehouses=3, callers=(1, 4, 12))
+
 DEAR: Final = (
     IN_ONE,
     IN_MANY,
@@ -275,15 +298,31 @@ DEAR: Final = (
     Dear("Iceberg's stats-fields", _statistics),
     Dear("aggregates", _aggregate, _groups),
     ORS,
+    EXPLAIN,
+    ICEBERG,
 )
 
-_ALL: Final = (*DEAR, PIPE)
+
+def _of_all(number: int) -> Dear:
+    # Callers ask three warehouses by turns, and each of them for everything.
+    return DEAR[number // 3 % len(DEAR)]
+
+
+EVERYTHING: Final = Dear(
+    "everything, of three warehouses",
+    lambda caller, number: _of_all(number).ask(caller, number),
+    lambda number: _of_all(number).truth(number),
+    warehouses=3,
+    callers=(3 * len(DEAR),),
+)
+
+_ALL: Final = (*DEAR, PIPE, EVERYTHING)
 """Each is known by its place to the processes of callers."""
 
 
-def answers(port: int, warehouse: str, dear: Dear, callers: int) -> list[Answer]:
+def answers(port: int, warehouses: Sequence[str], dear: Dear, callers: int) -> list[Answer]:
     """What each of some callers who ask at the same time is answered, in a process of their own."""
-    with _process(_ask_once, port, warehouse, _ALL.index(dear), callers) as ended:
+    with _process(_ask_once, port, warehouses, _ALL.index(dear), callers) as ended:
         found: list[Answer] = ended.recv()
         return found
 
@@ -312,11 +351,11 @@ def _process(run: Callable[..., None], *arguments: object) -> Iterator[Connectio
         ours.close()
 
 
-def _ask_once(port: int, warehouse: str, place: int, callers: int, told: Connection) -> None:
+def _ask_once(port: int, warehouses: Sequence[str], place: int, callers: int, told: Connection) -> None:
     found: list[Answer] = []
 
     def ask(number: int) -> None:
-        found.append(_ALL[place].ask(Caller(port, warehouse), number))
+        found.append(_ALL[place].ask(Caller(port, warehouses[number % len(warehouses)]), number))
 
     _in_threads(ask, range(callers))
     told.send(found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,7 @@ from typing import Final
 import httpx
 
 from benchmarks.bounds.asking import BROKEN, HUNG, OF_THE_CONTRACT, Answer, Dear, answers
-from benchmarks.control_groups import control_group
+from benchmarks.control_groups import ControlGroup, control_group
 from benchmarks.soak.serving import server
 
 MIB: Final = 1 << 20
@@ -51,8 +53,8 @@ def needed(warehouse: Path, dear: Dear) -> int:
     """Bytes that a server takes at most for one caller where there is ample room."""
     with control_group(_AMPLE * MIB) as group:
         assert group is not None  # noqa: S101 - whoever asks has seen that there are some
-        with server([f"main={warehouse}"], _ENVIRONMENT, group) as (_, url), group.watched() as samples:
-            answers(port_of(url), "main", dear, 1)
+        with _server(warehouse, dear, group) as (_, url), group.watched() as samples:
+            answers(port_of(url), _names(dear), dear, 1)
     return max(samples)
 
 
@@ -67,13 +69,13 @@ def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need:
         assert group is not None  # noqa: S101 - whoever asks has seen that there are some
         waiting = list(callers)
         while waiting:
-            with server([f"main={warehouse}"], _ENVIRONMENT, group) as (process, url):
+            with _server(warehouse, dear, group) as (process, url):
                 while waiting and process.poll() is None:
                     cell = Cell(dear.name, limit, waiting.pop(0))
                     httpx.post(f"{url}/v1/cache/clear", timeout=60).raise_for_status()
                     kills = group.kills
                     with group.watched() as samples:
-                        given = answers(port_of(url), "main", dear, cell.callers)
+                        given = answers(port_of(url), _names(dear), dear, cell.callers)
                     cell.taken = max(samples)
                     cell.statuses.update(answer.status for answer in given)
                     if group.kills > kills or process.poll() is not None:
@@ -83,6 +85,16 @@ def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need:
                     if is_sure and set(cell.statuses) != {dear.expected}:
                         cell.faults.append(f"it needs {need // MIB} MiB when alone")
                     yield cell
+
+
+def _names(dear: Dear) -> list[str]:
+    return [f"w{number}" for number in range(dear.warehouses)]
+
+
+def _server(
+    warehouse: Path, dear: Dear, group: ControlGroup
+) -> AbstractContextManager[tuple[subprocess.Popen[bytes], str]]:
+    return server([f"{name}={warehouse}" for name in _names(dear)], _ENVIRONMENT, group)
 
 
 def _faults(dear: Dear, given: Sequence[Answer]) -> Iterator[str]:

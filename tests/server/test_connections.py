@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +12,9 @@ from typing import Any, ClassVar, Literal
 import pytest
 import uvicorn
 
+from app.main import create_app
 from app.server.connections import PunctualProtocol
+from app.settings import Settings
 from tests.golden_tables import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, serving
 
@@ -195,6 +199,34 @@ def test_a_request_of_one_length_is_answered(address: tuple[str, int], header: b
         receive_answer(connection)
         connection.sendall(REQUEST)
         receive_answer(connection)
+
+
+class BehindProtocol(PunctualProtocol):
+    """Looks at each request later than it should."""
+
+    unread_seconds: ClassVar[float] = 0.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long bytes lay unread")
+def test_a_request_that_lay_unread_is_refused_and_health_and_metrics_are_not(tmp_path: Path) -> None:
+    app = create_app(Settings.load(warehouses={"main": str(tmp_path)}))
+    answers = {}
+    with listening(app, BehindProtocol, lifespan="on") as address:
+        for path in ("/v1/main/plan", "/iceberg/v1/config", "/health/live", "/metrics"):
+            with socket.create_connection(address, timeout=20) as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                answers[path] = received(connection)
+
+    statuses = {path: int(answer.split()[1]) for path, answer in answers.items()}
+    assert statuses == {"/v1/main/plan": 429, "/iceberg/v1/config": 429, "/health/live": 200, "/metrics": 200}
+    assert b'paimon_index_requests_total{route="unrouted",status="429"} 2.0' in answers["/metrics"]
+    head, _, body = answers["/v1/main/plan"].partition(b"\r\n\r\n")
+    problem = json.loads(body)
+    assert b"retry-after: 1\r\n" in head
+    assert b"content-type: application/problem+json\r\n" in head
+    assert f"x-request-id: {problem['instance']}".encode() in head
+    assert problem["type"] == "urn:paimon-index:error:too-many-requests"
+    assert json.loads(answers["/iceberg/v1/config"].partition(b"\r\n\r\n")[2])["error"]["code"] == 429
 
 
 DESCRIPTORS = 256

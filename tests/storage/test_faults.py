@@ -108,6 +108,20 @@ def test_a_silent_call_is_given_up_and_made_again() -> None:
     assert store.asked[KEY] == 2
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda warehouse: warehouse.read(PATH),
+        lambda warehouse: warehouse.read_ranges([(PATH, 0, len(CONTENT))])[0],
+    ],
+)
+def test_a_store_that_sends_a_byte_now_and_then_is_asked_again(ask: Callable[[Warehouse], object]) -> None:
+    store = Store(OBJECTS | {KEY: CONTENT[:1_000]}, first(1, Fault.DRIP))
+    with store.serving() as options, time_limit(PATIENT_SECONDS / 2):
+        assert ask(opened(options, stall=0.5)) == CONTENT[:1_000]
+    assert store.asked[KEY] >= 2
+
+
 def test_a_store_that_stays_silent_is_an_error() -> None:
     store = Store(OBJECTS, lambda _: Fault.HANG)
     with store.serving() as options, pytest.raises(StorageError, match="TimeoutError"):

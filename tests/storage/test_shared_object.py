@@ -54,6 +54,18 @@ def test_a_changed_byte_is_found_wherever_it_is(at: int) -> None:
         read_object(NAME, KEY, bytes(content), 3)
 
 
+def test_memory_is_claimed_for_what_a_holder_of_the_key_has_written() -> None:
+    claimed: list[int] = []
+    content = written()
+
+    read_object(NAME, KEY, content, 3, claimed.append)
+    with pytest.raises(DamagedEntryError):
+        read_object(NAME, b"another key", content, 3, claimed.append)
+
+    (size,) = claimed
+    assert len(content) < size < len(content) + 4096
+
+
 @pytest.mark.parametrize("length", [0, 3, 19, 55, 60, len(written()) - 1])
 def test_what_is_cut_is_not_believed(length: int) -> None:
     with pytest.raises(DamagedEntryError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from app.storage.disk.disk_entry import Piece
 from app.storage.disk.disk_tier import FORMAT, KeptArrays
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from app.storage.writing import Writing
+from app.work.ledger import LEDGER
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.storage.disk.damaged_entries import invert, replace_entries
@@ -252,6 +255,48 @@ def test_after_damage_nothing_is_read_for_a_while(tmp_path: Path) -> None:
         assert values(shared) is None
         assert shared.get([b"sound"]) is None
         assert (shared.statistics().corrupt, shared.statistics().misses) == (1, 2)
+
+
+def forge(directory: Path, stored: int) -> None:
+    """An object of whoever has no key, and says that it has so many bytes."""
+    (path,) = (directory / str(FORMAT)).iterdir()
+    head = struct.pack("<4sQQ", b"PSH1", stored, 1 << 27)
+    with path.open("r+b") as file:
+        file.write(head)
+        file.truncate(stored)
+
+
+def test_what_nobody_has_signed_is_claimed_until_it_is_not_believed(tmp_path: Path) -> None:
+    stored = 40 << 20
+    offer(str(tmp_path))
+    forge(tmp_path, stored)
+    claimed = []
+    store = Store.of(tmp_path, lambda _: claimed.append(LEDGER.claimed.get("reads", 0)))
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+        shared.flush()
+        nothing = claimed[-1]
+
+        assert values(shared) is None
+
+        assert shared.statistics().corrupt == 1
+        assert claimed[-1] - nothing >= stored
+        assert LEDGER.claimed.get("reads", 0) == nothing
+
+
+@pytest.mark.parametrize(("stored", "memory"), [(60 << 20, 100 << 20), (200 << 20, 8 << 20)])
+def test_nothing_is_read_twice_nor_what_says_that_it_is_larger_than_any_object(
+    tmp_path: Path, stored: int, memory: int
+) -> None:
+    offer(str(tmp_path))
+    forge(tmp_path, stored)
+    with tier(str(tmp_path)) as shared:
+        tracemalloc.start()
+        assert values(shared) is None
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert shared.statistics().corrupt == 1
+        assert most < memory
 
 
 def test_a_slow_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from app.errors import DeadlineExceededError, LimitExceededError, MemoryShortError, RequestCancelledError
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import Ledger
+from app.work.ledger import Claim, Ledger
 
 PATIENCE_SECONDS = 60
 LIMIT = 1000 << 20
@@ -316,6 +316,20 @@ def test_what_does_not_fit_beside_what_is_resident_is_refused() -> None:
         process.ledger.require("a load", 50 * MIB)
 
     assert process.ledger.refusals == 2
+
+
+def test_what_grows_in_small_steps_is_refused_beside_what_is_resident() -> None:
+    process = Process(other=880 * MIB)
+
+    def decode(claim: Claim) -> None:
+        for size in range(2, 100):
+            process.other += MIB
+            claim.grow_to(size * MIB)
+
+    with process.ledger.claim("decoding", 1 * MIB) as claim, pytest.raises(MemoryShortError):
+        decode(claim)
+
+    assert process.ledger.resident < 0.95 * LIMIT
 
 
 def test_who_may_wait_does_so_while_the_process_is_short_of_memory() -> None:

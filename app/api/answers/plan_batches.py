@@ -129,7 +129,7 @@ def _batch(
     stop = start + len(encoded["selection"])
     columns = files.columns(start, stop) | encoded
     columns["skipped"] = pa.repeat(form is None, stop - start)
-    columns["explain"] = [*(files.steps or ())[start:stop]]
+    columns["explain"] = [] if files.steps is None else files.steps[start:stop]
     for name, value in _VALUES.items():
         column = columns[name]
         if isinstance(column, list):

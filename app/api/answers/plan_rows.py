@@ -159,7 +159,7 @@ def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: 
         if form.deletions is SelectionForm.NONE:
             del columns["deleted_rows"], columns["deleted_format"]
     if files.steps is not None:
-        columns["explain"] = [*files.steps[start:stop]]
+        columns["explain"] = files.steps[start:stop]
     return _joined({name: _json(column) for name, column in columns.items()}, end, stop - start)
 
 

@@ -3,6 +3,7 @@
 ========================= ============================================== =====================================
 bound                     what counts                                    beyond it
 ========================= ============================================== =====================================
+:func:`refuse_unread`     seconds for which a request lay unread         429, without being parsed
 :class:`Admission`        requests of a process, whatever they wait for; 429 at once; 503 before the service
                           also bodies that arrive and answers on their   is ready
                           way
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,9 +51,24 @@ _WEIGHT: Final = 1 / 16
 _LONGEST_PAUSE_SECONDS: Final = 30
 
 _GUARDED: Final = ("/v1/", "/iceberg/")
+_FIRST_BYTES: Final = 256
 
 MOST_REQUESTS: Final = 2_048
 """Of one process, under way at one time."""
+
+
+def refuse_unread(head: bytes) -> bytes | None:
+    """The whole answer to a request that lay unread, by its first bytes; None for health, which is parsed."""
+    path = head[:_FIRST_BYTES].partition(b" ")[2].decode("latin-1")
+    if not path.startswith(_GUARDED):
+        return None
+    detail = "more requests come than this process can read; ask again in a moment"
+    problem = problem_of_status(429, detail, headers={**AGAIN, "Connection": "close"})
+    request_id = uuid.uuid4().hex
+    answer = problem.response({"path": path, "state": {"request_id": request_id}})
+    headers = b"".join(b"%b: %b\r\n" % header for header in answer.raw_headers)
+    written = b"HTTP/1.1 429 Too Many Requests\r\n%bx-request-id: %b\r\n\r\n%b"
+    return written % (headers, request_id.encode(), bytes(answer.body))
 
 
 class Admission:

@@ -55,7 +55,7 @@ class Summary:
     plan may keep fewer files."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Plan:
     """The answer to a PlanRequest.
 

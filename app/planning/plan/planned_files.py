@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.deletions import load_vectors
+from app.planning.plan.explanation import FileSteps
 from app.planning.plan.file_plan import (
     DeletionFile,
-    ExplainStep,
     FileFacts,
     FilePlan,
     Recorded,
@@ -36,7 +36,8 @@ from app.work import check_deadline
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
-_MEMORY_PER_FILE: Final = 250
+FILE_BYTES: Final = 250
+"""About what a file of a plan takes."""
 _MEMORY_PER_DELETION: Final = 200
 _VECTORS_AT_ONCE: Final = 1024
 _OBJECTS_AT_ONCE: Final = 1024
@@ -87,7 +88,7 @@ class PlannedFiles(Sequence[FilePlan]):
     selections: Mapping[int, Positions]
     deletions: Mapping[int, DeletionFile]
     deleted: Mapping[int, Positions]
-    steps: Sequence[tuple[ExplainStep, ...]] | None
+    steps: FileSteps | None
 
     @classmethod
     def of(
@@ -135,9 +136,6 @@ class PlannedFiles(Sequence[FilePlan]):
                 for at, file in enumerate(files.tolist())
                 if file in state.positions and state.raw_convertible[file]
             }
-        steps = None
-        if state.steps is not None:
-            steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
             table,
             columns.partitions,
@@ -145,7 +143,7 @@ class PlannedFiles(Sequence[FilePlan]):
             selections,
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
-            steps=steps,
+            steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
         )
 
     def followed_by(self, others: PlannedFiles, first: int) -> PlannedFiles:
@@ -154,7 +152,9 @@ class PlannedFiles(Sequence[FilePlan]):
         for name in ("number", "unit"):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, name, pc.add(table.column(name), first))
-        steps = None if self.steps is None else [*self.steps, *(others.steps or ())]
+        steps = self.steps
+        if steps is not None and others.steps is not None:
+            steps = FileSteps((*steps.parts, *others.steps.parts))
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
     def __len__(self) -> int:
@@ -223,7 +223,7 @@ class PlannedFiles(Sequence[FilePlan]):
         columns["reason"] = columns.pop("decision_reason")
         columns["selection"] = [self.selections.get(at) for at in range(start, stop)]
         if self.steps is not None:
-            columns["explain"] = [*self.steps[start:stop]]
+            columns["explain"] = self.steps[start:stop]
         rows = zip(*map(_listed, columns.values()), strict=True)
         return [FilePlan(**dict(zip(columns, row, strict=True))) for row in rows]
 
@@ -233,10 +233,8 @@ class PlannedFiles(Sequence[FilePlan]):
         # A roaring bitmap never takes more than about two bytes a position, and usually far less.
         row_sets = (*self.selections.values(), *self.deleted.values())
         positions = sum(2 * len(rows) for rows in row_sets)
-        explained = 0 if self.steps is None else _MEMORY_PER_FILE * sum(map(len, self.steps))
-        return (
-            _MEMORY_PER_FILE * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
-        )
+        explained = 0 if self.steps is None else self.steps.nbytes
+        return FILE_BYTES * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
 
 
 @dataclass(frozen=True, slots=True)

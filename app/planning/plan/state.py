@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.file_index.answers.result import Rows
 from app.file_index.index_kinds import KINDS
+from app.planning.plan.explanation import Explanation, Steps, Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import Files
 from app.predicates.model import BoundPredicate
@@ -59,7 +60,7 @@ class PlanState:
     may_hold_nan: NDArray[np.bool_]
     answers: dict[int, Rows] = field(default_factory=dict)
     positions: dict[int, Positions] = field(default_factory=dict)
-    steps: dict[int, list[ExplainStep]] | None = None
+    explanation: Explanation | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True
     partitions_left_out: NDArray[np.bool_] | None = None
@@ -85,9 +86,7 @@ class PlanState:
             raw_convertible=np.ones(count, np.bool_),
             merge_groups=np.full(count, -1, np.int32),
             may_hold_nan=np.zeros(count, np.bool_),
-            steps={file: [] for file in (range(count) if considered is None else considered.tolist())}
-            if explain
-            else None,
+            explanation=Explanation() if explain else None,
         )
 
     @property
@@ -164,14 +163,11 @@ class PlanState:
         code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         self.skips[files] = code
         self._used.add(code)
-        if self.steps is not None:
+        if self.explanation is not None:
             written = None if predicate is None else str(predicate)
             conclusion = ExplainStep(step, "skip", predicate=written, evidence=evidence)
-            for file in files.tolist():
-                steps = self.steps[file]
-                # The part of the filter that decided has mostly been noted.
-                if not steps or (steps[-1].step, steps[-1].outcome) != (step, "skip"):
-                    steps.append(conclusion)
+            # The part of the filter that decided has mostly been noted.
+            self.explanation.add(files, conclusion, Unless.CONCLUDED)
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
         """Keeps files, even those that an earlier step has left out."""
@@ -180,24 +176,13 @@ class PlanState:
 
     def note(self, files: NDArray[np.int64], step: ExplainStep) -> None:
         """Adds to the explanation of some files."""
-        if self.steps is not None:
-            for file in files.tolist():
-                self.steps[file].append(step)
+        if self.explanation is not None:
+            self.explanation.add(files, step)
 
-    def note_each(
-        self, files: NDArray[np.int64], steps: Iterable[ExplainStep], *, may_be_known: bool = False
-    ) -> None:
-        """Adds to the explanation of each of some files a step of its own.
-
-        ``steps``: as many, or more. ``may_be_known``: a step is not added to a file with one of the same
-        evidence.
-        """
-        if self.steps is None:
-            return
-        for file, step in zip(files.tolist(), steps, strict=False):
-            noted = self.steps[file]
-            if not may_be_known or all(other.evidence != step.evidence for other in noted):
-                noted.append(step)
+    def note_each(self, files: NDArray[np.int64], steps: Steps, unless: Unless = Unless.NEVER) -> None:
+        """Adds to the explanation of each of some files a step of its own."""
+        if self.explanation is not None:
+            self.explanation.add(files, steps, unless)
 
     def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
         """For each file the code that :func:`decision` reads."""

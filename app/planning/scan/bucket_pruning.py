@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
 from app.planning.buckets.directory import read_usable
+from app.planning.plan.explanation import CodedSteps
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
@@ -60,19 +61,24 @@ class BucketPruning:
             if keys is None:
                 continue
             outside = files[decide(files, keys, types)]
-            if state.steps is not None:
+            if state.explanation is not None:
                 state.note_each(outside, self._steps(outside, predicate, len(keys)))
             state.skip(outside, SkipStep.BUCKET, predicate=predicate)
 
-    def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> Iterator[ExplainStep]:
+    def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> CodedSteps:
         columns, written = self.version.contents().columns, str(predicate)
         what = "the key" if keys == 1 else f"any of the {keys:,} keys"
-        steps: dict[int, ExplainStep] = {}
-        for bucket in columns.buckets[files].tolist():
-            if bucket not in steps:
-                evidence = f"bucket {bucket} cannot have {what} that the filter allows"
-                steps[bucket] = ExplainStep(SkipStep.BUCKET, "skip", predicate=written, evidence=evidence)
-            yield steps[bucket]
+        buckets, codes = np.unique(columns.buckets[files], return_inverse=True)
+        steps = [
+            ExplainStep(
+                SkipStep.BUCKET,
+                "skip",
+                predicate=written,
+                evidence=f"bucket {bucket} cannot have {what} that the filter allows",
+            )
+            for bucket in buckets.tolist()
+        ]
+        return CodedSteps(steps, codes)
 
     def _outside_fixed(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]

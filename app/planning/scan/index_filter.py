@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.observation import FileFormat, observer
+from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import Budget, asks_much
@@ -55,6 +56,7 @@ from app.types import DataField, DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
 from app.types.value_arrays import group_rows
 
+_EXPLAINED_AT_ONCE: Final = 4_096
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 
@@ -163,8 +165,8 @@ class IndexFilter:
         row_counts = state.files.columns.row_counts
         for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
             of_stack = files[stacked.at]
-            if state.steps is not None:
-                self._explain(state, state.steps, of_stack, stacked, predicate)
+            if state.explanation is not None:
+                self._explain(state, of_stack, stacked, predicate)
             decisions = decide_files(
                 predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
             )
@@ -211,7 +213,6 @@ class IndexFilter:
     def _explain(
         self,
         state: PlanState,
-        steps: dict[int, list[ExplainStep]],
         files: NDArray[np.int64],
         stacked: Stacked,
         predicate: BoundPredicate,
@@ -219,14 +220,18 @@ class IndexFilter:
         """Notes what each index of files says, which decides nothing."""
         if self.budget.out_of_time() and asks_much(predicate):
             return
-        traces: list[list[Step]] = [[] for _ in files]
-        row_counts = state.files.columns.row_counts[files]
-        out_of_time = self.budget.out_of_time
-        explained = find_rows(predicate, stacked.index, stacked.places, row_counts, out_of_time, traces)
-        for file, place, trace in zip(files.tolist(), stacked.places.tolist(), traces, strict=True):
+        row_counts, out_of_time = state.files.columns.row_counts, self.budget.out_of_time
+        for start in range(0, len(files), _EXPLAINED_AT_ONCE):
+            part = slice(start, start + _EXPLAINED_AT_ONCE)
+            some, places = files[part], stacked.places[part]
+            traces: list[list[Step]] = [[] for _ in some]
+            explained = find_rows(predicate, stacked.index, places, row_counts[some], out_of_time, traces)
             # The decision meets errors as well, and tells of them.
-            if place not in explained.errors:
-                steps[file] += map(ExplainStep.of, trace)
+            asked = np.flatnonzero(~np.isin(places, [*explained.errors]))
+            for steps in zip_longest(*(traces[at] for at in asked.tolist())):
+                having = [at for at, step in enumerate(steps) if step is not None]
+                noted = MeasuredSteps.of([ExplainStep.of(step) for step in steps if step is not None])
+                state.note_each(some[asked[having]], noted)
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)

@@ -17,7 +17,9 @@ of a partition column for all partitions at once. Partitions where the same test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,24 +120,31 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     state.partitions_left_out = nowhere[numbers]
     left = state.left()
     gone = left[nowhere[state.predicate_codes[left]]]
-    if state.steps is not None:
+    if state.explanation is not None:
         for leaf, held in zip(tests, holds.T, strict=True):
-            _note_false(state, gone, leaf, point_texts(leaf.field, columns[leaf.field.id]), ~held)
+            codes = state.files.columns.partition_codes[gone]
+            some = ~held[codes]
+            state.note_each(gone[some], _PartitionSteps(leaf, columns[leaf.field.id], codes[some]))
     state.skip(gone, SkipStep.PARTITION, predicate=predicate)
 
 
-def _note_false(
-    state: PlanState,
-    files: NDArray[np.int64],
-    leaf: BoundLeaf,
-    values: Sequence[str],
-    is_false: NDArray[np.bool_],
-) -> None:
-    name, written = leaf.field.name, str(leaf)
-    steps = [ExplainStep(SkipStep.PARTITION, "skip", name, None, written, None, value) for value in values]
-    codes = state.files.columns.partition_codes[files]
-    some = is_false[codes]
-    state.note_each(files[some], map(steps.__getitem__, codes[some].tolist()))
+@dataclass(frozen=True, slots=True)
+class _PartitionSteps:
+    """The values of a column in partitions where a test is false, in words for those who read them."""
+
+    leaf: BoundLeaf
+    values: ColumnBounds
+    codes: NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.values.nbytes
+
+    def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
+        field, codes = self.leaf.field, self.codes[places].astype(np.int64)
+        alike = repeat(field.name), repeat(None), repeat(str(self.leaf)), repeat(None)
+        texts = point_texts(field, self.values.take(codes))
+        return map(ExplainStep, repeat(SkipStep.PARTITION), repeat("skip"), *alike, texts)
 
 
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:

@@ -14,10 +14,11 @@ Every step decides about all files that are left at once. Steps 1 to 3 are alway
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ from numpy.typing import NDArray
 from app.observation import Phase, during
 from app.options.table_options import MergeEngine
 from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
+from app.planning.plan.explanation import STEP_BYTES
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
 from app.planning.request.limits import Limits
@@ -42,8 +45,11 @@ from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
-from app.predicates.model import ALWAYS_TRUE, BoundPredicate
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate, leaves
 from app.types.session_zone import SessionZone
+
+Claiming: TypeAlias = Callable[[int], None]
+"""Claims memory, so many bytes in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,16 @@ class Decisions:
     state: PlanState
     warnings: PlanWarnings
     timings_ms: Mapping[str, float]
+    claim: Claiming
 
     def plan(self) -> Plan:
-        """The decisions as an answer."""
+        """The decisions as an answer.
+
+        Raises MemoryShortError, LimitExceededError: there is no memory for its files.
+        """
+        if not self.request.explain:
+            files = sum(map(len, self.state.left_in_parts())) + len(self.state.positions)
+            self.claim(files * FILE_BYTES)
         return answer_plan(
             self.version, self.request, self.predicate, self.state, self.warnings, self.timings_ms
         )
@@ -75,15 +88,19 @@ def decide(
     *,
     named: NDArray[np.int64] | None = None,
     budget: Budget = UNBOUNDED,
+    claim: Claiming = lambda _: None,
 ) -> Decisions:
     """Decides which files of a version a request needs.
 
     Args:
         version: what is planned, whatever the request's selector says.
         request: its time zone is not looked at.
+        claim: has memory claimed, so many bytes in all; an explanation is claimed before it begins.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
+        LimitExceededError: there can never be memory for the explanation.
+        MemoryShortError: there is none now.
         SnapshotExpiredError: the version went away.
     """
     started = time.perf_counter()
@@ -95,6 +112,8 @@ def decide(
             needed = needed_manifests(version, predicate, doubts)
             version = version if needed is None else version.with_manifests(needed)
         version.load()
+        if request.explain:
+            claim(_explained_bytes(version, request, predicate))
     loaded = time.perf_counter()
     with during(Phase.EVALUATE):
         planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget, named=named)
@@ -107,7 +126,16 @@ def decide(
     }
     lasting = (*filter_warnings(predicate), *planner.lasting_warnings)
     warnings = PlanWarnings(lasting, planner.warnings)
-    return Decisions(version, request, predicate, state, warnings, timings)
+    return Decisions(version, request, predicate, state, warnings, timings, claim)
+
+
+def _explained_bytes(version: Version, request: PlanRequest, predicate: BoundPredicate) -> int:
+    """About what files take of which the answer tells why each is kept or left out."""
+    files = len(version.files()) + len(version.hidden_files() or ())
+    if request.files is not None:
+        files = min(files, len(request.files))
+    steps = 1 + sum(1 for _ in leaves(predicate))
+    return files * (FILE_BYTES + steps * STEP_BYTES)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.planning.plan.explanation import Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
@@ -113,19 +114,37 @@ class ValueFilter:
             verdicts: NDArray[np.int8],
             known: ColumnBounds | None,
         ) -> None:
-            name = leaf.field.name
-            texts = repeat(f"{name} has no bounds") if known is None else bound_texts(leaf, known, verdicts)
-            alike = repeat(step), _OUTCOMES[verdicts], repeat(name), repeat("min_max"), repeat(str(leaf))
-            # In one go, since there may be very many.
-            steps = map(ExplainStep, *alike, repeat(None), texts)
-            state.note_each(decided, steps, may_be_known=leaf.field.id in keys)
+            # Statistics of keys have mostly said the same.
+            unless = Unless.KNOWN if leaf.field.id in keys else Unless.NEVER
+            state.note_each(decided, _BoundSteps(step, leaf, verdicts, known), unless)
 
-        # Statistics of keys have mostly said the same.
         keys = {field.id for field in self.bounds.version.schema.trimmed_primary_keys}
-        trace = None if state.steps is None else note
+        trace = None if state.explanation is None else note
         for some in state.files.cut(files, _FILES_AT_ONCE):
             check_deadline()
             yield some, evaluate_bounds(predicate, bounds, some, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundSteps:
+    """What the bounds of a column say of a test, in words that are made for those who read them."""
+
+    step: SkipStep
+    leaf: BoundLeaf
+    verdicts: NDArray[np.int8]
+    bounds: ColumnBounds | None
+
+    @property
+    def nbytes(self) -> int:
+        return self.verdicts.nbytes + (0 if self.bounds is None else self.bounds.nbytes)
+
+    def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
+        name, verdicts = self.leaf.field.name, self.verdicts[places]
+        texts: Iterable[str] = repeat(f"{name} has no bounds")
+        if self.bounds is not None:
+            texts = bound_texts(self.leaf, self.bounds.take(places), verdicts)
+        alike = repeat(name), repeat("min_max"), repeat(str(self.leaf)), repeat(None)
+        return map(ExplainStep, repeat(self.step), _OUTCOMES[verdicts].tolist(), *alike, texts)
 
 
 def _reads_floats(predicate: BoundPredicate) -> bool:

@@ -36,4 +36,4 @@ def open_store(location: str, options: Mapping[str, Any], stall_seconds: float) 
     filesystem = open_filesystem(location, options, stall_seconds)
     # Some filesystems want a leading slash and some none: each knows its own form.
     directory = str(filesystem._strip_protocol(location)).rstrip("/")  # noqa: SLF001 - fsspec's way
-    return (HadoopStore if protocol in HADOOP else LibraryStore)(filesystem, directory)
+    return (HadoopStore if protocol in HADOOP else LibraryStore)(filesystem, directory, stall_seconds)

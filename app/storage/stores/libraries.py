@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 STALL_SECONDS: Final = 3.0
+_LEAST_BYTES_PER_SECOND: Final = 64 << 10
+"""Of a read: a store that sends a byte now and then is not silent."""
 HADOOP: Final = frozenset({"hdfs", "viewfs"})
 """Schemes of Hadoop's filesystems, which hdfs-native reads."""
 _LIBRARIES: Final = {
@@ -61,9 +63,12 @@ class LibraryStore(Store):
     Others cannot be ended: they keep the thread that asks.
     """
 
-    def __init__(self, filesystem: AbstractFileSystem, directory: str) -> None:
+    def __init__(
+        self, filesystem: AbstractFileSystem, directory: str, stall_seconds: float = STALL_SECONDS
+    ) -> None:
         self._filesystem: Any = filesystem
         self._directory = directory
+        self._stall_seconds = stall_seconds
 
     @override
     def read(self, path: str, start: int, end: int) -> bytes:
@@ -172,8 +177,12 @@ class LibraryStore(Store):
         coroutine = getattr(self._filesystem, f"_{method}", None)
         return coroutine if self._filesystem.async_impl and inspect.iscoroutinefunction(coroutine) else None
 
-    async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
-        return await self._coroutine(method)(place, *arguments, **options)
+    async def _answered(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
+        seconds = None
+        if method == "cat_file":
+            seconds = read_seconds(self._stall_seconds, options["end"] - options["start"])
+        async with asyncio.timeout(seconds):
+            return await self._coroutine(method)(place, *arguments, **options)
 
     def _ask(self, method: str, place: str, *arguments: object, **options: object) -> Any:
         """What a filesystem's method answers (its blocking form: ``cat_file``), while the request lasts."""
@@ -187,6 +196,11 @@ class LibraryStore(Store):
             return wait_for(under_way)
         finally:
             under_way.cancel()
+
+
+def read_seconds(stall_seconds: float, size: int) -> float:
+    """How long reading so many bytes may take: a silence before the answer, one in it, and a slow store."""
+    return 2 * stall_seconds + size / _LEAST_BYTES_PER_SECOND
 
 
 class HadoopStore(LibraryStore):

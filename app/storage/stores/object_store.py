@@ -6,6 +6,7 @@ AWS's profile files, boto3 finds the credentials, since obstore knows neither pr
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import os
 import re
@@ -21,7 +22,7 @@ from typing_extensions import override
 
 from app import regular_files
 from app.storage.stores.failures import StoreAnswerError
-from app.storage.stores.libraries import LibraryStore, event_loop
+from app.storage.stores.libraries import LibraryStore, event_loop, read_seconds
 from app.storage.stores.store import StoredFile
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class ObjectStore(LibraryStore):
 
     def __init__(self, directory: str, options: Mapping[str, Any], stall_seconds: float) -> None:
         self._bucket = directory.partition("/")[0]
-        super().__init__(_Filesystem(self._bucket, options, stall_seconds), directory)
+        super().__init__(_Filesystem(self._bucket, options, stall_seconds), directory, stall_seconds)
 
     @override
     def has_root(self) -> bool:
@@ -100,7 +101,7 @@ class ObjectStore(LibraryStore):
         ]
 
     @override
-    async def _answered(self, method: str, place: str, *arguments: object, **options: object) -> Any:
+    async def _answered(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
         try:
             return await super()._answered(method, place, *arguments, **options)
         except (exceptions.BaseError, FileNotFoundError) as error:
@@ -111,7 +112,10 @@ class ObjectStore(LibraryStore):
 
 
 class _Filesystem(FsspecStore):
-    """As obstore has it, but for puts, which have conditions and more time, and the question for a bucket."""
+    """As obstore has it, but for reads, which have a least rate, puts, and the question for a bucket.
+
+    Puts have conditions, and more time.
+    """
 
     cachable = False
 
@@ -129,6 +133,7 @@ class _Filesystem(FsspecStore):
         chosen |= options
         client = _client(stall_seconds, allow_http=endpoint.startswith("http://"))
         super().__init__("s3", loop=event_loop(), client_options=client, **chosen)
+        self._stall_seconds = stall_seconds
         patience = dt.timedelta(seconds=max(stall_seconds, _WRITE_SECONDS))
         self._open_for_writing = partial(
             S3Store, bucket, client_options=client | {"read_timeout": patience}, **chosen
@@ -137,6 +142,17 @@ class _Filesystem(FsspecStore):
     @cached_property
     def _written(self) -> S3Store:
         return self._open_for_writing()
+
+    async def _cat_file(  # type: ignore[override] # nobody reads without a range
+        self, path: str, start: int, end: int, **_: object
+    ) -> bytes:
+        bucket, key = self._split_path(path)
+        began = asyncio.get_running_loop().time()
+        async with asyncio.timeout(read_seconds(self._stall_seconds, 0)) as limit:
+            answer = await self._construct_store(bucket).get_async(key, options={"range": (start, end)})
+            first, behind = answer.range
+            limit.reschedule(began + read_seconds(self._stall_seconds, behind - first))
+            return (await answer.bytes_async()).to_bytes()
 
     async def _pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: object) -> None:
         put_mode: Any = mode

@@ -1,9 +1,9 @@
-"""The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
+"""Processes that decode ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
 
-It is started for the first such file, and decodes one file at a time, of warehouses by turns, within a limit
-of memory and of time, without the environment of this process, files of its own, connections and further
-processes. One that ended is started anew for the next file. It ends when nobody is left to ask it, so with
-the process that started it, however that ends. Only Linux limits its memory.
+One is started for the first such file of a warehouse, and decodes one file at a time within a limit of memory
+and of time, without the environment of this process, files of its own, connections and further processes. One
+that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process that
+started it, however that ends, and where nobody asks it while memory is short. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -19,22 +19,32 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
 from app.types.roaring import Buffer
 from app.work import check_deadline, remaining_seconds
-from app.work.cores import Cores, waiting
+from app.work.cores import line_of_work, waiting
+from app.work.deadline import GLANCE_SECONDS
+from app.work.ledger import LEDGER
+from app.work.memory import HELPERS, resident_bytes_of
 
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
+_MOST_IDLE: Final = 4
+PROCESS_BYTES: Final = 24 << 20
+"""What a process takes beside files."""
 _MAX_LINE_BYTES: Final = 8 << 10
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _ENVIRONMENT: Final = {
@@ -56,18 +66,99 @@ class DecodedStream(NamedTuple):
 
 
 class Decoder:
-    """Has files decoded."""
+    """Has files decoded: those of each warehouse by a process of its own, since one may stand still."""
 
     def __init__(self) -> None:
         self.seconds = _SECONDS
-        self._turns = Cores(1, most=1)
-        self._process: _Process | None = None
+        self._lock = threading.Lock()
+        self._lines: dict[str | None, _Line] = {}
+        LEDGER.add(self)
+
+    @property
+    def weight(self) -> int:
+        """Bytes of processes that nobody asks, which give way as caches do."""
+        return sum(line.idle_bytes for line in list(self._lines.values()))
+
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
+        """Ends those that were idle for longest, and for so long, until the others take no more."""
+        latest = time.monotonic() - unused_seconds
+        self._end_idle(lambda idle: sum(each.idle_bytes for each in idle) > weight, latest)
 
     @property
     def process_id(self) -> int | None:
-        """Of the process, if there is one."""
-        process = self._process
+        """Of the process for the work of this thread, if there is one."""
+        line = self._lines.get(line_of_work())
+        process = None if line is None else line.process
         return process.popen.pid if process is not None and process.is_alive else None
+
+    @contextmanager
+    def turn(self, line: str | None = None) -> Iterator[Turn]:
+        """Waits for a process, which decodes for this block alone; the block keeps no core from others.
+
+        What decoding takes is claimed inside: others that wait for a file which takes long hold nothing.
+
+        Args:
+            line: for whom it is, the warehouse that this thread works for unless given.
+
+        Raises DeadlineExceededError: the request's time was used up first.
+        """
+        with self._lock:
+            of_line = self._lines.setdefault(line or line_of_work(), _Line())
+        with waiting():
+            while not of_line.turn.acquire(timeout=GLANCE_SECONDS):
+                check_deadline()
+            of_line.idle_bytes = 0
+            try:
+                check_deadline()
+                yield Turn(self, of_line)
+            finally:
+                of_line.used_at = time.monotonic()
+                of_line.idle_bytes = 0 if of_line.process is None else of_line.process.resident_bytes
+                of_line.turn.release()
+                self._end_idle(lambda idle: len(idle) > _MOST_IDLE)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for line in list(self._lines.values()):
+            if line.process is not None:
+                line.process.end()
+
+    def forget(self) -> None:
+        """Leaves the processes to the one that this one was forked from, and begins anew."""
+        self._lock = threading.Lock()
+        self._lines = {}
+        HELPERS.clear()
+
+    def _end_idle(self, are_too_many: Callable[[Sequence[_Line]], bool], latest: float = math.inf) -> None:
+        """Ends those that were idle for longest, since ``latest`` at least, as long as they are too many."""
+        with self._lock:
+            idle = [line for line in self._lines.values() if line.process and not line.turn.locked()]
+            idle.sort(key=lambda line: line.used_at)
+            while idle and idle[0].used_at <= latest and are_too_many(idle):
+                line = idle.pop(0)
+                if line.turn.acquire(blocking=False):
+                    if line.process is not None:
+                        line.process.end()
+                    line.process, line.idle_bytes = None, 0
+                    line.turn.release()
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """The process of a warehouse, if there is one, and whose turn it is."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    process: _Process | None = None
+    used_at: float = 0.0
+    idle_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The right to have files decoded by the process of a warehouse."""
+
+    decoder: Decoder
+    line: _Line
 
     def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
         """Some columns of a file; decoding takes at most ``memory_bytes``.
@@ -80,43 +171,29 @@ class Decoder:
             MemoryShortError: there is no process, and none can be started.
             DeadlineExceededError: the request's time was used up first.
         """
+        check_deadline()
+        left, seconds = remaining_seconds(), self.decoder.seconds
         request = {
             "format": kind,
             "columns": columns,
             "memory_bytes": memory_bytes,
-            "seconds": self.seconds,
+            "seconds": seconds,
             "bytes": len(data),
         }
-        # Whoever waits for the process keeps no core from others, and warehouses take turns at it.
-        with waiting(), self._turns.computing():
+        process = self.line.process
+        if process is not None and not process.is_alive:
+            process.end()
+            process = self.line.process = None
+        if process is None:
+            process = self.line.process = _Process()
+        try:
+            return process.ask(request, data, seconds if left is None else min(left, seconds))
+        except TimeoutError:
+            process.end()
             check_deadline()
-            left = remaining_seconds()
-            process = self._process
-            if process is not None and not process.is_alive:
-                process.end()
-                process = self._process = None
-            if process is None:
-                process = self._process = _Process()
-            try:
-                return process.ask(request, data, self.seconds if left is None else min(left, self.seconds))
-            except TimeoutError:
-                process.end()
-                check_deadline()
-                return DecodedStream(fault=f"it takes more than {self.seconds:g} s")
-            except (OSError, ValueError):
-                return DecodedStream(
-                    fault=f"its decoder ended with status {process.end()}", may_be_short=True
-                )
-
-    def close(self) -> None:
-        """Ends the process, if there is one."""
-        if self._process is not None:
-            self._process.end()
-
-    def forget(self) -> None:
-        """Leaves the process to the one that this one was forked from, and begins anew."""
-        self._turns = Cores(1, most=1)
-        self._process = None
+            return DecodedStream(fault=f"it takes more than {seconds:g} s")
+        except (OSError, ValueError):
+            return DecodedStream(fault=f"its decoder ended with status {process.end()}", may_be_short=True)
 
 
 class _Process:
@@ -137,6 +214,7 @@ class _Process:
         except OSError as error:
             self._close()
             raise MemoryShortError(f"no process can be started to decode ORC or Parquet: {error}") from error
+        HELPERS[str(self.popen.pid)] = None
         self._socket.settimeout(_START_SECONDS)
         try:
             self._answer()
@@ -170,9 +248,14 @@ class _Process:
             raise ValueError(f"expected a stream of {size} bytes")
         return DecodedStream(stream)
 
+    @property
+    def resident_bytes(self) -> int:
+        return resident_bytes_of(str(self.popen.pid))
+
     def end(self) -> int:
         self.popen.kill()
         status = self.popen.wait()
+        HELPERS.pop(str(self.popen.pid), None)
         self._close()
         return status
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError, PaimonIndexError
-from app.table.columnar.decoder import DECODER
+from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns, RecordOf, memory_of
 from app.table.records.expansion import check_columns, claim, columns_bytes
 from app.types.roaring import Buffer
@@ -56,12 +56,16 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     most = columns_bytes(len(data))
     large = max(_LARGE_BYTES, _LARGE_EXPANSION * len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), large, most)
-    claim(usual)
-    answer = DECODER.decode(kind, data, columns, usual)
-    if answer.may_be_short and usual < most:
-        # A library that has no memory says so in as many ways as it names damage.
-        claim(most)
-        answer = DECODER.decode(kind, data, columns, most)
+    with DECODER.turn() as turn:
+        # Claimed when it is this file's turn: those that wait for a decoder hold their bytes alone.
+        # The process has the file as well.
+        beside = len(data) + PROCESS_BYTES
+        claim(beside + usual)
+        answer = turn.decode(kind, data, columns, usual)
+        if answer.may_be_short and usual < most:
+            # A library that has no memory says so in as many ways as it names damage.
+            claim(beside + most)
+            answer = turn.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(
             f"the {kind} file cannot be decoded: {answer.fault}; if the engine reads the table, report this "

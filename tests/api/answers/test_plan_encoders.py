@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap
@@ -18,6 +19,7 @@ from app.api.answers.selections import SelectionEncoding
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions
 from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.explanation import Explanation, FileSteps
 from app.planning.plan.file_plan import DeletionFile, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.plan.state import SKIPS, decision
@@ -92,8 +94,16 @@ def planned(
         selections=selections or {},
         deletions=deletions or {},
         deleted={},
-        steps=steps,
+        steps=None if steps is None else explained(steps),
     )
+
+
+def explained(steps: Sequence[tuple[ExplainStep, ...]]) -> FileSteps:
+    explanation = Explanation()
+    for at, of_file in enumerate(steps):
+        for step in of_file:
+            explanation.add(np.array([at]), step)
+    return FileSteps(((explanation, np.arange(len(steps))),))
 
 
 def a_plan(files: PlannedFiles, skipped: PlannedFiles | None = None) -> Plan:

@@ -186,12 +186,13 @@ def test_the_last_word_on_each_file_counts(
         assert state.skipped((step, None)) == list(decided.values()).count(step)
     assert state.is_left(numbers(ASKED)).tolist() == [file in left for file in ASKED]
     if explain:
-        assert state.steps == {
-            file: [ExplainStep(step, "skip", predicate="why") for step, _ in groupby(steps)]
-            for file, steps in skips.items()
-        }
+        assert state.explanation is not None
+        assert state.explanation.of(numbers(ASKED)) == [
+            tuple(ExplainStep(step, "skip", predicate="why") for step, _ in groupby(skips[file]))
+            for file in ASKED
+        ]
     else:
-        assert state.steps is None
+        assert state.explanation is None
 
 
 def test_every_file_is_decided_unless_some_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +204,8 @@ def test_every_file_is_decided_unless_some_are_named(monkeypatch: pytest.MonkeyP
     assert state.left().tolist() == [0, 4]
     assert [part.tolist() for part in state.left_in_parts()] == [[0], [], [4]]
     assert state.skipped((SkipStep.STATISTICS, None)) == 3
-    assert state.steps is not None
-    assert [*state.steps] == list(range(COUNT))
+    assert state.explanation is not None
+    assert list(map(bool, state.explanation.of(numbers([*range(COUNT)])))) == [False, True, True, True, False]
 
 
 @pytest.mark.parametrize("what", [*KeepReason, *SkipStep])

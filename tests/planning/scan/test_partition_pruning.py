@@ -84,10 +84,9 @@ def test_each_file_has_the_filter_of_its_partition(
     steps = {decision(code) for code in state.decisions(files.all()).tolist() if code > 0}
     on_partitions = any(isinstance(leaf, BoundLeaf) and leaf.field in KEYS for leaf in leaves(predicate))
     assert steps <= {SkipStep.PARTITION if on_partitions else SkipStep.STATISTICS}
-    if state.steps is not None:
-        assert [bool(state.steps[file]) for file in range(len(files))] == [
-            file not in left for file in range(len(files))
-        ]
+    if state.explanation is not None:
+        explained = state.explanation.of(files.all())
+        assert [bool(steps) for steps in explained] == [file not in left for file in range(len(files))]
 
 
 def test_only_asked_files_are_left_out(partitioned: Partitioned) -> None:

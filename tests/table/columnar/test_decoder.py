@@ -19,14 +19,21 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from app.errors import MemoryShortError
-from app.table.columnar.decoder import Decoder
+from app.errors import DeadlineExceededError, MemoryShortError
+from app.table.columnar.decoder import DECODER, DecodedStream, Decoder
+from app.table.columnar.records import read_columnar
+from app.table.records.columns import RecordOf
+from app.table.records.expansion import claiming
+from app.work import time_limit
+from app.work.cores import CORES
+from app.work.memory import HELPERS, resident_bytes, resident_bytes_of
 
 MEMORY_BYTES = 64 << 20
 DECODES = f"""
 from app.table.columnar.decoder import DECODER
 def rows():
-    answer = DECODER.decode("ORC", bytes.fromhex({{data!r}}), ["id"], {MEMORY_BYTES})
+    with DECODER.turn() as turn:
+        answer = turn.decode("ORC", bytes.fromhex({{data!r}}), ["id"], {MEMORY_BYTES})
     return len(answer.stream)
 """
 
@@ -37,8 +44,13 @@ def written(rows: int) -> bytes:
     return out.getvalue()
 
 
+def decode(decoder: Decoder, data: bytes, *columns: str) -> DecodedStream:
+    with decoder.turn() as turn:
+        return turn.decode("ORC", data, columns, MEMORY_BYTES)
+
+
 def ids(decoder: Decoder, rows: int) -> list[int]:
-    answer = decoder.decode("ORC", written(rows), ["id"], MEMORY_BYTES)
+    answer = decode(decoder, written(rows), "id")
     assert not answer.fault
     found: dict[str, list[int]] = pa.ipc.open_stream(answer.stream).read_all().to_pydict()
     assert list(found) == ["id"]
@@ -71,6 +83,80 @@ def test_one_process_decodes_file_after_file(decoder: Decoder) -> None:
     assert decoder.process_id == first
 
 
+def test_one_that_stands_still_holds_up_no_other_warehouse(decoder: Decoder) -> None:
+    def rows(warehouse: str) -> int:
+        with CORES.computing(warehouse):
+            return len(ids(decoder, 3))
+
+    def process_of(warehouse: str) -> int:
+        with CORES.computing(warehouse):
+            assert rows(warehouse) == 3
+            assert decoder.process_id is not None
+            return decoder.process_id
+
+    stopped = process_of("stands still")
+    assert process_of("another") != stopped
+    os.kill(stopped, signal.SIGSTOP)
+    with ThreadPoolExecutor(2) as threads:
+        held_up = threads.submit(rows, "stands still")
+        try:
+            assert threads.submit(rows, "another").result() == 3
+            assert not held_up.done()
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+
+        assert held_up.result() == 3
+
+
+def test_those_that_nobody_asks_give_way_where_memory_is_short(decoder: Decoder) -> None:
+    for warehouse in ("a", "b"):
+        with CORES.computing(warehouse):
+            ids(decoder, 1)
+            assert decoder.process_id is not None
+            process = os.pidfd_open(decoder.process_id)
+    one = decoder.weight // 2
+    assert one > 5 << 20
+
+    decoder.shrink(0, unused_seconds=60)
+    assert decoder.weight > one, "they were asked lately"
+    with decoder.turn("a"):
+        decoder.shrink(0)
+        assert decoder.weight == 0
+        assert select.select([process], [], [], 0)[0]
+        os.close(process)
+        with CORES.computing("a"):
+            assert decoder.process_id is not None, "somebody has it"
+    assert 0 < decoder.weight < 2 * one
+
+
+def test_their_memory_counts_as_that_of_the_process_that_started_them(decoder: Decoder) -> None:
+    ids(decoder, 1)
+    assert decoder.process_id is not None
+    its_own = resident_bytes_of(str(decoder.process_id))
+
+    assert its_own > 5 << 20
+    assert resident_bytes() >= resident_bytes_of("self") // 2 + its_own
+    number = str(decoder.process_id)
+    decoder.close()
+    assert number not in HELPERS
+
+
+def test_what_decoding_takes_is_claimed_once_a_file_is_not_waiting() -> None:
+    def is_free() -> bool:
+        try:
+            with time_limit(0.01), DECODER.turn():
+                return True
+        except DeadlineExceededError:
+            return False
+
+    frees = []
+    with ThreadPoolExecutor(1) as threads, claiming(lambda _: frees.append(threads.submit(is_free).result())):
+        read_columnar("ORC", written(3), RecordOf({"id": "long"}))
+
+    assert frees
+    assert not any(frees)
+
+
 def test_it_holds_nothing_of_the_process_that_started_it(decoder: Decoder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.set_inheritable(True)
@@ -89,7 +175,7 @@ def test_timestamps_of_orc_are_read_without_opening_rules_of_zones(decoder: Deco
     rows = pa.table({"at": pa.array([at], pa.timestamp("us"))})
     orc.write_table(rows, out, compression="uncompressed")
 
-    answer = decoder.decode("ORC", out.getvalue().replace(b"GMT", zone), ["at"], MEMORY_BYTES)
+    answer = decode(decoder, out.getvalue().replace(b"GMT", zone), "at")
 
     assert not answer.fault
     assert (
@@ -140,7 +226,7 @@ def test_one_that_takes_too_long_is_ended(decoder: Decoder) -> None:
     os.kill(first, signal.SIGSTOP)
     decoder.seconds = 0.05
 
-    answer = decoder.decode("ORC", written(1), ["id"], MEMORY_BYTES)
+    answer = decode(decoder, written(1), "id")
 
     assert answer.fault == "it takes more than 0.05 s"
     assert not answer.may_be_short
