@@ -15,8 +15,8 @@ test      exact value v   gap                 gap beyond an end
 ``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
 ========  ==============  ==================  ==================
 
-Spark's analyzer (``DecimalPrecision``) makes TRUE of ``i < 99999999999999999999``, for rows with NULL as well;
-other readers do not. There NULL is covered, and nothing is proven of it.
+Spark's analyzer (``DecimalPrecision``) makes TRUE of ``i < 99999999999999999999``, for rows with NULL as
+well; other readers do not. There NULL is covered, and nothing is proven of it.
 
 Where the literal's place is regions of values (:class:`app.predicates.binding.places.Regions`), a comparison
 is a test of stretches. Where a literal may mean several things, the result covers all of them and is joined

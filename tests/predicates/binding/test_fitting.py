@@ -210,6 +210,12 @@ def test_double_columns_compare_with_the_nearest_double(number: Decimal, steps: 
         ("DATE", "= TIMESTAMP '2025-08-01 00:00:00'", "c = '2025-08-01'"),
         ("DATE", "NOT IN ('2025-08-01')", "c <> '2025-08-01'"),
         ("DATE", "NOT IN ('2025-8-1')", "c IS NOT NULL AND ?"),
+        (
+            "DATE",
+            "IN ('2025-08-01T', TIMESTAMP '2025-08-02 00:00:00')",
+            "c IN ('2025-08-01', '2025-08-02') AND ?",
+        ),
+        ("DATE", "IN ('2025-08-01T', '2025-08-02 ?')", "c IN ('2025-08-01', '2025-08-02') AND ?"),
         ("TIMESTAMP(3)", "= DATE '2025-08-01'", "c = '2025-08-01T00:00:00'"),
         (
             "TIMESTAMP(3)",
@@ -262,6 +268,13 @@ def test_text_that_spark_cannot_cast_is_refused(column_type: str, condition: str
         bind_sql(f"c {condition}", [DataField(0, "c", parse_type(column_type))])
 
     assert (caught.value.column, caught.value.position) == ("c", 4)
+
+
+def test_text_beside_an_instant_is_refused_as_by_itself() -> None:
+    with pytest.raises(FilterError, match="not a timestamp"):
+        bind_sql(
+            "c IN ('abc', TIMESTAMP '2025-08-02 00:00:00')", [DataField(0, "c", parse_type("TIMESTAMP"))]
+        )
 
 
 def test_lists_with_a_floating_literal_compare_as_floating_point() -> None:
