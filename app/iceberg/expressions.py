@@ -11,8 +11,8 @@ expression                predicate
 ========================  ===================================================================================
 ``eq in lt gt-eq`` ...    the same; of zeros, which Java orders, and of numbers that a FLOAT cannot hold, the
                           wider test
-NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, which is in the answer of clients
-                          that turn the result of the comparison over
+NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, which meets what turns over the
+                          result of the comparison
 ``not-eq``, ``not-in``    ``IS NULL OR`` the same
 ``starts-with``           the same; negated it is unknown
 ``is-null``, ``not-null`` the same
