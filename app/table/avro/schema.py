@@ -105,8 +105,8 @@ class _Plainer:
                 return ["null", self.plain(branch, depth + 1, namespace)]
             case [branch, "null"]:
                 return [self.plain(branch, depth + 1, namespace), "null"]
-            case {"type": "record", "fields": [_, *_] as fields}:
-                return self._defined(written, fields, depth, namespace)
+            case {"type": "record", "fields": [_, *_] as fields, **named}:
+                return self._defined(named, fields, depth, namespace)
             case {"type": "array", "items": items}:
                 return {"type": "array", "items": self.plain(items, depth + 1, namespace)}
             case {"type": inner} if inner not in ("enum", "fixed", "map"):
@@ -115,10 +115,10 @@ class _Plainer:
                 raise CorruptMetadataError(f"the Avro schema has an unexpected type {written!r:.100}")
 
     def _defined(
-        self, written: Mapping[str, object], fields: list[object], depth: int, namespace: str
+        self, named: Mapping[Any, object], fields: list[object], depth: int, namespace: str
     ) -> dict[str, Any]:
-        within = written.get("namespace", namespace)
-        name = _full_name(str(written.get("name", "")), within if isinstance(within, str) else namespace)
+        within = named.get("namespace", namespace)
+        name = _full_name(str(named.get("name", "")), within if isinstance(within, str) else namespace)
         namespace = name.rpartition(".")[0]
         record = self._record(fields, namespace, depth)
         self._records[name] = fields, namespace
