@@ -111,16 +111,13 @@ def _place_of_number(number: Decimal, integer_digits: int, data_type: DataType) 
 def _place_of_text(text: str, data_type: DataType) -> Place:
     if data_type.root is TypeRoot.BOOLEAN:
         return Exact(cast_boolean(text))
+    place: Place = Nowhere.UNDECIDED
     if data_type.root is TypeRoot.DECIMAL:
-        number = cast_number(text)
-        return (
-            Nowhere.UNDECIDED
-            if number is None
-            else _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
-        )
-    integer = cast_integer(text)
-    place = Nowhere.UNDECIDED if integer is None else _place(Fraction(integer), data_type)
-    # Some of Spark's modes make NULL of text beyond the column's type, others an error.
+        if (number := cast_number(text)) is not None:
+            place = _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
+    elif (integer := cast_integer(text)) is not None:
+        place = _place(Fraction(integer), data_type)
+    # Of text that is no value of the type, some of Spark's modes make NULL, and others an error or a value.
     return Nowhere.UNDECIDED if isinstance(place, Gap) else place
 
 
