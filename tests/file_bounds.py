@@ -47,6 +47,7 @@ def column_bounds(data_type: DataType, files: Sequence[FileBounds]) -> ColumnBou
         np.array([UNKNOWN_COUNT if each.null_count is None else each.null_count for each in files], np.int64),
         np.array([each.row_count for each in files], np.int64),
         np.array([each.may_hold_nan for each in files], np.bool_),
+        np.zeros(len(files), np.bool_),
     )
 
 

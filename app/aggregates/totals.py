@@ -140,7 +140,8 @@ class Totals:
         column, function = part.column, part.asked.function
         if column is None or self._is_plain(column):
             return None
-        bounds = FileBounds(self.version).values(column, files) if len(files) else None
+        file_bounds = FileBounds(self.version)
+        bounds = file_bounds.values(column, files) if len(files) else None
         if bounds is None:
             return None
         is_known = self._are_written_alike(files, column) & (bounds.null_count >= 0)
@@ -151,7 +152,7 @@ class Totals:
             are_values = np.zeros(len(files), np.bool_)
             for number, some, rows in self.state.files.by_manifest(files):
                 names = self.state.files.manifests[number].file_names.take(rows)
-                are_values[some] = bounds_are_values(column.type, names)
+                are_values[some] = bounds_are_values(column.type, names, of_engine=file_bounds.is_of_engine)
             bounds = replace(
                 bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values
             )

@@ -3,8 +3,8 @@
 Per partition it goes through four steps and takes the first that applies:
 
 1. *existing*: the key's hash is in the partition's hash index, or was assigned before: its bucket.
-2. *non_full*: the lowest bucket of its own with fewer rows than the target; full ones are never tried again.
-   (The engine takes the first in the order of a hash map: the same while buckets are few.)
+2. *non_full*: the first bucket of its own, in the order of a Java HashMap, with fewer rows than the target;
+   full ones are never tried again.
 3. *new*: the lowest bucket of its own that is not in use, if the partition has none yet, or if the highest
    bucket that this **assigner** has handed out lies below the bound.
 4. *random*: any bucket of its own that is in use, however full.

@@ -28,6 +28,10 @@ from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_batch import KeyBatch
 from app.options.dynamic_buckets import AssignerOptions
 
+_LEAST_SLOTS: Final = 16
+_MOST_PER_SLOT: Final = 0.75
+"""Of a HashMap."""
+
 
 class Strategy(StrEnum):
     """The step that decided; see :mod:`app.bucket_index.assigner`."""
@@ -121,10 +125,12 @@ class PartitionBuckets:
     def restore(cls, rows: Mapping[int, int], options: AssignerOptions) -> PartitionBuckets:
         """The buckets of an assigner that starts.
 
-        ``rows``: rows of every bucket of the partition. ``options``: of the assigner; buckets of others are
-        left out.
+        ``rows``: rows of every bucket of the partition, in the order in which files were read. ``options``:
+        of the assigner; buckets of others are left out.
         """
-        own = sorted(bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners))
+        own = [bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners)]
+        # The engine counts rows by a call each: all but the first of a bucket find the bucket in the map.
+        own = _in_map_order(own, seen=len(own) if own and rows[own[-1]] > 1 else len(own) - 1)
         room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
@@ -174,6 +180,19 @@ class PartitionBuckets:
                 is_used = True
                 yield KeyRun(bucket, min(self.options.capacity, keys - placed), opens=True)
                 placed += min(self.options.capacity, keys - placed)
+
+
+def _in_map_order(buckets: Sequence[int], seen: int) -> list[int]:
+    """Buckets in the order of a Java HashMap that ``compute`` has put them into: in a slot the latest first.
+
+    ``seen``: the most buckets that a call has found there; it doubles the slots once they are 3/4 taken. Of
+    eight and more in a slot, as where assigners own buckets a multiple of 16 apart, Java's order is another.
+    """
+    slots = _LEAST_SLOTS
+    while seen > slots * _MOST_PER_SLOT:
+        slots *= 2
+    latest_first = buckets[::-1]
+    return sorted(latest_first, key=lambda bucket: bucket % slots)
 
 
 class KeyRun(NamedTuple):

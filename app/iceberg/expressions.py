@@ -11,6 +11,8 @@ expression                predicate
 ========================  ===================================================================================
 ``eq in lt gt-eq`` ...    the same; of zeros, which Java orders, and of numbers that a FLOAT cannot hold, the
                           wider test
+NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, which meets what turns over the
+                          result of the comparison
 ``not-eq``, ``not-in``    ``IS NULL OR`` the same
 ``starts-with``           the same; negated it is unknown
 ``is-null``, ``not-null`` the same
@@ -192,9 +194,9 @@ class _Reader:
                 self._literals.add(len(values))
                 return self._unknown() if field is None else self._set(name, field, values)
             case _:
-                return self._comparison(name, members)
+                return self._comparison(name, members, negated=negated)
 
-    def _comparison(self, name: str, members: Mapping[str, object]) -> Predicate:
+    def _comparison(self, name: str, members: Mapping[str, object], *, negated: bool) -> Predicate:
         if "term" in members:
             if "value" not in members:
                 raise FilterError(f"{name} compares a term with a value")
@@ -209,7 +211,13 @@ class _Reader:
             field, literal = (fields[0], right) if fields and _is_literal(right) else (None, None)
         else:
             raise FilterError(f"{name} compares left with right, or a term with a value")
-        return self._unknown() if field is None else self._compare(name, field, _value(literal))
+        if field is None:
+            return self._unknown()
+        test = self._compare(name, field, _value(literal))
+        if negated and field.type.root in FLOATING_ROOTS and name in ("lt", "lt-eq"):
+            # To a client that compares as IEEE 754 has it, NaN fails the comparison and meets its negation.
+            return Or((test, self._unary("is-nan", field)))
+        return test
 
     def _column(self, members: Mapping[str, object], member: str) -> DataField | None:
         """None where what is tested is not a column, but something made of some."""

@@ -24,22 +24,24 @@ _NOT_FINITE: Final = {
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
-_BLANKS: Final = "".join(map(chr, range(0x21))) + "\x7f"
-"""What Spark cuts off dates and timestamps: white space and control characters."""
+_SPACES: Final = "".join(map(chr, range(0x21)))
+"""What Java cuts off the text of a number."""
+_BLANKS: Final = f"{_SPACES}\x7f"
+"""What Spark cuts off integers, booleans, dates and timestamps: white space and control characters."""
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
-_TODAY: Final = re.compile(r"T?\d{1,2}:\d.*", re.ASCII | re.DOTALL)
+_TODAY: Final = re.compile(r"T\d{1,2}(?::\d.*)?|\d{1,2}:\d.*", re.ASCII | re.DOTALL)
 _TIMESTAMP: Final = re.compile(
     r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]"
-    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?([^\d:.].*)?)?)?)?)?",
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?([^\d:.].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
-"""Year, month, day, hour, minute, second, fraction and zone; Spark takes no zone behind a minute."""
+"""Year, month, day, hour, minute, second, fraction and zone; Spark takes a zone behind seconds alone."""
 _FRACTION_DIGITS: Final = 9
 
 
 def cast_boolean(text: str) -> bool:
     """Reads a BOOLEAN."""
-    word = text.strip().lower()
+    word = text.strip(_BLANKS).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
     raise ValueError("not a boolean")
@@ -47,7 +49,7 @@ def cast_boolean(text: str) -> bool:
 
 def cast_integer(text: str) -> int | None:
     """Reads an integer of any size; None for other numbers, which some of Spark's modes cut."""
-    trimmed = text.strip()
+    trimmed = text.strip(_BLANKS)
     if len(trimmed) <= _MAX_DIGITS and _INTEGER.fullmatch(trimmed):
         return int(trimmed)
     if _NUMBER.fullmatch(trimmed):
@@ -57,14 +59,14 @@ def cast_integer(text: str) -> int | None:
 
 def not_finite(text: str) -> float | None:
     """NaN or an infinity; None for other text."""
-    return _NOT_FINITE.get(text.strip().lower())
+    return _NOT_FINITE.get(text.strip(_SPACES).lower())
 
 
 def cast_number(text: str) -> Decimal | None:
     """Reads a number, NaN and the infinities among them, exactly."""
     if (special := not_finite(text)) is not None:
         return Decimal(special)
-    trimmed = text.strip()
+    trimmed = text.strip(_SPACES)
     match = _NUMBER.fullmatch(trimmed)
     if match is None:
         raise ValueError("not a number")

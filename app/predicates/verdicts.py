@@ -53,6 +53,7 @@ class ColumnBounds:
         null_count: int64, rows with NULL; -1 where unknown.
         row_count: int64, all rows.
         may_hold_nan: there may be NaN, which ``high`` does not take into account.
+        unreadable: a bound is stored that nobody can read; it is not known.
     """
 
     low: Values
@@ -62,6 +63,7 @@ class ColumnBounds:
     null_count: NDArray[np.int64]
     row_count: NDArray[np.int64]
     may_hold_nan: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.row_count)

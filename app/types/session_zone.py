@@ -210,8 +210,17 @@ class SessionZone:
 @lru_cache(maxsize=_REMEMBERED_OFFSETS)
 def _offsets_around(zone: SessionZone, step: int) -> tuple[int, int]:
     """The least and the greatest offset, in seconds, of a year around the step of that number."""
-    nearby = [zone._offset_at((step + aside) * _NEARBY_STEP) for aside in _NEARBY_STEPS]  # noqa: SLF001 - its own
-    return min(nearby), max(nearby)
+    least, greatest = zip(*(_offsets_within(zone, step + aside) for aside in _NEARBY_STEPS), strict=True)
+    return min(least), max(greatest)
+
+
+@lru_cache(maxsize=_REMEMBERED_OFFSETS)
+def _offsets_within(zone: SessionZone, step: int) -> tuple[int, int]:
+    """The least and the greatest offset, in seconds, of the half month that is the step of that number."""
+    # Summer time has been as short as a week: every change counts.
+    seconds = range(step * _NEARBY_STEP, (step + 1) * _NEARBY_STEP + 1, _SEARCH_STEP)
+    offsets = [zone._offset_at(second) for second in seconds]  # noqa: SLF001 - its own
+    return min(offsets), max(offsets)
 
 
 def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:

@@ -36,7 +36,19 @@ class PlainHashAssigner:
                 self.buckets[partition] |= dict.fromkeys(hashes, bucket)
                 if hashes and bucket % self.options.assigners == self.own:
                     rows[bucket] = len(hashes)
-        self.non_full[partition] = {bucket: rows[bucket] for bucket in sorted(rows)}
+        slots: list[list[int]] = [[] for _ in range(16)]
+        entered: list[int] = []
+        for bucket in (bucket for bucket, count in rows.items() for _ in range(count)):
+            # java.util.HashMap.compute
+            if len(entered) > len(slots) * 3 // 4:
+                slots = [
+                    [each for each in slots[at % len(slots)] if each % (2 * len(slots)) == at]
+                    for at in range(2 * len(slots))
+                ]
+            if bucket not in entered:
+                entered.append(bucket)
+                slots[bucket % len(slots)].insert(0, bucket)
+        self.non_full[partition] = {bucket: rows[bucket] for slot in slots for bucket in slot}
         self.used[partition] = sorted(rows)
 
     @property

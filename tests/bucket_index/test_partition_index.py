@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,11 +42,26 @@ def test_many_small_batches_are_found() -> None:
     assert known.find(np.array([999, 1000, 2999, 3000], np.int32)).tolist() == [0, 1, 1, UNKNOWN]
 
 
-def test_buckets_with_room_are_tried_from_the_lowest_on() -> None:
-    rows = dict.fromkeys([16, *range(12), 320, 32], 999)
+@pytest.mark.parametrize(
+    ("buckets", "rows_of_last", "expected"),
+    [
+        ([], 1, []),
+        ([3, 1, 2], 1, [1, 2, 3]),
+        ([17, 1, 33], 1, [33, 1, 17]),
+        # 13 buckets fit 16 slots; only a call that finds the thirteenth there again doubles them.
+        ([16, *range(12)], 1, [0, 16, *range(1, 12)]),
+        ([16, *range(12)], 2, [*range(12), 16]),
+    ],
+)
+def test_buckets_with_room_are_tried_in_the_order_of_java(
+    buckets: list[int], rows_of_last: int, expected: list[int]
+) -> None:
+    """Recorded from ``java.util.HashMap`` of Java 17."""
+    rows = dict.fromkeys(buckets, 1) | dict.fromkeys(buckets[-1:], rows_of_last)
     restored = PartitionBuckets.restore(rows, AssignerOptions(target_rows=1000))
-    placement = restored.place(np.zeros(len(rows)), len(rows))
-    assert placement.buckets().tolist() == sorted(rows)
+    keys = sum(1000 - taken for taken in rows.values())
+    placement = restored.place(np.zeros(keys), keys)
+    assert [run.bucket for run in placement.runs] == expected
 
 
 def test_buckets_of_others_and_full_ones_are_not_tried() -> None:

@@ -21,11 +21,16 @@ NEGATED: Final = {
 NEGATIONS: Final = NEGATED | {other: one for one, other in NEGATED.items()}
 
 
+_NULL_TESTS: Final = ("is-null", "not-null")
+
+
 class Client(Enum):
     JAVA = auto()
     """Iceberg's own evaluation: what excludes is met by NULL, -0.0 is below 0.0, NaN above everything."""
     ARROW = auto()
     """PyIceberg: NULL is no row, numbers compare as IEEE says."""
+    IEEE = auto()
+    """Likewise, and turns the result of a test over under NOT, not the test: NaN meets ``NOT x >= 1``."""
     SQL = auto()
     """Spark: NULL is no row, zeros are equal, NaN equals itself and is above everything."""
 
@@ -44,6 +49,8 @@ def _takes(client: Client, expression: Any, row: Row, *, negated: bool) -> bool:
         case "and" | "or" as name:
             sides = (_takes(client, expression[side], row, negated=negated) for side in ("left", "right"))
             return all(sides) if (name == "and") is not negated else any(sides)
+        case name if negated and client is Client.IEEE and name not in _NULL_TESTS:
+            return row[expression["column"]] is not None and not _test(client, name, expression, row)
         case name:
             return _test(client, NEGATIONS[name] if negated else name, expression, row)
 
@@ -95,6 +102,7 @@ _KEYS: Final[Mapping[Client, Callable[[Any], Any]]] = {
     Client.JAVA: _java,
     Client.SQL: _sql,
     Client.ARROW: _arrow,
+    Client.IEEE: _arrow,
 }
 _ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lt": lambda one, other: one < other,

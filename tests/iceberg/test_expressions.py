@@ -23,7 +23,7 @@ from app.opening import create_service
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
-from app.predicates.unbound import Constant, FilterLimits, Unknown
+from app.predicates.unbound import Constant, FilterLimits, Or, Unknown
 from app.settings import Settings
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
@@ -202,6 +202,23 @@ def test_what_clients_may_read_otherwise_keeps_every_file(test: Any) -> None:
 
     assert isinstance(found.predicate, Unknown)
     assert not found.exact
+
+
+@pytest.mark.parametrize(
+    ("test", "meets_nan"),
+    [
+        ({"type": "gt-eq", "term": "ratio", "value": 0.5}, True),
+        ({"type": "lt-eq", "left": 0.5, "right": {"type": "reference", "id": 3}}, True),
+        ({"type": "gt", "term": "ratio", "value": 0.1}, True),
+        ({"type": "lt", "term": "ratio", "value": 0.5}, False),
+        ({"type": "gt-eq", "term": "id", "value": 5}, False),
+    ],
+)
+def test_of_floating_point_a_negated_comparison_takes_nan_along(test: Any, meets_nan: bool) -> None:
+    found = read({"type": "not", "child": test}).predicate
+
+    also: Any = found.children[1:] if isinstance(found, Or) else ()
+    assert [leaf.text for leaf in also] == (["eq of ratio"] if meets_nan else [])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.types import DataField, parse_type
 from app.types.reader_rules import OWN_RELEASE
-from app.types.session_zone import session_zone
+from app.types.session_zone import Instants, clocks_of_instants, session_zone
 from app.types.zone_revisions import LAST_RELEASE
 from tests.examples import examples
 from tests.session_meaning import (
@@ -143,6 +143,38 @@ def test_how_far_a_clock_is_in_doubt(zone: str, earliest: str, latest: str) -> N
     ends = [int(dt.datetime.fromisoformat(text).timestamp()) * 1_000_000_000 for text in (earliest, latest)]
     assert [ask(bound, end) for end in ends] == [None, None]
     assert [ask(bound, end + aside) for end, aside in zip(ends, (-1_000, 1_000), strict=True)] == [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("zone", "instant", "clock"),
+    [
+        ("Asia/Singapore@2022f", "1981-12-31T16:00:00Z", "1981-12-31T23:30:00"),
+        ("Asia/Kuala_Lumpur", "1981-12-31T16:10:00Z", "1981-12-31T23:40:00"),
+        ("Atlantic/Azores@2024a", "1984-03-25T01:00:00Z", "1984-03-25T00:00:00"),
+        ("Europe/Kiev@2021e", "1992-03-28T22:00:00Z", "1992-03-29T01:00:00"),
+        ("America/Rainy_River@2022e", "1990-10-28T07:00:00Z", "1990-10-28T01:00:00"),
+        ("Asia/Gaza@2020c", "2015-10-22T21:00:00Z", "2015-10-22T23:00:00"),
+    ],
+)
+def test_a_change_that_was_revised_by_less_than_six_hours_is_in_doubt(
+    zone: str, instant: str, clock: str
+) -> None:
+    at = int(dt.datetime.fromisoformat(instant).timestamp()) * 1_000_000_000
+    shown = int(dt.datetime.fromisoformat(f"{clock}Z").timestamp()) * 1_000_000_000
+
+    first, last = clocks_of_instants(Instants(at, at), session_zone(zone))
+
+    assert first <= shown <= last
+    bound = bind_sql(f"c = TIMESTAMP_NTZ '{clock}'", [LTZ], session_zone(zone))
+    assert ask(bound, at) is None
+
+
+def test_summer_time_of_a_week_counts() -> None:
+    """Recife had one in October 2000, and none else within half a year."""
+    at = int(dt.datetime(2001, 1, 15, tzinfo=dt.UTC).timestamp()) * 1_000_000_000
+    hour = 3_600_000_000_000
+
+    assert session_zone("America/Recife@2031a").offsets(at) == (-6 * hour, 1 * hour)
 
 
 def test_the_table_of_revisions_is_of_the_release_of_our_rules() -> None:

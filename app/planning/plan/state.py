@@ -42,7 +42,7 @@ class PlanState:
         reasons: int8, code of why a file is kept, if it is.
         predicate_codes: each file's filter in ``predicates``.
         merge_groups: int32, number of the files it is merged with, -1 for none.
-        may_hold_nan: only a NaN that bounds do not tell of can be a row of the answer in the file.
+        distrusted: the file is kept only since bounds of other writers than the engine are not trusted.
         answers: rows outside of which nothing matches, of files whose indexes say so.
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
         partitions_left_out: for each partition, whether the filter is false in it; None where it names none.
@@ -57,7 +57,7 @@ class PlanState:
     proven: NDArray[np.bool_]
     raw_convertible: NDArray[np.bool_]
     merge_groups: NDArray[np.int32]
-    may_hold_nan: NDArray[np.bool_]
+    distrusted: NDArray[np.bool_]
     answers: dict[int, Rows] = field(default_factory=dict)
     positions: dict[int, Positions] = field(default_factory=dict)
     explanation: Explanation | None = None
@@ -85,7 +85,7 @@ class PlanState:
             proven=np.zeros(count, np.bool_),
             raw_convertible=np.ones(count, np.bool_),
             merge_groups=np.full(count, -1, np.int32),
-            may_hold_nan=np.zeros(count, np.bool_),
+            distrusted=np.zeros(count, np.bool_),
             explanation=Explanation() if explain else None,
         )
 
@@ -130,15 +130,15 @@ class PlanState:
         codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
         return np.isin(self.skips[files], codes)
 
-    def files_for_nan(self) -> int:
-        """How many files are left for the sake of NaN alone: they, and all that merge with them."""
-        if not self.may_hold_nan.any():
+    def count_distrusted(self) -> int:
+        """How many files are left for want of trust alone: they, and all that merge with them."""
+        if not self.distrusted.any():
             return 0
         left = self.left()
-        others = self.merge_groups[left[~self.may_hold_nan[left]]]
+        others = self.merge_groups[left[~self.distrusted[left]]]
         groups = self.merge_groups[left]
         is_alone = (groups < 0) | ~np.isin(groups, others)
-        return int((self.may_hold_nan[left] & is_alone).sum())
+        return int((self.distrusted[left] & is_alone).sum())
 
     def take_back(self, files: NDArray[np.int64]) -> None:
         """Has files left that a step has left out; why they are kept is as it was before."""

@@ -300,7 +300,7 @@ class RowIdGroups:
         bounds = self.statistics.values(column, distinct) if len(distinct) else None
         if bounds is None:
             nothing, nowhere = placeholders(column.type, len(groups)), np.zeros(len(groups), np.bool_)
-            return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere)
+            return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere, nowhere)
         places = np.zeros(len(groups), np.int64)
         places[has_holder] = back
         bounds = bounds.take(places)

@@ -167,6 +167,7 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
         null_count=np.where(known, 0, 1),
         row_count=np.ones(len(known), np.int64),
         may_hold_nan=np.zeros(len(known), np.bool_),
+        unreadable=np.zeros(len(known), np.bool_),
     )
 
 

@@ -166,7 +166,8 @@ class Planner:
         )
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
-        values = ValueFilter(FileBounds(version))
+        bounds = FileBounds(version)
+        values = ValueFilter(bounds)
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED
@@ -198,7 +199,8 @@ class Planner:
             # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)
         state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
-        self.lasting_warnings += self._nan_warnings(state.files_for_nan())
+        self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
+        self.lasting_warnings += self._unreadable_warnings(bounds.unreadable)
         self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
         beyond_memory = version.contents_cache.warnings(version.contents())
         beyond_memory += file_indexes.lasting_warnings()
@@ -231,15 +233,24 @@ class Planner:
         for some in chain.from_iterable(map(state.files.portions, parts)):
             indexes.test(state, values.test_values(state, some))
 
-    def _nan_warnings(self, files: int) -> list[str]:
+    def _distrust_warnings(self, files: int) -> list[str]:
         if not files:
             return []
         warning = (
             f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT "
-            f"and DOUBLE: if nobody but the Java engine writes to the warehouse "
+            f"and DOUBLE, or written those of TIMESTAMP(0 to 3) in its own time zone: if nobody but the "
+            f"Java engine writes to the warehouse "
             f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
         )
         return [warning]
+
+    def _unreadable_warnings(self, columns: Iterable[str]) -> list[str]:
+        return [
+            f"bounds of column {column} are not used where nobody can read them: pypaimon up to 1.4.2 writes "
+            "those of DECIMAL with more than 18 digits and of timestamps with more than 3 so; a compaction "
+            "by the Java engine writes them anew"
+            for column in columns
+        ]
 
     @property
     def _wants_positions(self) -> bool:

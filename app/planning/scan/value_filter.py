@@ -22,6 +22,7 @@ from app.planning.version.file_bounds import FileBounds
 from app.predicates.bound_texts import bound_texts
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds
+from app.table.statistics.statistics import may_be_in_other_zones
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
 from app.work import check_deadline
@@ -52,7 +53,7 @@ class ValueFilter:
             if part == ALWAYS_TRUE:
                 continue
             for some, verdicts in self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS):
-                self._note_nan(state, part, some[verdicts != Verdict.NONE], FileBounds.keys)
+                self._note_distrusted(state, part, some[verdicts != Verdict.NONE], FileBounds.keys)
                 state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
@@ -75,7 +76,7 @@ class ValueFilter:
             asked = bounds or self.bounds.values
             for some, verdicts in self._ask(state, predicate, asked, members, SkipStep.STATISTICS):
                 if bounds is None:
-                    self._note_nan(state, predicate, some[verdicts != Verdict.NONE], FileBounds.values)
+                    self._note_distrusted(state, predicate, some[verdicts != Verdict.NONE], FileBounds.values)
                 state.skip(some[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
                 proven = some[verdicts == Verdict.ALL]
                 state.proven[proven] = True
@@ -83,20 +84,20 @@ class ValueFilter:
                 undecided.append(some[verdicts == Verdict.SOME])
         return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]), kind="stable")
 
-    def _note_nan(
+    def _note_distrusted(
         self,
         state: PlanState,
         predicate: BoundPredicate,
         files: NDArray[np.int64],
         read: Callable[[FileBounds, DataField, NDArray[np.int64]], ColumnBounds | None],
     ) -> None:
-        """Notes the files that bounds would leave out if nobody left NaN out of them."""
-        if self.bounds.is_of_engine or not _reads_floats(predicate):
+        """Notes the files that bounds would leave out if only the engine had written them."""
+        if self.bounds.is_of_engine or not _reads_distrusted(predicate):
             return
         verdicts = evaluate_bounds(
             predicate, partial(read, FileBounds(self.bounds.version, as_engine=True)), files
         )
-        state.may_hold_nan[files[verdicts == Verdict.NONE]] = True
+        state.distrusted[files[verdicts == Verdict.NONE]] = True
 
     def _ask(
         self,
@@ -147,7 +148,9 @@ class _BoundSteps:
         return map(ExplainStep, repeat(self.step), _OUTCOMES[verdicts].tolist(), *alike, texts)
 
 
-def _reads_floats(predicate: BoundPredicate) -> bool:
+def _reads_distrusted(predicate: BoundPredicate) -> bool:
     return any(
-        isinstance(leaf, BoundLeaf) and leaf.field.type.root in FLOATING_ROOTS for leaf in leaves(predicate)
+        isinstance(leaf, BoundLeaf)
+        and (leaf.field.type.root in FLOATING_ROOTS or may_be_in_other_zones(leaf.field.type))
+        for leaf in leaves(predicate)
     )

@@ -18,7 +18,13 @@ from app.planning.version.version import Version
 from app.predicates.binding.names import ROW_ID
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
-from app.table.statistics.statistics import StatisticsRows, key_bounds, value_bounds
+from app.table.statistics.statistics import (
+    StatisticsRows,
+    bring_row_ids,
+    in_other_zones,
+    key_bounds,
+    value_bounds,
+)
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
 
@@ -30,18 +36,20 @@ _WORTH_KEEPING: Final = 500
 class FileBounds:
     """Bounds of the files of one version.
 
-    ``as_engine``: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
-    default they are so only in a warehouse to which nobody else writes.
+    ``as_engine``: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN, and
+    writes clocks as they are. By default they are so only in a warehouse to which nobody else writes.
+    ``unreadable``: names of columns, in the order in which somebody met bounds of them that nobody can read.
     """
 
     version: Version
     as_engine: bool = False
+    unreadable: dict[str, None] = field(default_factory=dict)
     _stored_rows: dict[tuple[str, int], StatisticsRows] = field(default_factory=dict)
     """What was read for other columns, by kind of bounds and number of manifest."""
 
     @property
     def is_of_engine(self) -> bool:
-        """Whether bounds of floating point in Parquet files tell that there is no NaN."""
+        """Whether all bounds are the Java engine's."""
         return self.as_engine or self.version.source.warehouse.engine_writes_only
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
@@ -62,9 +70,8 @@ class FileBounds:
         for number, part, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             first[part] = manifest.first_row_ids.values[rows]
-            written = manifest.write_columns
-            brings = [code for code, names in enumerate(written.lists) if ROW_ID.name in names]
-            known[part] = manifest.first_row_ids.known[rows] & ~np.isin(written.codes[rows], brings)
+            brings = bring_row_ids(manifest, rows, self.version.file_schema)
+            known[part] = manifest.first_row_ids.known[rows] & ~brings
         row_count = all_files.columns.row_counts[files]
         return ColumnBounds(
             low=first,
@@ -74,6 +81,7 @@ class FileBounds:
             null_count=np.where(known, 0, UNKNOWN_COUNT),
             row_count=row_count,
             may_hold_nan=np.zeros(len(files), np.bool_),
+            unreadable=np.zeros(len(files), np.bool_),
         )
 
     def _gather(
@@ -98,9 +106,13 @@ class FileBounds:
         if not pieces:
             return None
         bounds = ColumnBounds.concat(pieces)
-        if self.is_of_engine or column.type.root not in FLOATING_ROOTS:
+        if bounds.unreadable.any():
+            self.unreadable[column.name] = None
+        if self.is_of_engine:
             return bounds
-        return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
+        if column.type.root in FLOATING_ROOTS:
+            return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
+        return in_other_zones(bounds, column.type)
 
     def _read(
         self,
@@ -123,4 +135,4 @@ class FileBounds:
         if len(manifest) < _WORTH_KEEPING:
             return make()
         file = version.manifest_files()[number]
-        return version.table.metadata.derived_from_manifest(file, f"bounds 2 {' '.join(map(str, key))}", make)
+        return version.table.metadata.derived_from_manifest(file, f"bounds 3 {' '.join(map(str, key))}", make)

@@ -144,7 +144,10 @@ def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool)
     if leaf.operator not in NEGATIONS:
         return _negated_text_test(leaf, field, test(leaf.operator))
     opposite = test(NEGATIONS[leaf.operator])
-    return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)]) if leaf.null_safe else opposite
+    # A literal that is not decided may be NULL to Spark, which NULL then equals.
+    if not leaf.null_safe or isinstance(opposite, Unknown):
+        return opposite
+    return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)])
 
 
 def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:

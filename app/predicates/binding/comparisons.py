@@ -15,6 +15,9 @@ test      exact value v   gap                 gap beyond an end
 ``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
 ========  ==============  ==================  ==================
 
+Spark's analyzer (``DecimalPrecision``) makes TRUE of ``i < 99999999999999999999``, for rows with NULL as
+well; other readers do not. There NULL is covered, and nothing is proven of it.
+
 Where the literal's place is regions of values (:class:`app.predicates.binding.places.Regions`), a comparison
 is a test of stretches. Where a literal may mean several things, the result covers all of them and is joined
 with an unknown part, so that nobody takes it for proven.
@@ -54,6 +57,7 @@ from app.types.values import nearest_float32
 _LESS: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL, Operator.NOT_EQUAL})
 _EQUAL: Final = frozenset({Operator.LESS_OR_EQUAL, Operator.EQUAL, Operator.GREATER_OR_EQUAL})
 _GREATER: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL, Operator.NOT_EQUAL})
+_ORDERS: Final = (_LESS | _EQUAL | _GREATER) - {Operator.EQUAL, Operator.NOT_EQUAL}
 
 
 def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundPredicate:
@@ -141,6 +145,8 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
             return BoundLeaf(Operator.EQUAL, field, (not value,))
         case Exact(value):
             return BoundLeaf(operator, field, (value,))
+        case Gap(nearest=None, folds=True) if operator in _ORDERS:
+            return _folded(_compare_with_gap(operator, field, place), field, leaf)
         case Gap(nearest=None):
             return _compare_with_gap(operator, field, place)
         case Gap():
@@ -149,6 +155,13 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
             return conjunction([in_regions(operator, field, place), unproven(leaf, (doubt,))])
         case Regions():
             return in_regions(operator, field, place)
+
+
+def _folded(test: BoundPredicate, field: DataField, leaf: Leaf) -> BoundPredicate:
+    """A comparison that is true or false of every value, and where it is true perhaps of NULL."""
+    if test == ALWAYS_FALSE:
+        return test
+    return disjunction([test, conjunction([BoundLeaf(Operator.IS_NULL, field), unproven(leaf)])])
 
 
 def _compare_with_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -60,6 +61,7 @@ _INJECTIVE_DIGITS: Final = 15
 
 _SPARK_DIGITS: Final = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10}
 _LONG_DIGITS: Final = 20
+_LONG_ENDS: Final = integer_range(DataType(TypeRoot.BIGINT))
 
 
 def place_in_scaled(literal: Literal, data_type: DataType) -> Place:
@@ -89,8 +91,7 @@ def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
         case LiteralKind.BOOLEAN:
             return _place(Fraction(bool(value)), data_type)
         case LiteralKind.NUMBER if isinstance(value, Decimal):
-            fits = _needed_digits(value, literal.integer_digits, data_type) <= _MAX_DIGITS
-            return _place(Fraction(value), data_type) if fits else Nowhere.UNDECIDED
+            return _place_of_number(value, literal.integer_digits, data_type)
         case LiteralKind.FLOAT | LiteralKind.DOUBLE if isinstance(value, float):
             return _place_of_float(value, literal.kind, data_type)
         case LiteralKind.STRING:
@@ -99,18 +100,25 @@ def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
             return Nowhere.UNDECIDED
 
 
+def _place_of_number(number: Decimal, integer_digits: int, data_type: DataType) -> Place:
+    if _needed_digits(number, integer_digits, data_type) > _MAX_DIGITS:
+        return Nowhere.UNDECIDED
+    place = _place(Fraction(number), data_type)
+    is_beyond = data_type.root in INTEGER_BITS and not _LONG_ENDS[0] <= number <= _LONG_ENDS[1]
+    return replace(place, folds=True) if is_beyond and isinstance(place, Gap) else place
+
+
 def _place_of_text(text: str, data_type: DataType) -> Place:
     if data_type.root is TypeRoot.BOOLEAN:
         return Exact(cast_boolean(text))
+    place: Place = Nowhere.UNDECIDED
     if data_type.root is TypeRoot.DECIMAL:
-        number = cast_number(text)
-        return (
-            Nowhere.UNDECIDED
-            if number is None
-            else _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
-        )
-    integer = cast_integer(text)
-    return Nowhere.UNDECIDED if integer is None else _place(Fraction(integer), data_type)
+        if (number := cast_number(text)) is not None:
+            place = _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
+    elif (integer := cast_integer(text)) is not None:
+        place = _place(Fraction(integer), data_type)
+    # Of text that is no value of the type, some of Spark's modes make NULL, and others an error or a value.
+    return Nowhere.UNDECIDED if isinstance(place, Gap) else place
 
 
 def _ends(data_type: DataType) -> tuple[int, int]:

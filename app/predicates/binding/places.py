@@ -34,13 +34,17 @@ class Exact:
 class Gap:
     """The literal lies between two values.
 
-    ``below``, ``above``: the values next to it; None if there is none. ``nearest``: the one of the two that
-    it becomes where Spark casts it to the column's type; None where Spark never does.
+    Attributes:
+        below, above: the values next to it; None if there is none.
+        nearest: the one of the two that it becomes where Spark casts it to the column's type; None where
+            Spark never does.
+        folds: Spark's analyzer makes constants of comparisons by order, which rows with NULL satisfy too.
     """
 
     below: Value | None
     above: Value | None
     nearest: Value | None = None
+    folds: bool = False
 
 
 class Stretch(NamedTuple):

@@ -85,18 +85,19 @@ def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | No
 
 
 def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
-    """The literal as Spark casts it to TIMESTAMP_LTZ; itself where it has no such value.
-
-    Raises ValueError: its text is no timestamp.
-    """
-    instants = _instants(literal, zone)
+    """The literal as Spark casts it to TIMESTAMP_LTZ; itself where it has no such value."""
+    try:
+        instants = _instants(literal, zone)
+    except ValueError:
+        return literal
     return literal if instants is None else replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=instants)
 
 
 def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
     """The place of a literal that may be compared as text: of instants, text is the clock that they show."""
-    clock = _shown_clock(literal, zone)
-    if zone is None or clock is None or not zone.is_certain(clock) or data_type.root is TypeRoot.DATE:
+    # What is a date to Spark need be no timestamp.
+    clock = None if data_type.root is TypeRoot.DATE else _shown_clock(literal, zone)
+    if zone is None or clock is None or not zone.is_certain(clock):
         return place
     if data_type.root is TypeRoot.TIMESTAMP:
         has_more = data_type.precision > _SPARK_FRACTION_DIGITS

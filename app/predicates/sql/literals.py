@@ -252,7 +252,7 @@ def cast_literal(
     if len(arguments) > (2 if is_decimal else 0):
         return None
     if literal.kind is LiteralKind.NULL:
-        return Literal(LiteralKind.NULL, None, position)
+        return None  # a NULL of a type decides as what the other literals of a list are compared
     try:
         if type_name in TIME_TYPES:
             return cast_to_time(literal, type_name, position, zone)

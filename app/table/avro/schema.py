@@ -81,49 +81,70 @@ def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
 
 
 class _Plainer:
-    """Rewrites a schema without what is not needed to decode: logical types, defaults, aliases, comments."""
+    """Rewrites a schema without what is not needed to decode: logical types, defaults, aliases, comments.
+
+    A record that is named again is written out again, and counts again.
+    """
 
     def __init__(self) -> None:
         self._nodes = 0
+        self._records: dict[str, tuple[list[object], str]] = {}
+        """Fields and namespace of the records that are complete, by their full names."""
 
-    def plain(self, written: object, depth: int) -> Any:
+    def plain(self, written: object, depth: int, namespace: str = "") -> Any:
         self._nodes += 1
         if self._nodes > _MAX_NODES or depth > MAX_DEPTH:
             raise CorruptMetadataError("the Avro schema is too large or nested too deeply")
         match written:
-            # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
             case str() if written in PRIMITIVES:
                 return written
+            # A record that encloses the name is not complete.
+            case str() if (known := self._records.get(_full_name(written, namespace))) is not None:
+                return self._record(*known, depth)
             case ["null", branch]:
-                return ["null", self.plain(branch, depth + 1)]
+                return ["null", self.plain(branch, depth + 1, namespace)]
             case [branch, "null"]:
-                return [self.plain(branch, depth + 1), "null"]
-            case {"type": "record", "fields": [_, *_] as fields}:
-                return self._record(fields, depth)
+                return [self.plain(branch, depth + 1, namespace), "null"]
+            case {"type": "record", "fields": [_, *_] as fields, **named}:
+                return self._defined(named, fields, depth, namespace)
             case {"type": "array", "items": items}:
-                return {"type": "array", "items": self.plain(items, depth + 1)}
+                return {"type": "array", "items": self.plain(items, depth + 1, namespace)}
             case {"type": inner} if inner not in ("enum", "fixed", "map"):
-                return self.plain(inner, depth + 1)
+                return self.plain(inner, depth + 1, namespace)
             case _:
                 raise CorruptMetadataError(f"the Avro schema has an unexpected type {written!r:.100}")
 
-    def _record(self, fields: list[object], depth: int) -> dict[str, Any]:
+    def _defined(
+        self, named: Mapping[Any, object], fields: list[object], depth: int, namespace: str
+    ) -> dict[str, Any]:
+        within = named.get("namespace", namespace)
+        name = _full_name(str(named.get("name", "")), within if isinstance(within, str) else namespace)
+        namespace = name.rpartition(".")[0]
+        record = self._record(fields, namespace, depth)
+        self._records[name] = fields, namespace
+        return record
+
+    def _record(self, fields: list[object], namespace: str, depth: int) -> dict[str, Any]:
         # Names of records matter to nobody here; fresh ones cannot clash.
         record = {"type": "record", "name": f"record_{self._nodes}"}
-        plain_fields = [self._field(field, depth) for field in fields]
+        plain_fields = [self._field(field, depth, namespace) for field in fields]
         names = {field["name"] for field in plain_fields}
         if len(names) < len(plain_fields):
             raise CorruptMetadataError("the Avro schema has a record with two fields of one name")
         return {**record, "fields": plain_fields}
 
-    def _field(self, field: object, depth: int) -> dict[str, Any]:
+    def _field(self, field: object, depth: int, namespace: str) -> dict[str, Any]:
         match field:
             case {"name": str(name), "type": written}:
-                return {"name": name, "type": self.plain(written, depth + 1)}
+                return {"name": name, "type": self.plain(written, depth + 1, namespace)}
             case _:
                 raise CorruptMetadataError(
                     f"the Avro schema has a field without name or type: {field!r:.100}"
                 )
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return f"{namespace}.{name}" if namespace and "." not in name else name
 
 
 def _columns(plain: object) -> int:

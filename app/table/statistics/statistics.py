@@ -13,6 +13,10 @@ that it met: where that is NaN, both bounds are NaN for ever, whatever else the 
 and Python leave NaN out of the bounds of Parquet files, too; whether there may be such files is known of the
 warehouse, not of a file (:class:`app.planning.version.file_bounds.FileBounds`).
 
+Bounds that nobody can read are not known. What pypaimon up to 1.4.2 writes for timestamps of at most three
+digits reads well, and is the clock of its machine taken for UTC: whether there may be such files is known of
+the warehouse, too (:func:`in_other_zones`).
+
 The greatest timestamp of a file may be cut, by the ORC writer of releases 0.4 and 0.5 to milliseconds, by
 pypaimon to microseconds. No file tells who wrote it, so a maximum of whole milliseconds or microseconds
 stands for every value of its milli- or microsecond. (The minimum is cut as well, downwards, and stays below
@@ -39,6 +43,7 @@ from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, DataType, TypeRoot
+from app.types.session_zone import MAX_OFFSET_NANOS
 from app.types.value_arrays import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"
@@ -67,17 +72,39 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
     )
 
 
-def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[np.bool_]:
+def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine: bool) -> NDArray[np.bool_]:
     """Of which files the bounds of a column are values, and not cut, rounded or widened, shape (n,).
 
-    Its type is the same in the files as now.
+    Its type is the same in the files as now. ``of_engine``: nobody but the engine wrote them.
     """
     is_timestamp = data_type.root in TIMESTAMP_ROOTS
+    if may_be_in_other_zones(data_type) and not of_engine:
+        return np.zeros(len(file_names), np.bool_)
     if data_type.root not in _BOUNDS_ARE_VALUES or (is_timestamp and data_type.precision > _MICRO_DIGITS):
         return np.zeros(len(file_names), np.bool_)
     if is_timestamp and not data_type.is_compact_timestamp:
         return ~file_names.ends_with(_MAY_CUT_TIMES)
     return np.ones(len(file_names), np.bool_)
+
+
+def may_be_in_other_zones(data_type: DataType) -> bool:
+    """Whether some writers write bounds of a type as clocks of their own time zone."""
+    return data_type.root is TypeRoot.TIMESTAMP and data_type.is_compact_timestamp
+
+
+def in_other_zones(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
+    """Bounds of wall clocks that may have been written in any time zone as if it was UTC."""
+    if not may_be_in_other_zones(data_type):
+        return stated
+    return replace(
+        stated, low=_moved(stated.low, -MAX_OFFSET_NANOS), high=_moved(stated.high, MAX_OFFSET_NANOS)
+    )
+
+
+def _moved(clocks: Values, by: int) -> Values:
+    if clocks.dtype == np.int64 and (np.abs(clocks) > INT64.max - abs(by)).any():
+        clocks = clocks.astype(object)
+    return clocks + by
 
 
 def with_cut_micros(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
@@ -97,9 +124,11 @@ def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Value
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 
-# Columns that the engine adds where rows are tracked; they may be in files but are in no schema.
+# Columns that the engine adds where rows are tracked; they may be in files, behind all others where nobody
+# lists the columns, but are in no schema.
+_ROW_ID: Final = "_ROW_ID"
 _ROW_TRACKING = {
-    name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in ("_ROW_ID", "_SEQUENCE_NUMBER")
+    name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in (_ROW_ID, "_SEQUENCE_NUMBER")
 }
 
 
@@ -146,19 +175,43 @@ def value_bounds(
     A column that came into the table after a file was written is known to be all null in it.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
-    near = stored_rows or StatisticsRows()
+    near, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         first = int(some[0])
         file_schema = schema_of(int(manifest.schema_ids[first]))
         names = manifest.write_columns[first] if listed.codes[first] < 0 else listed[first]
         columns = _value_columns(names, file_schema, manifest.file_name(first))
+        if names is None and counted[first] == len(columns) + len(_ROW_TRACKING):
+            columns = [*columns, *_ROW_TRACKING.values()]
         # A file of old has no slot for a column that came later; other slots may just not be stored.
         absent = column.id not in file_schema.by_id
         return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=absent)
 
-    layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, stored.say_nothing
+    written = listed.codes, manifest.write_columns.codes
+    layouts = manifest.schema_ids, *written, stored.say_nothing, counted
     return _read_alike(manifest, rows, layouts, column, read)
+
+
+def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: SchemaOf) -> NDArray[np.bool_]:
+    """Which files at ``rows`` may store row ids of their own, that go before those counted from their first.
+
+    Whoever updates rows by new files may write them without a list of columns; then their statistics have
+    more columns than their schema. Nothing tells where there are no statistics.
+    """
+    listed, counts = manifest.value_statistics_columns, np.diff(manifest.value_statistics.null_count_starts)
+    layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, counts
+    brings = np.zeros(len(rows), np.bool_)
+    for group in group_rows(*(layout[rows] for layout in layouts)):
+        first = int(rows[group[0]])
+        written, columns = manifest.write_columns[first], schema_of(int(manifest.schema_ids[first])).by_name
+        if written is not None:
+            brings[group] = _ROW_ID in written
+        elif (names := listed[first]) is not None:
+            brings[group] = _ROW_ID in names or not set(columns) <= set(names)
+        else:
+            brings[group] = counts[first] != len(columns)
+    return brings
 
 
 def key_bounds(
@@ -192,7 +245,7 @@ def partition_bounds(
     low, has_low = RowColumns(stored.min_values.take(rows), columns, name_of).read(slot, data_type)
     high, has_high = RowColumns(stored.max_values.take(rows), columns, name_of).read(slot, data_type)
     nowhere = np.zeros(len(rows), np.bool_)
-    bounds = ColumnBounds(low, high, has_low, has_high, null_count, entries, nowhere)
+    bounds = ColumnBounds(low, high, has_low, has_high, null_count, entries, nowhere, nowhere)
     return with_cut_micros(bounds, data_type)
 
 
@@ -244,11 +297,12 @@ def _read_slot(
         return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
     # Rows are told apart by the first of them: those of one layout are read together.
     which = int(rows[0]), len(columns)
-    low, has_low = near.of(stored.min_values, rows, ("low", *which), name_of).read(slot, written)
-    high, has_high = near.of(stored.max_values, rows, ("high", *which), name_of).read(slot, written)
-    return ColumnBounds(
-        cast(low), cast(high), has_low, has_high, null_count, row_count, np.zeros(len(rows), np.bool_)
+    unreadable, nowhere = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    low, has_low = near.of(stored.min_values, rows, ("low", *which), name_of).read(slot, written, unreadable)
+    high, has_high = near.of(stored.max_values, rows, ("high", *which), name_of).read(
+        slot, written, unreadable
     )
+    return ColumnBounds(cast(low), cast(high), has_low, has_high, null_count, row_count, nowhere, unreadable)
 
 
 def _null_counts(
@@ -277,7 +331,7 @@ def _unknown(
 ) -> ColumnBounds:
     """Files of which nothing but their numbers of rows and nulls is known."""
     nothing, nowhere = placeholders(data_type, len(row_count)), np.zeros(len(row_count), np.bool_)
-    return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere)
+    return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere, nowhere)
 
 
 def _value_columns(

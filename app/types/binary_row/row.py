@@ -35,6 +35,9 @@ The last two are fixed-length in the engine, so that they can be updated in plac
 the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
 a zero slot.
 
+pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot: nobody can tell what it
+was.
+
 The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
 """
 
@@ -60,6 +63,11 @@ INLINE_BYTES: Final = 7
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
+WRITTEN_BY_PYTHON: Final = (
+    "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
+    "nobody can read"
+)
+"""Who writes variable parts that are none."""
 
 SLOT_CODES: Final = {
     TypeRoot.BOOLEAN: "B",
@@ -120,11 +128,11 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
     """
     row = read_row_bytes(buffer, len(types))
     null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
-    at = slots_start(len(types))
+    at, end = slots_start(len(types)), slot_start(len(types), len(types))
     values: list[Value | None] = []
     for data_type in types:
         reader = None if null_bits & 1 else _READERS.get(data_type.root)
-        values.append(None if reader is None else reader(row, at, data_type))
+        values.append(None if reader is None else reader(row, at, data_type, end))
         null_bits >>= 1
         at += SLOT_BYTES
     return tuple(values)
@@ -204,12 +212,12 @@ def shortest_twos_complement(number: int) -> bytes:
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def _read_slot(row: bytes, at: int, data_type: DataType) -> Value:
+def _read_slot(row: bytes, at: int, data_type: DataType, _: int) -> Value:
     value: int | float = _SLOTS[data_type.root].unpack_from(row, at)[0]
     return bool(value) if data_type.root is TypeRoot.BOOLEAN else value
 
 
-def _read_bytes(row: bytes, at: int, _: DataType) -> bytes:
+def _read_bytes(row: bytes, at: int, _: DataType, end: int) -> bytes:
     mark = row[at + INLINE_BYTES]
     if mark & INLINE_MARK:
         length = mark & ~INLINE_MARK
@@ -217,31 +225,38 @@ def _read_bytes(row: bytes, at: int, _: DataType) -> bytes:
             raise _corrupt(f"a value inside its slot has at most {INLINE_BYTES} bytes, found {length}", at)
         return row[at : at + length]
     length, offset = _PIECE.unpack_from(row, at)
-    return _piece(row, offset, length, at)
+    return _piece(row, offset, length, at, end)
 
 
-def _read_decimal(row: bytes, at: int, data_type: DataType) -> int:
+def _read_decimal(row: bytes, at: int, data_type: DataType, end: int) -> int:
     if data_type.is_compact_decimal:
         return int(_LONG.unpack_from(row, at)[0])
     length, offset = _PIECE.unpack_from(row, at)
     if not 1 <= length <= DECIMAL_BYTES:
-        raise _corrupt(f"{data_type} takes 1 to {DECIMAL_BYTES} bytes, found {length}", at)
-    return int.from_bytes(_piece(row, offset, length, at), "big", signed=True)
+        expectation = f"{data_type} takes 1 to {DECIMAL_BYTES} bytes, found {length}{WRITTEN_BY_PYTHON}"
+        raise _corrupt(expectation, at)
+    return int.from_bytes(_piece(row, offset, length, at, end), "big", signed=True)
 
 
-def _read_timestamp(row: bytes, at: int, data_type: DataType) -> int:
+def _read_timestamp(row: bytes, at: int, data_type: DataType, end: int) -> int:
     if data_type.is_compact_timestamp:
         return int(_LONG.unpack_from(row, at)[0]) * NANOS_PER_MILLI
     nanos, offset = _PIECE.unpack_from(row, at)
     if not 0 <= nanos < NANOS_PER_MILLI:
-        raise _corrupt(f"a millisecond has nanoseconds 0 to 999999, found {nanos}", at)
-    (millis,) = _LONG.unpack(_piece(row, offset, _LONG.size, at))
+        expectation = f"a millisecond has nanoseconds 0 to 999999, found {nanos}{WRITTEN_BY_PYTHON}"
+        raise _corrupt(expectation, at)
+    (millis,) = _LONG.unpack(_piece(row, offset, _LONG.size, at, end))
     return int(millis) * NANOS_PER_MILLI + int(nanos)
 
 
-def _piece(row: bytes, offset: int, length: int, slot: int) -> bytes:
-    if offset < 0 or length < 0 or offset + length > len(row):
-        raise _corrupt(f"{length} bytes at {offset} do not lie inside a row of {len(row)} bytes", slot)
+def _piece(row: bytes, offset: int, length: int, slot: int, end: int) -> bytes:
+    """Bytes of the variable part, which begins at the ``end`` of the slots."""
+    if offset < end or length < 0 or offset + length > len(row):
+        raise _corrupt(
+            f"{length} bytes at {offset} do not lie behind the slots, from {end} to the row's end at "
+            f"{len(row)}{WRITTEN_BY_PYTHON}",
+            slot,
+        )
     return row[offset : offset + length]
 
 
@@ -249,7 +264,7 @@ def _corrupt(expectation: str, slot: int) -> CorruptMetadataError:
     return CorruptMetadataError(expectation, offset=_ARITY.size + slot)
 
 
-_READERS: Final[dict[TypeRoot, Callable[[bytes, int, DataType], Value]]] = {
+_READERS: Final[dict[TypeRoot, Callable[[bytes, int, DataType, int], Value]]] = {
     **dict.fromkeys(_SLOTS, _read_slot),
     **dict.fromkeys(STRING_ROOTS | BINARY_ROOTS, _read_bytes),
     **dict.fromkeys(TIMESTAMP_ROOTS, _read_timestamp),

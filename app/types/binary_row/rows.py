@@ -3,13 +3,16 @@
 Written rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all
 rows are of one length; with them there are as many matrices as lengths, which are multiples of 8.
 
-Everything that is read is checked for all rows before it is looked at; the first broken row is reported.
+Everything that is read is checked for all rows before it is looked at; the first broken row is reported,
+or the broken rows are noted. pypaimon up to 1.4.2 breaks DECIMAL of more than 18 digits and timestamps of
+more than three: it writes them into their slots, like shorter ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -25,6 +28,7 @@ from app.types.binary_row.row import (
     LONG_BYTES,
     SLOT_BYTES,
     SLOT_CODES,
+    WRITTEN_BY_PYTHON,
     null_bit,
     shortest_twos_complement,
     slot_start,
@@ -214,6 +218,8 @@ def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesCo
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
+_Check: TypeAlias = Callable[[Mask, Mask, str, NDArray[np.int64]], Mask]
+"""Takes which values are known, which of them hold, what was expected and found; gives those to be read."""
 
 _SIGN_BIT: Final = 0x80
 _SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
@@ -251,18 +257,20 @@ class RowColumns:
         self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, ARITY_BYTES)
         object.__setattr__(self, "_heads", heads)
 
-    def read(self, index: int, data_type: DataType) -> tuple[Values, Mask]:
+    def read(self, index: int, data_type: DataType, unreadable: Mask | None = None) -> tuple[Values, Mask]:
         """The values of one field.
 
         Args:
             data_type: its type in every row.
+            unreadable: shape (n,): takes note of values that do not lie inside of their row or are none of
+                the type; without it, they are an error.
 
         Returns:
             The values in the form of :mod:`app.types.value_arrays`, and where they are known, shape (n,):
-            not where the field is null, and nowhere if its type has no values.
+            not where the field is null or unreadable, and nowhere if its type has no values.
 
         Raises:
-            CorruptMetadataError: a value does not lie inside of its row, or is none of its type.
+            CorruptMetadataError: a value cannot be read, and nobody takes note.
         """
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:
@@ -270,12 +278,15 @@ class RowColumns:
         byte, mask = null_bit(index)
         known = self._heads[:, ARITY_BYTES + byte] & mask == 0
         slots = self.rows.gather(slot_at, SLOT_BYTES)
+        check = partial(self._keep, slot_at, unreadable)
         if root in STRING_ROOTS | BINARY_ROOTS:
-            return self._strings(slots, known, slot_at), known
-        if root in TIMESTAMP_ROOTS:
-            return self._timestamps(slots, known, slot_at, data_type), known
+            return self._strings(slots, known, slot_at, check)
+        if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+            return self._timestamps(slots, known, check)
         if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
-            return self._wide_decimals(slots, known, slot_at), known
+            return self._wide_decimals(slots, known, check)
+        if root in TIMESTAMP_ROOTS:
+            return _nanoseconds(np.where(known, slots.view("<i8")[:, 0], 0), np.int64(0)), known
         stored = slots.view(_SLOT_DTYPES[root])[:, 0]
         if root is TypeRoot.BOOLEAN:
             return stored != 0, known
@@ -284,51 +295,42 @@ class RowColumns:
                 return stored.astype(np.float64), known
         return stored.astype(np.int64), known
 
-    def _strings(self, slots: Bytes, known: Mask, slot_at: int) -> pa.LargeBinaryArray:
+    def _strings(
+        self, slots: Bytes, known: Mask, slot_at: int, check: _Check
+    ) -> tuple[pa.LargeBinaryArray, Mask]:
         marks = slots[:, INLINE_BYTES]
         inside = marks & INLINE_MARK != 0
         short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
-        self._require(
-            ~(known & inside) | (short <= INLINE_BYTES),
-            f"at most {INLINE_BYTES} bytes inside of a slot",
-            short,
-            slot_at,
-        )
+        fits = ~inside | (short <= INLINE_BYTES)
+        known = check(known, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
         starts, lengths = self.rows.starts + slot_at, short
         outside = known & ~inside
         if outside.any():
             sizes, offsets = _pieces(slots)
-            pieces = self.rows.starts + self._piece_starts(sizes, offsets, outside, slot_at)
-            starts, lengths = np.where(outside, pieces, starts), np.where(outside, sizes, lengths)
-        return BytesColumn(
+            within = self._lie_within(sizes, offsets, outside, check)
+            known &= inside | within
+            pieces = self.rows.starts + ARITY_BYTES + offsets
+            starts, lengths = np.where(within, pieces, starts), np.where(within, sizes, lengths)
+        column = BytesColumn(
             self.rows.data, np.where(known, starts, 0), np.where(known, lengths, NULL_LENGTH)
-        ).to_arrow()
+        )
+        return column.to_arrow(), known
 
-    def _timestamps(self, slots: Bytes, known: Mask, slot_at: int, data_type: DataType) -> NDArray[Any]:
-        if data_type.is_compact_timestamp:
-            return _nanoseconds(np.where(known, slots.view("<i8")[:, 0], 0), np.int64(0))
+    def _timestamps(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         nanos, offsets = _pieces(slots)
-        nanos = np.where(known, nanos, 0)
-        self._require(
-            (nanos >= 0) & (nanos < NANOS_PER_MILLI),
-            "0 to 999999 nanoseconds of a millisecond",
-            nanos,
-            slot_at,
-        )
-        starts = self._piece_starts(np.full(len(nanos), LONG_BYTES), offsets, known, slot_at)
+        is_part = (nanos >= 0) & (nanos < NANOS_PER_MILLI)
+        known = check(known, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
+        known = self._lie_within(np.full(len(nanos), LONG_BYTES), offsets, known, check)
+        starts = np.where(known, ARITY_BYTES + offsets, 0)
         millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
-        return _nanoseconds(np.where(known, millis, 0), nanos)
+        return _nanoseconds(np.where(known, millis, 0), np.where(known, nanos, 0)), known
 
-    def _wide_decimals(self, slots: Bytes, known: Mask, slot_at: int) -> NDArray[Any]:
+    def _wide_decimals(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         lengths, offsets = _pieces(slots)
-        lengths = np.where(known, lengths, 1)
-        self._require(
-            (lengths >= 1) & (lengths <= DECIMAL_BYTES),
-            f"a number of 1 to {DECIMAL_BYTES} bytes",
-            lengths,
-            slot_at,
-        )
-        starts = self._piece_starts(lengths, offsets, known, slot_at)
+        fits = (lengths >= 1) & (lengths <= DECIMAL_BYTES)
+        known = check(known, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
+        known = self._lie_within(lengths, offsets, known, check)
+        lengths, starts = np.where(known, lengths, 1), np.where(known, ARITY_BYTES + offsets, 0)
         sign = np.where(self.rows.gather(starts, 1)[:, 0] & _SIGN_BIT, -1, 0).astype(np.int64)
         upper, lower = sign, sign
         for at in range(int(lengths.max(initial=0))):
@@ -337,26 +339,43 @@ class RowColumns:
             upper = np.where(more, upper << 8 | (lower >> 56 & 0xFF), upper)
             lower = np.where(more, lower << 8 | byte, lower)
         if np.array_equal(upper[known], lower[known] >> 63):
-            return lower
+            return lower, known
         boxed: NDArray[np.object_] = (upper.astype(object) << 64) + lower.view(np.uint64).astype(object)
-        return boxed
+        return boxed, known
 
     def _slot_at(self, index: int) -> int:
         return ARITY_BYTES + slot_start(self.fields, index)
 
-    def _piece_starts(
-        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], used: Mask, slot_at: int
-    ) -> NDArray[np.int64]:
-        room = self.rows.lengths - ARITY_BYTES
-        within = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= room)
-        self._require(~used | within, "a value inside of its row", offsets + lengths, slot_at)
-        return np.where(used, ARITY_BYTES + offsets, 0)
+    def _lie_within(
+        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], known: Mask, check: _Check
+    ) -> Mask:
+        """Which known values lie in the variable part of their row."""
+        room, first = self.rows.lengths - ARITY_BYTES, slot_start(self.fields, self.fields)
+        within = (offsets >= first) & (lengths >= 0) & (offsets + lengths <= room)
+        return check(known, within, "a value behind the slots, inside of its row", offsets)
 
-    def _require(self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int) -> None:
+    def _keep(
+        self,
+        slot_at: int,
+        unreadable: Mask | None,
+        known: Mask,
+        holds: Mask,
+        expected: str,
+        values: NDArray[np.int64],
+    ) -> Mask:
+        if unreadable is None:
+            self._require(~known | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
+            return known
+        unreadable |= known & ~holds
+        return known & holds
+
+    def _require(
+        self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int, hint: str = ""
+    ) -> None:
         if not holds.all():
             row = int(np.argmin(holds))
             raise CorruptMetadataError(
-                f"{self.name_of(row)}: expected {expected}, found {values[row]}", offset=offset
+                f"{self.name_of(row)}: expected {expected}, found {values[row]}{hint}", offset=offset
             )
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
+import struct
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 MODULE = Path(__file__).parents[3] / "app" / "types" / "zone_revisions.py"
-YEARS = range(1970, 2040)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-STEP_HOURS = 6
+DAY = 86_400
+FIRST, END = (int((dt.datetime(year, 1, 1, tzinfo=dt.UTC) - EPOCH).total_seconds()) for year in (1970, 2040))
 START = '''"""Years in which releases of the IANA database give a zone different offsets, since 1970.
 
 Made by ``tests/golden/zone_revisions/make.py``; make it again when ``tzdata`` gets a new release.
@@ -61,32 +62,55 @@ def release(wheel: Path) -> str:
 
 
 def revised(name: str, releases: Iterable[Path]) -> list[int]:
-    """Years in which not all releases that have a zone have the same offsets."""
+    """Years in which not all releases that have a zone have the same offsets, at some second."""
     files = [wheel / "tzdata" / "zoneinfo" / name for wheel in releases]
     contents = {file.read_bytes(): file for file in files if file.is_file()}
-    zones = [ZoneInfo.from_file(file.open("rb"), name) for file in contents.values()]
-    if len(zones) == 1:
+    if len(contents) == 1:
         return []
-    return [year for year in YEARS if any(differ(at, zones) for at in moments(year))]
+    zones = [ZoneInfo.from_file(file.open("rb"), name) for file in contents.values()]
+    changes = {second for data, zone in zip(contents, zones, strict=True) for second in changes_of(data, zone)}
+    # Between two changes that follow each other nobody has another offset.
+    starts = [FIRST, *sorted(second for second in changes if FIRST < second < END), END]
+    return sorted(
+        {
+            year
+            for start, end in itertools.pairwise(starts)
+            if len({offset(start, zone) for zone in zones}) > 1
+            for year in range(moment(start).year, moment(end - 1).year + 1)
+        }
+    )
 
 
-def moments(year: int) -> Iterator[dt.datetime]:
-    """Every few hours of a year; no change of rules is shorter."""
-    at = dt.datetime(year, 1, 1, tzinfo=dt.UTC)
-    while at.year == year:
-        yield at
-        at += dt.timedelta(hours=STEP_HOURS)
+def changes_of(data: bytes, zone: ZoneInfo) -> Iterator[int]:
+    """The seconds at which the offset may change: those that the file lists, then by its rule day by day."""
+    counts = struct.unpack_from(">6l", data, 20)
+    is_utc, is_std, leaps, times, types, letters = counts
+    second = 44 + times * 5 + types * 6 + letters + leaps * 8 + is_std + is_utc
+    (times,) = struct.unpack_from(">l", data, second + 32)
+    listed = struct.unpack_from(f">{times}q", data, second + 44)
+    yield from listed
+    for low in range(max((FIRST, *listed)), END, DAY):
+        high = low + DAY
+        if offset(low, zone) != offset(high, zone):
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset(middle, zone) == offset(low, zone) else (low, middle)
+            yield high
 
 
-def differ(at: dt.datetime, zones: Iterable[ZoneInfo]) -> bool:
-    return len({at.astimezone(zone).utcoffset() for zone in zones}) > 1
+def moment(second: int) -> dt.datetime:
+    return EPOCH + dt.timedelta(seconds=second)
+
+
+def offset(second: int, zone: ZoneInfo) -> dt.timedelta | None:
+    return moment(second).astimezone(zone).utcoffset()
 
 
 def stretches(years: list[int]) -> Iterator[tuple[int, int | None]]:
     """Years that follow each other, first and last; None for one without an end."""
     for _, group in itertools.groupby(enumerate(years), lambda each: each[1] - each[0]):
         run = [year for _, year in group]
-        yield run[0], None if run[-1] == YEARS[-1] else run[-1]
+        yield run[0], None if run[-1] == moment(END - 1).year else run[-1]
 
 
 if __name__ == "__main__":

@@ -148,6 +148,22 @@ def test_double_columns_compare_with_the_nearest_double(number: Decimal, steps: 
         ("TINYINT", "IN (1, 1000)", "c = 1"),
         ("TINYINT", "NOT IN (1, 1000)", "c <> 1"),
         ("INT", "BETWEEN 0.5 AND 3.5", "c BETWEEN 1 AND 3"),
+        ("BIGINT", "< 99999999999999999999", "c IS NOT NULL OR (c IS NULL AND ?)"),
+        ("BIGINT", ">= -9223372036854775808.5", "c IS NOT NULL OR (c IS NULL AND ?)"),
+        ("BIGINT", "> 9223372036854775808", "FALSE"),
+        ("BIGINT", "<= 9223372036854775807", "c <= 9223372036854775807"),
+        ("BIGINT", "<> 99999999999999999999", "c IS NOT NULL"),
+        ("TINYINT", "<= 9223372036854775808", "c IS NOT NULL OR (c IS NULL AND ?)"),
+        ("TINYINT", "<= 9223372036854775807", "c IS NOT NULL"),
+        ("TINYINT", "BETWEEN 5 AND 99999999999999999999", "c >= 5 AND (c IS NOT NULL OR (c IS NULL AND ?))"),
+        ("TINYINT", "NOT BETWEEN 99999999999999999999 AND 5", "c IS NOT NULL OR (c IS NULL AND ?) OR c > 5"),
+        ("DECIMAL(18, 0)", "< 99999999999999999999", "c IS NOT NULL"),
+        ("INT", "= '2147483648'", "?"),
+        ("INT", "<=> '2147483648'", "?"),
+        ("DECIMAL(9, 0)", "<=> '1e30'", "?"),
+        ("DECIMAL(9, 0)", "<> 'NaN'", "?"),
+        ("DECIMAL(9, 2)", "< '1.005'", "?"),
+        ("DECIMAL(9, 2)", "= '1.01'", "c = 1.01"),
         ("INT", "= '5'", "c = 5"),
         ("INT", "= '1.5'", "?"),
         ("INT", "NOT IN ('5')", "c <> 5"),
@@ -192,12 +208,18 @@ def test_double_columns_compare_with_the_nearest_double(number: Decimal, steps: 
         ("DATE", "NOT IN ('12345-01-01')", "c IS NOT NULL AND ?"),
         ("TIMESTAMP(3)", "= '0000-11-22'", "c = '0000-11-22T00:00:00'"),
         ("TIMESTAMP(3)", "< TIMESTAMP_NTZ '+294247-01-10 04:00'", "c < '+294247-01-10T04:00:00'"),
-        ("TIMESTAMP_LTZ(3)", "= '-290308-12-22 00:00Z'", "c = '-290308-12-22T00:00:00Z'"),
+        ("TIMESTAMP_LTZ(3)", "= '-290308-12-22 00:00:00Z'", "c = '-290308-12-22T00:00:00Z'"),
         ("TIMESTAMP_LTZ", "= '-290308-12-21 19:59:05.224192Z'", "c = '-290308-12-21T19:59:05.224192Z'"),
         ("DATE", "> TIMESTAMP '2025-08-01 12:00:00'", "c >= '2025-08-02'"),
         ("DATE", "= TIMESTAMP '2025-08-01 00:00:00'", "c = '2025-08-01'"),
         ("DATE", "NOT IN ('2025-08-01')", "c <> '2025-08-01'"),
         ("DATE", "NOT IN ('2025-8-1')", "c IS NOT NULL AND ?"),
+        (
+            "DATE",
+            "IN ('2025-08-01T', TIMESTAMP '2025-08-02 00:00:00')",
+            "c IN ('2025-08-01', '2025-08-02') AND ?",
+        ),
+        ("DATE", "IN ('2025-08-01T', '2025-08-02 ?')", "c IN ('2025-08-01', '2025-08-02') AND ?"),
         ("TIMESTAMP(3)", "= DATE '2025-08-01'", "c = '2025-08-01T00:00:00'"),
         (
             "TIMESTAMP(3)",
@@ -216,7 +238,7 @@ def test_sql_literals_of_other_types(column_type: str, condition: str, meaning: 
     # The text of an unknown part is told from a bound one by its blanks.
     bound = bind_sql(f"c   {condition}", [DataField(0, "c", parse_type(column_type))])
 
-    unknown = f"c   {condition}".replace("NOT IN", "IN")
+    unknown = f"c   {condition}".replace("NOT ", "")
     assert str(bound).replace(unknown, "?") == meaning
 
 
@@ -224,6 +246,9 @@ def test_sql_literals_of_other_types(column_type: str, condition: str, meaning: 
     ("column_type", "condition"),
     [
         ("INT", "= 'abc'"),
+        ("INT", "= '1\u00a0'"),
+        ("BOOLEAN", "= 'yes\u2003'"),
+        ("DOUBLE", "= '1\u00a0'"),
         ("DOUBLE", "= 'abc'"),
         ("DECIMAL(9, 2)", "= '1,5'"),
         ("BOOLEAN", "= 'maybe'"),
@@ -237,6 +262,8 @@ def test_sql_literals_of_other_types(column_type: str, condition: str, meaning: 
         ("TIMESTAMP", "= '294247-01-10 04:00:54.775808'"),
         ("TIMESTAMP_LTZ", "= '-290308-12-21 19:59:05.224191Z'"),
         ("TIMESTAMP", "= 'abc'"),
+        ("TIMESTAMP", "= '2024-01-05T'"),
+        ("TIMESTAMP", "= '2024-01-05 12:00Z'"),
         ("STRING", r"= '\uD83D'"),
     ],
 )
@@ -245,6 +272,13 @@ def test_text_that_spark_cannot_cast_is_refused(column_type: str, condition: str
         bind_sql(f"c {condition}", [DataField(0, "c", parse_type(column_type))])
 
     assert (caught.value.column, caught.value.position) == ("c", 4)
+
+
+def test_text_beside_an_instant_is_refused_as_by_itself() -> None:
+    with pytest.raises(FilterError, match="not a timestamp"):
+        bind_sql(
+            "c IN ('abc', TIMESTAMP '2025-08-02 00:00:00')", [DataField(0, "c", parse_type("TIMESTAMP"))]
+        )
 
 
 def test_lists_with_a_floating_literal_compare_as_floating_point() -> None:

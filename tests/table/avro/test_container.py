@@ -233,6 +233,35 @@ def nested(depth: int) -> object:
     return "int" if depth == 0 else {"type": "array", "items": nested(depth - 1)}
 
 
+def doubled(levels: int) -> object:
+    """A record of two records of two records, ..., each of which is named the second time."""
+    if levels == 0:
+        return "int"
+    name = f"level_{levels}"
+    inner = doubled(levels - 1)
+    again = inner if isinstance(inner, str) else inner["name"]  # type: ignore[index] # of a record
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": "a", "type": inner}, {"name": "b", "type": again}],
+    }
+
+
+@pytest.mark.parametrize("name", ["i", "org.example.i"])
+def test_a_record_may_be_named_again(name: str) -> None:
+    fields = [*WRITTEN["fields"][:-1], {"name": "again", "type": ["null", name]}]
+    schema = {**WRITTEN, "fields": fields}
+    rows = [{**row, "again": {"flag": 2}} for row in RECORDS[:2]]
+    out = io.BytesIO()
+    fastavro.writer(out, schema, rows)
+
+    found = read_columns(out.getvalue(), RecordOf({"inner": Nullable(AGAIN), "again": Nullable(AGAIN)}))
+
+    assert found.records("inner").integers("flag", np.int32).tolist() == [1, 1]
+    assert found.records("again").integers("flag", np.int32).tolist() == [2, 2]
+
+
+AGAIN = RecordOf({"flag": "int"})
 OF_LONGS = {
     "type": "record",
     "name": "longs",
@@ -256,6 +285,8 @@ OF_LONGS = {
         (record(field({"type": "fixed", "name": "f", "size": 1 << 40})), "unexpected type"),
         (record(field({"type": "map", "values": "int"})), "unexpected type"),
         (record(field(nested(40))), "nested too deeply"),
+        (record(field(doubled(12))), "too large"),
+        (record(field("elsewhere.i")), "unexpected type 'elsewhere.i'"),
         (record(*[field("int")] * 3000), "too large"),
         (record(field(["null", "long", "string"])), "unexpected type"),
         (

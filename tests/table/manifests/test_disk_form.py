@@ -135,7 +135,7 @@ def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: M
 )
 def test_bounds_are_made_once(tmp_path: Path, values: Values) -> None:
     flags, counts = np.array([True, False, True]), np.array([1, 2, 3])
-    bounds = ColumnBounds(values, values, flags, flags, counts, counts, flags)
+    bounds = ColumnBounds(values, values, flags, flags, counts, counts, flags, flags)
     made = []
 
     def make() -> ColumnBounds:

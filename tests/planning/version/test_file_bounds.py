@@ -1,0 +1,134 @@
+"""Bounds as other writers than the Java engine write them, and row ids that files bring along."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.manifests.row_statistics import RowStatistics
+from app.types import DataField, DataType, parse_type
+from app.types.binary_row.row import serialize_row
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, names_of, no_statistics, statistics
+from tests.table.entries import entry
+
+BIGINT: Final = parse_type("BIGINT")
+ID: Final = DataField(0, "id", parse_type("INT"))
+WIDE: Final = DataField(1, "wide", parse_type("DECIMAL(20, 0)"))
+MICROS: Final = DataField(2, "micros", parse_type("TIMESTAMP(6)"))
+MILLIS: Final = DataField(3, "millis", parse_type("TIMESTAMP(3)"))
+TEXT: Final = DataField(4, "text", parse_type("STRING"))
+NOON: Final = 1_740_830_400_000
+"""2025-03-01 12:00:00, in milliseconds."""
+HOUR: Final = 3_600_000
+
+
+def by_python(name: str, value: int) -> ManifestEntry:
+    """A file of one row with bounds of pypaimon 1.4.2: each number in its slot, a long text behind."""
+    row = serialize_row([1, value, value, b"longer than a slot"], [BIGINT, BIGINT, BIGINT, TEXT.type])
+    return entry(
+        file_name=f"{name}.parquet", row_count=1, value_statistics=RowStatistics(row, row, (0, 0, 0, 0))
+    )
+
+
+def by_engine(name: str, wide: int) -> ManifestEntry:
+    row = serialize_row(
+        [1, wide, NOON * 10**6, b"longer than a slot"], [ID.type, WIDE.type, MICROS.type, TEXT.type]
+    )
+    return entry(
+        file_name=f"{name}.parquet", row_count=1, value_statistics=RowStatistics(row, row, (0, 0, 0, 0))
+    )
+
+
+@pytest.mark.parametrize("value", [7, 16, 30, -1, 5 << 32 | 8, NOON])
+def test_bounds_in_a_form_that_nobody_can_read_are_not_known(tmp_path: Path, value: int) -> None:
+    table = MadeTable.make(tmp_path, [ID, WIDE, MICROS, TEXT])
+    table.commit([by_python("python", value), by_engine("engine", 30)])
+    service = open_service(tmp_path)
+
+    of_wide = table.plan(service, "wide = 1000000")
+    of_micros = table.plan(service, "micros = TIMESTAMP_NTZ '2020-01-01 00:00:00'")
+
+    for plan, column in ((of_wide, "wide"), (of_micros, "micros")):
+        assert names_of(plan.files) == ["python.parquet"]
+        assert [warning.split(" are")[0] for warning in plan.warnings] == [f"bounds of column {column}"]
+        assert "pypaimon up to 1.4.2" in plan.warnings[0]
+    assert names_of(table.plan(service, "wide IS NULL").files) == []
+    assert not table.plan(service, "wide IS NOT NULL").files[0].residual
+    service.close()
+
+
+def test_what_is_known_of_bounds_that_nobody_can_read_is_remembered_with_its_warning(tmp_path: Path) -> None:
+    table = MadeTable.make(tmp_path, [ID, WIDE, MICROS, TEXT])
+    table.commit([by_python("python", 7), by_engine("engine", 30)])
+    service = open_service(tmp_path)
+
+    first, again = (table.plan(service, "wide = 7") for _ in range(2))
+
+    assert names_of(again.files) == ["python.parquet"]
+    assert first.warnings == again.warnings != ()
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'", ["tokyo"]),
+        ("millis < TIMESTAMP_NTZ '2025-03-01 00:00:00'", ["tokyo"]),
+        ("millis > TIMESTAMP_NTZ '2025-03-02 06:00:00'", []),
+        ("millis < TIMESTAMP_NTZ '2025-02-28 18:00:00'", []),
+    ],
+)
+def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
+    tmp_path: Path, condition: str, kept: list[str]
+) -> None:
+    table = MadeTable.make(tmp_path, [ID, MILLIS])
+    table.commit([entry(file_name="tokyo.parquet", row_count=1, **statistics({MILLIS: [NOON * 10**6]}))])
+    of_anybody, of_engine = open_service(tmp_path), open_service(tmp_path, engine_writes_only=True)
+
+    plan = table.plan(of_anybody, condition)
+
+    assert names_of(plan.files) == [f"{name}.parquet" for name in kept]
+    assert [warning.split(",")[0] for warning in plan.warnings] == [
+        "1 files are kept only since their writer may have left NaN out of the bounds of FLOAT and DOUBLE"
+    ] * len(kept)
+    assert names_of(table.plan(of_engine, condition).files) == []
+    assert table.plan(of_engine, "millis = TIMESTAMP_NTZ '2025-03-01 12:00:00'").warnings == ()
+    of_anybody.close()
+    of_engine.close()
+
+
+def of_rows(name: str, types: Sequence[DataType], low: Sequence[Any], high: Sequence[Any]) -> dict[str, Any]:
+    bounds = RowStatistics(serialize_row(low, types), serialize_row(high, types), (0,) * len(types))
+    return {"file_name": f"{name}.parquet", "row_count": 2, "value_statistics": bounds}
+
+
+TRACKED: Final = (
+    entry(first_row_id=0, **of_rows("plain", [ID.type], [1], [2])),
+    entry(first_row_id=2, **of_rows("moved", [ID.type, BIGINT, BIGINT], [3, 7, 1], [4, 8, 1])),
+    entry(first_row_id=4, write_columns=("id",), **of_rows("listed", [ID.type], [5], [6])),
+    entry(first_row_id=6, file_name="silent.parquet", row_count=2, **no_statistics()),
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("_ROW_ID = 0", ["plain", "moved", "silent"]),
+        ("_ROW_ID = 5", ["moved", "listed", "silent"]),
+        ("_ROW_ID = 7", ["moved", "silent"]),
+        ("id = 3", ["moved", "silent"]),
+        ("id = 1", ["plain", "silent"]),
+    ],
+)
+def test_files_may_store_row_ids_behind_their_columns(
+    tmp_path: Path, condition: str, kept: list[str]
+) -> None:
+    table = MadeTable.make(tmp_path, [ID], options={"row-tracking.enabled": "true"})
+    table.commit(TRACKED)
+    service = open_service(tmp_path)
+
+    assert names_of(table.plan(service, condition).files) == [f"{name}.parquet" for name in kept]
+    service.close()
