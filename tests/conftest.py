@@ -72,11 +72,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def limit_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets what the claims of this process may take, whatever services of other tests have set."""
+    """Sets what the claims of this process may take, as if it held nothing else."""
 
     def limit(size: int) -> None:
         monkeypatch.setattr(LEDGER, "limit", size)
         monkeypatch.setattr(LEDGER, "own", 0)
+        monkeypatch.setattr(LEDGER, "_resident", lambda: 0)
 
     return limit
 

@@ -64,7 +64,7 @@ class UnsupportedTableError(PaimonIndexError):
 
 
 class UnsupportedSessionError(PaimonIndexError):
-    """A session of Spark Connect, whose client has neither Spark's virtual machine nor its storage."""
+    """A session of Spark Connect, or one whose Python lacks this package."""
 
 
 class UndecidedConditionError(PaimonIndexError):

@@ -367,3 +367,25 @@ def test_fields_that_were_added_are_null(written: Written, file_format: str) -> 
     assert rows == expected
     assert loaded == expected[:: len(COLUMNS)]
     assert [len(each) for each in loaded] == [4, 3, 2, 1, 3]
+
+
+def test_a_python_that_lacks_this_package_is_named(tmp_path: Path) -> None:
+    """Spark's own message would be a traceback from the process that makes sources."""
+    other = tmp_path / "python-elsewhere"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    python = str(spark_python())
+    program = "import sys; from paimon_index.spark.refusals import check_python; check_python(sys.argv[1])"
+
+    def checked(executable: str) -> str:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [python, "-c", program, executable],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(CLIENT)},
+        )
+        return done.stderr.strip().rpartition("\n")[2]
+
+    assert checked(python) == ""
+    assert f"in {other}, which has no paimon_index: set PYSPARK_PYTHON={python} before" in checked(str(other))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyarrow.compute as pc
@@ -72,6 +75,23 @@ def is_classic(spark: SparkSession) -> bool:
     """Whether a session has its virtual machine in this process' reach; those of Spark Connect have not."""
     # Spark Connect raises AttributeError here.
     return getattr(spark, "_jsparkSession", None) is not None
+
+
+def check_python(executable: str) -> None:
+    """States that this package can be imported by the Python that Spark makes sources in.
+
+    Scripts that an environment's Python runs without being activated leave Spark with ``python3``.
+    """
+    found = shutil.which(executable)
+    # One that is not here may be in an archive that Spark unpacks elsewhere.
+    if found is None or found == sys.executable:
+        return
+    imports = [found, "-c", "import paimon_index"]
+    if subprocess.run(imports, capture_output=True, check=False).returncode:  # noqa: S603 - Spark's own Python
+        raise UnsupportedSessionError(
+            f"Spark makes data sources in {found}, which has no paimon_index: set "
+            f"PYSPARK_PYTHON={sys.executable} before the session begins"
+        )
 
 
 def check_session(spark: SparkSession) -> None:

@@ -26,7 +26,7 @@ from paimon_index.errors import PaimonIndexError, UndecidedConditionError
 from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
 from paimon_index.spark.questions import ask, columns_of, needed
-from paimon_index.spark.refusals import check_change, check_scan, is_classic, refuse, type_of
+from paimon_index.spark.refusals import check_change, check_python, check_scan, is_classic, refuse, type_of
 from paimon_index.spark.row_tasks import (
     WORKER_MODULES,
     arrow_type,
@@ -57,10 +57,13 @@ def register(spark: SparkSession) -> None:
     """Makes the source known to a session of Spark 4 by the name ``paimon_index``.
 
     With Spark Connect, this package has to be installed where the server plans.
+
+    Raises UnsupportedSessionError: the Python that Spark makes sources in lacks this package.
     """
     if not is_classic(spark):
         spark.dataSource.register(PaimonIndexSource)
         return
+    check_python(spark.sparkContext.pythonExec)
     sizes = {"task_sizes": task_sizes(spark)}
     sessions = JavaClass("org.apache.spark.sql.classic.SparkSession", spark._jvm._gateway_client)  # noqa: SLF001
     active = sessions.getActiveSession()
