@@ -34,6 +34,8 @@ _WITH_DAYS: Final = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP})
 """Types of which a value has a day that depends on no time zone."""
 _MOST_DAYS: Final = 2_000_000
 """To either side of 1970; later years have signs of their own in text."""
+_ENDS: Final = (Decimal((1 << 63) - 1), Decimal(1 << 63), Decimal(1 << 31), Decimal(1 << 15), Decimal(1 << 7))
+"""At and beyond the ends of types."""
 _PATTERNS: Final = ("a%", "%b", "%", "_", "a_%", "ab", "%b%", "a\\%", "é%", "", "%a%c", "__")
 
 
@@ -142,9 +144,12 @@ class Written(OfOneColumn):
         return f"{quoted(self.column.field.name)} {self.symbol} {self.literal}"
 
     def _truth(self, value: Value | None) -> bool | None:
+        data_type = self.column.field.type
+        if self._is_folded:
+            # Spark makes a constant of it, for NULL as well.
+            return _compared(self.symbol, Decimal(0), self.number)
         if value is None:
             return None
-        data_type = self.column.field.type
         left: Any
         right: Any
         if isinstance(self.number, float) or data_type.root in FLOATING_ROOTS:
@@ -153,6 +158,12 @@ class Written(OfOneColumn):
         else:
             left, right = Decimal(int(value)).scaleb(-data_type.scale), self.number
         return _compared(self.symbol, left, right)
+
+    @property
+    def _is_folded(self) -> bool:
+        is_beyond = isinstance(self.number, Decimal) and not -_ENDS[1] <= self.number <= _ENDS[0]
+        is_order = self.symbol in ("<", "<=", ">", ">=")
+        return self.column.field.type.root in INTEGER_BITS and is_beyond and is_order
 
 
 def _double(value: Value, data_type: DataType) -> float:
@@ -380,6 +391,9 @@ def _written(rng: Random, at: int, column: Column) -> Condition:
             number = Decimal(str(value)) if math.isfinite(value) and abs(float(value)) < 99 else number  # type: ignore[arg-type]
         else:
             number = Decimal(int(value)).scaleb(-data_type.scale)
+    if data_type.root not in FLOATING_ROOTS and rng.random() < 0.15:
+        beyond = rng.choice([*_ENDS, *(end + Decimal("0.5") for end in _ENDS)]) * rng.choice([1, -1])
+        return Written(at, column, symbol, beyond, format(beyond, "f"))
     if data_type.root in FLOATING_ROOTS and rng.random() < 0.3:
         name = rng.choice(["NaN", "Infinity", "-Infinity", "0.1"])
         return Written(

@@ -26,6 +26,7 @@ from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
+from app.table.statistics.statistics import may_be_in_other_zones
 from app.types import DataField, DataType, TypeRoot, Value, sql_key
 from app.types.binary_row.row import serialize_row
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
@@ -39,6 +40,7 @@ from tests.table.entries import EMPTY_ROW, NO_STATISTICS, data_file
 
 _STATED_CHARACTERS: Final = 16
 """Bounds of strings are cut after so many, unless a table says otherwise."""
+_NANOS_PER_HOUR: Final = 3_600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class Writer:
             listed = tuple(field.name for field, _ in columns)
         types = [field.type for field, _ in columns]
         stated = [self._bounds(file, field.type, rows) for field, rows in columns]
+        if not self.table.engine and self.rng.random() < 0.2:
+            stated, types = _in_slots(stated, types)
         counts = tuple(None if self.rng.random() < 0.05 else rows.count(None) for _, rows in columns)
         return {
             "value_statistics": RowStatistics(
@@ -189,6 +193,9 @@ class Writer:
         low, high = min(present), max(present)
         if data_type.root in STRING_ROOTS and self.truncates:
             return _cut(low, high)
+        if may_be_in_other_zones(data_type) and not self.table.engine and self.rng.random() < 0.4:
+            ahead = self.rng.randint(-12, 14) * _NANOS_PER_HOUR
+            return int(low) - ahead, int(high) - ahead
         if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
             unit = NANOS_PER_MILLI if file.format == "orc" else NANOS_PER_MICRO
             if self.rng.random() < 0.5 and (file.format == "orc" or not self.table.engine):
@@ -314,3 +321,25 @@ def _cut(low: Value, high: Value) -> tuple[Value, Value | None]:
         if following <= 0x10FFFF and not 0xD800 <= following <= 0xDFFF:
             return first.encode(), (last[:at] + chr(following)).encode()
     return first.encode(), None
+
+
+def _in_slots(
+    stated: Sequence[tuple[Value | None, Value | None]], types: Sequence[DataType]
+) -> tuple[list[tuple[Value | None, Value | None]], list[DataType]]:
+    """Bounds as pypaimon up to 1.4.2 writes them: wide decimals and timestamps as numbers in their slots."""
+    number = DataType(TypeRoot.BIGINT)
+    found: list[tuple[Value | None, Value | None]] = []
+    written = []
+    for bounds, data_type in zip(stated, types, strict=True):
+        is_wide = data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal
+        is_long = data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp
+        unit = NANOS_PER_MILLI if is_long else 1
+        slots = [None if each is None else int(each) // unit for each in bounds] if is_wide or is_long else []
+        fits = all(each is None or -(1 << 63) <= each < 1 << 63 for each in slots)
+        if slots:
+            found.append((slots[0], slots[1]) if fits else (None, None))
+            written.append(number)
+        else:
+            found.append(bounds)
+            written.append(data_type)
+    return found, written

@@ -23,9 +23,10 @@ from app.table.statistics.statistics import (
     bring_row_ids,
     in_other_zones,
     key_bounds,
+    may_be_in_other_zones,
     value_bounds,
 )
-from app.types import DataField
+from app.types import DataField, TypeRoot
 from app.types.data_types import FLOATING_ROOTS
 
 _WORTH_KEEPING: Final = 500
@@ -112,7 +113,20 @@ class FileBounds:
             return bounds
         if column.type.root in FLOATING_ROOTS:
             return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
-        return in_other_zones(bounds, column.type)
+        if column.type.root is TypeRoot.TIMESTAMP:
+            return in_other_zones(bounds, self._hold_short_clocks(column, files))
+        return bounds
+
+    def _hold_short_clocks(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which files have the column as a type whose bounds may be clocks of any time zone."""
+        schema_ids = self.version.files().columns.schema_ids[files]
+        is_one = len(files) == 0 or schema_ids.min() == schema_ids.max()
+        written = {
+            number: self.version.file_schema(number).by_id.get(column.id)
+            for number in (schema_ids[:1] if is_one else np.unique(schema_ids)).tolist()
+        }
+        short = [number for number, old in written.items() if old and may_be_in_other_zones(old.type)]
+        return np.isin(schema_ids, short)
 
     def _read(
         self,

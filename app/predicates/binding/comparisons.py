@@ -33,7 +33,7 @@ from itertools import chain
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.binding.fitting import fit, fit_list
+from app.predicates.binding.fitting import are_rounded, fit, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.reasons import why_undecided
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_alike
@@ -115,6 +115,8 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
             return _text_test(leaf, operator, field)
         case Operator.IN | Operator.NOT_IN if (fitted := fit_list(leaf.literals, field.type)) is not None:
             return _listed(operator, fitted, field)
+        case Operator.IN | Operator.NOT_IN if are_rounded(leaf.literals, field.type):
+            return undecided(leaf, field)
         case Operator.IN:
             return _one_of(leaf, field, zone)
         case Operator.NOT_IN:

@@ -33,7 +33,7 @@ to 32 bits instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -101,7 +101,7 @@ def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
 
 
 def _place_of_number(number: Decimal, integer_digits: int, data_type: DataType) -> Place:
-    if _needed_digits(number, integer_digits, data_type) > _MAX_DIGITS:
+    if _needed_digits([(number, integer_digits)], data_type) > _MAX_DIGITS:
         return Nowhere.UNDECIDED
     place = _place(Fraction(number), data_type)
     is_beyond = data_type.root in INTEGER_BITS and not _LONG_ENDS[0] <= number <= _LONG_ENDS[1]
@@ -143,14 +143,26 @@ def _place(number: Fraction, data_type: DataType) -> Place:
     return Exact(below) if below == scaled else Gap(below, below + 1)
 
 
-def _needed_digits(number: Decimal, integer_digits: int, data_type: DataType) -> int:
-    """Digits of the DECIMAL in which Spark compares the two; 0 where both are integers."""
-    exponent = number.as_tuple().exponent
-    fraction = max(0, -exponent) if isinstance(exponent, int) else 0
-    integer = max(integer_digits, number.adjusted() + 1, 0)
-    if data_type.root is TypeRoot.DECIMAL:
-        return max(data_type.precision - data_type.scale, integer) + max(data_type.scale, fraction)
-    return max(_SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), integer) + fraction if fraction else 0
+def _needed_digits(numbers: Iterable[tuple[Decimal, int]], data_type: DataType) -> int:
+    """Digits of the DECIMAL in which Spark compares a column with all of these; 0 where all are integers."""
+    integer, fraction = data_type.precision - data_type.scale, data_type.scale
+    if data_type.root is not TypeRoot.DECIMAL:
+        integer, fraction = _SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), 0
+    for number, integer_digits in numbers:
+        exponent = number.as_tuple().exponent
+        fraction = max(fraction, -exponent if isinstance(exponent, int) else 0)
+        integer = max(integer, integer_digits, number.adjusted() + 1)
+    return integer + fraction if fraction or data_type.root is TypeRoot.DECIMAL else 0
+
+
+def are_rounded(literals: Iterable[Literal], data_type: DataType) -> bool:
+    """Whether Spark rounds the values of a list, or the column's, to compare them in one type."""
+    if data_type.root not in _SCALED_ROOTS:
+        return False
+    numbers = (
+        (literal.value, literal.integer_digits) for literal in literals if isinstance(literal.value, Decimal)
+    )
+    return _needed_digits(numbers, data_type) > _MAX_DIGITS
 
 
 def _place_of_float(number: float, kind: LiteralKind, data_type: DataType) -> Place:

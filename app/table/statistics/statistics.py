@@ -92,17 +92,14 @@ def may_be_in_other_zones(data_type: DataType) -> bool:
     return data_type.root is TypeRoot.TIMESTAMP and data_type.is_compact_timestamp
 
 
-def in_other_zones(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
-    """Bounds of wall clocks that may have been written in any time zone as if it was UTC."""
-    if not may_be_in_other_zones(data_type):
-        return stated
-    return replace(
-        stated, low=_moved(stated.low, -MAX_OFFSET_NANOS), high=_moved(stated.high, MAX_OFFSET_NANOS)
-    )
+def in_other_zones(stated: ColumnBounds, files: NDArray[np.bool_]) -> ColumnBounds:
+    """Bounds of wall clocks, those of ``files`` perhaps written in any time zone as if it was UTC."""
+    room = files * MAX_OFFSET_NANOS
+    return replace(stated, low=_moved(stated.low, -room), high=_moved(stated.high, room))
 
 
-def _moved(clocks: Values, by: int) -> Values:
-    if clocks.dtype == np.int64 and (np.abs(clocks) > INT64.max - abs(by)).any():
+def _moved(clocks: Values, by: NDArray[np.int64]) -> Values:
+    if clocks.dtype == np.int64 and (np.abs(clocks) > INT64.max - MAX_OFFSET_NANOS).any():
         clocks = clocks.astype(object)
     return clocks + by
 

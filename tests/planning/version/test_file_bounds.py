@@ -1,5 +1,6 @@
 """Bounds as other writers than the Java engine write them, and row ids that files bring along."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
+from benchmarks.synthetic import schema_json
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, statistics
 from tests.table.entries import entry
@@ -98,6 +100,25 @@ def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
     assert table.plan(of_engine, "millis = TIMESTAMP_NTZ '2025-03-01 12:00:00'").warnings == ()
     of_anybody.close()
     of_engine.close()
+
+
+def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(tmp_path: Path) -> None:
+    table = MadeTable.make(tmp_path, [ID, MILLIS])
+    now = DataField(MILLIS.id, MILLIS.name, parse_type("TIMESTAMP(6)"))
+    (table.directory / "schema" / "schema-1").write_text(json.dumps(schema_json([ID, now]) | {"id": 1}))
+    noon = NOON * 10**6
+    table.commit(
+        [
+            entry(file_name="old.parquet", row_count=1, **statistics({MILLIS: [noon]})),
+            entry(file_name="new.parquet", row_count=1, schema_id=1, **statistics({now: [noon]})),
+        ]
+    )
+    service = open_service(tmp_path)
+
+    plan = table.plan(service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
+
+    assert names_of(plan.files) == ["old.parquet"]
+    service.close()
 
 
 def of_rows(name: str, types: Sequence[DataType], low: Sequence[Any], high: Sequence[Any]) -> dict[str, Any]:

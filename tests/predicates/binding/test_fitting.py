@@ -162,6 +162,10 @@ def test_double_columns_compare_with_the_nearest_double(number: Decimal, steps: 
         ("INT", "<=> '2147483648'", "?"),
         ("DECIMAL(9, 0)", "<=> '1e30'", "?"),
         ("DECIMAL(9, 0)", "<> 'NaN'", "?"),
+        # Spark compares a list in one type, to whose 38 digits it rounds 0.5.
+        ("DECIMAL(9, 0)", "IN (99999999999999999999999999999999999999, 0.5)", "?"),
+        ("BIGINT", "NOT IN (99999999999999999999999999999999999999, 0.5)", "?"),
+        ("BIGINT", "IN (99999999999999999999999999999999999999, 5)", "c = 5"),
         ("DECIMAL(9, 2)", "< '1.005'", "?"),
         ("DECIMAL(9, 2)", "= '1.01'", "c = 1.01"),
         ("INT", "= '5'", "c = 5"),
