@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from app.errors import PathNotAllowedError, SettingsError
+from app.storage.stores.local_files import LocalFiles
 from app.storage.stores.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
@@ -60,8 +61,11 @@ class Roots:
                 raise SettingsError(f"cannot open {location}: {error}") from error
             return Root(uri if uri.endswith("/") else f"{uri}/", store)
 
+        own = root(url, url)
+        if isinstance(own.store, LocalFiles):
+            own.store.has_databases = True
         parts = [_MAPPED.split(allowed, maxsplit=1) for allowed in allow_external]
-        return cls(warehouse, root(url, url), tuple(root(each[0], each[-1]) for each in parts))
+        return cls(warehouse, own, tuple(root(each[0], each[-1]) for each in parts))
 
     @property
     def are_local(self) -> bool:

@@ -38,9 +38,10 @@ def test_what_is_opened_is_refused_where_its_links_would_be(segments: list[str])
             (root.parent / "link").unlink(missing_ok=True)
             (root.parent / "link").symlink_to(root)
             files, path = LocalFiles(str(home)), "/".join(segments)
-            assert _outcome(path, partial(files.read, start=0, end=9)) == _outcome(
-                path, partial(_read_checked, files)
-            )
+            for files.has_databases in (False, True):
+                assert _outcome(path, partial(files.read, start=0, end=9)) == _outcome(
+                    path, partial(_read_checked, files)
+                )
 
 
 def _read_checked(files: LocalFiles, path: str) -> bytes:

@@ -23,9 +23,6 @@ _LONGEST_PATH = 4095
 class LocalFiles(Store):
     """Files below a directory of this machine, named without a slash at its end.
 
-    A link may lead to any place below its own top directory, and to no other: callers have rights by
-    database, which is the top directory of a path.
-
     Written is a draft with a name of its own, which gets its final name once it is on the disk: by a link,
     which unlike a rename fails where the name is taken.
     """
@@ -35,6 +32,8 @@ class LocalFiles(Store):
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._home = os.path.realpath(directory or "/").rstrip("/")
+        self.has_databases = False
+        """Whether callers have rights by the top directory of a path, out of which no link may lead then."""
 
     def path_of(self, path: str) -> str:
         """The absolute path of a file or directory."""
@@ -44,8 +43,7 @@ class LocalFiles(Store):
         # Following every link from the top costs more than reading a small file, and there are hardly any.
         if self._has_link(path):
             home = os.path.realpath(self._directory or "/")
-            # The root of a machine has no databases, and often links at its top.
-            top = os.path.join(home, path.partition("/")[0]) if self._directory else home  # noqa: PTH118 - text
+            top = os.path.join(home, path.partition("/")[0]) if self.has_databases else home  # noqa: PTH118 - text
             if os.path.commonpath((os.path.realpath(place), top)) != top:
                 raise PathNotAllowedError(
                     f"{path!r} is a link that leads out of its root or database: links may lead to places in "
