@@ -5,8 +5,11 @@ A member whose default is None is left out of JSON where it is None; every other
 
 from typing import Final
 
-DESCRIBED: Final = {"extra": "forbid", "use_attribute_docstrings": True}
-"""What a class that is a whole answer has as ``__pydantic_config__``; classes of its members follow it."""
+DESCRIBED: Final = {"use_attribute_docstrings": True}
+"""What a class that is a whole answer has as ``__pydantic_config__``; classes of its members follow it.
+
+Members may come, so no schema of an answer forbids them.
+"""
 
 ALWAYS_THERE: Final = {**DESCRIBED, "json_schema_serialization_defaults_required": True}
 """The same of a class whose defaults are for those who make one, and whose members are all in JSON."""

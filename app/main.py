@@ -29,7 +29,7 @@ from app.api.gate.access import (
     tokens_of,
 )
 from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
-from app.api.http.answer_headers import RequestIds, SecurityHeaders
+from app.api.http.answer_headers import Heads, RequestIds, SecurityHeaders
 from app.api.http.faults import explain_faults
 from app.api.http.negotiation import Compression
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
@@ -169,6 +169,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     # The last one added is the outermost.
     app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
     app.add_middleware(Compression, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
+    app.add_middleware(Heads)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
-RESERVED_WAREHOUSES = frozenset({"config", "cache"})
+RESERVED_WAREHOUSES = frozenset({"config", "cache", "namespaces"})
 
 _PUBLIC_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.+")
 _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

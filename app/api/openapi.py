@@ -65,6 +65,7 @@ _DESCRIPTIONS = {
     401: "A token is needed, and there was none or an unknown one.",
     403: "The token may not use this warehouse or database, or needs another role.",
     404: "Warehouse, database, table, snapshot, tag, branch or file not found.",
+    405: "The path takes other methods.",
     408: "The body did not arrive in time.",
     409: "The snapshot expired while it was read.",
     413: "The body is over the limit.",
@@ -76,7 +77,7 @@ _DESCRIPTIONS = {
     503: "Not ready, shutting down, or storage failed.",
     504: "Storage or planning took too long.",
 }
-_ALWAYS = {429, 500, 503}
+_ALWAYS = {405, 429, 500, 503}
 _STORAGE = {400, 404, 409, 422, 424, 504}
 _BODY = {408, 413, 415}
 _GUARDED = {401, 403}
@@ -86,6 +87,53 @@ _SECURITY = {
     "description": "A secret of the tokens file. Where there is none, the service asks for no token.",
 }
 
+_HEADERS: Final[dict[str, Any]] = {
+    "ETag": {
+        "description": "Names this answer; a weak tag. Absent where the next answer may be another one, as "
+        "after a plan whose time ran out.",
+        "schema": {"type": "string"},
+        "example": 'W/"0f1e2d3c4b5a69788796a5b4c3d2e1f0"',
+    },
+    "X-Snapshot-Age-Ms": {
+        "description": "Milliseconds before the answer in which storage was asked for the version.",
+        "schema": {"type": "string"},
+        "example": "0",
+    },
+    "X-Request-Id": {
+        "description": "The id of the request: the caller's own, if it sent one.",
+        "schema": {"type": "string"},
+        "required": True,
+        "example": "6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b",
+    },
+    "Retry-After": {
+        "description": "Seconds after which to ask again.",
+        "schema": {"type": "string"},
+        "example": "1",
+    },
+    "WWW-Authenticate": {
+        "description": "How to send a token.",
+        "schema": {"type": "string"},
+        "example": 'Bearer realm="paimon-index"',
+    },
+    "Allow": {
+        "description": "The methods that the path takes.",
+        "schema": {"type": "string"},
+        "example": "POST",
+    },
+}
+_HEADERS_OF: Final = {
+    401: ("WWW-Authenticate",),
+    405: ("Allow",),
+    429: ("Retry-After",),
+    503: ("Retry-After",),
+}
+_IF_NONE_MATCH: Final = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The ETags of answers that the caller has: one of them is answered with 304.",
+    "schema": {"type": "string"},
+}
+
 _EXAMPLES = {
     problem.status: problem
     for problem in (
@@ -93,6 +141,7 @@ _EXAMPLES = {
         problem_of_status(401, "the token is not known here"),
         problem_of_status(403, "the token 'reports' may not use warehouse 'main'"),
         problem_of(errors.NotFoundError("there is no table demo.event: did you mean 'events'?")),
+        problem_of_status(405, "GET is not taken here, POST is, with a JSON object as the body"),
         problem_of_status(408, "the body did not arrive within 30 s"),
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
         problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
@@ -116,12 +165,15 @@ def operation(
     body: type[Body] | None = None,
     *,
     storage: bool = True,
+    tagged: bool = False,
     streams: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What a route says about itself.
 
-    ``answer``: shape of the answer in JSON; None where it has other forms alone. ``streams``: what else the
-    answer can be, by media type.
+    Args:
+        answer: shape of the answer in JSON; None where it has other forms alone.
+        tagged: answers have an ``ETag``, and are 304 for callers who name it.
+        streams: what else the answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     content = {
@@ -130,16 +182,26 @@ def operation(
     }
     responses: dict[int, dict[str, Any]] = {200: {"description": "The answer.", "content": content}}
     responses |= {status: {"description": _DESCRIPTIONS[status]} for status in sorted(statuses)}
-    described: dict[str, Any] = {"responses": responses}
+    extra: dict[str, Any] = {}
+    described: dict[str, Any] = {"responses": responses, "openapi_extra": extra}
     if answer is None:
         described["response_class"] = Response
     else:
         responses[200]["model"] = answer
-    if body is None:
-        return described
-    schema = {"$ref": _REFERENCE.format(model=body.__name__)}
-    json_content = {"application/json": {"schema": schema, "example": body.example}}
-    return described | {"openapi_extra": {"requestBody": {"required": True, "content": json_content}}}
+    if tagged:
+        headers = _headers("ETag", "X-Snapshot-Age-Ms")
+        responses[200]["headers"] = headers
+        responses[304] = {"description": "The caller has this answer already.", "headers": headers}
+        extra["parameters"] = [_IF_NONE_MATCH]
+    if body is not None:
+        schema = {"$ref": _REFERENCE.format(model=body.__name__)}
+        json_content = {"application/json": {"schema": schema, "example": body.example}}
+        extra["requestBody"] = {"required": True, "content": json_content}
+    return described
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def text_operation(description: str) -> dict[str, Any]:
@@ -156,7 +218,13 @@ def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of ``app``, made once."""
     if app.openapi_schema is None:
         made = get_openapi(
-            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
+            title=app.title,
+            version=app.version,
+            description=_DESCRIPTION,
+            routes=app.routes,
+            tags=_TAGS,
+            servers=[{"url": "/", "description": "The service that gave this document."}],
+            license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         )
         adapters = map(TypeAdapter[Any], (*BODIES.values(), ProblemDetails))
         _, added = TypeAdapter.json_schemas(
@@ -164,6 +232,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             ref_template=_REFERENCE,
         )
         made["components"]["schemas"] |= added["$defs"]
+        made["components"]["headers"] = _HEADERS
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
         made["components"]["securitySchemes"] = {"token": _SECURITY}
         for path, methods in made["paths"].items():
@@ -172,6 +241,9 @@ def document(app: FastAPI) -> dict[str, Any]:
                     described["security"] = [{"token": []}]
                     described["responses"] |= {str(status): {} for status in _GUARDED}
                 _refer_to_problems(described["responses"])
+                for answer in described["responses"].values():
+                    if "$ref" not in answer:
+                        answer["headers"] = answer.get("headers", {}) | _headers("X-Request-Id")
         app.openapi_schema = made
     return app.openapi_schema
 
@@ -188,6 +260,7 @@ def _problem(status: int) -> dict[str, Any]:
     example = _EXAMPLES[status].to_json("6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b")
     return {
         "description": _DESCRIPTIONS[status],
+        "headers": _headers("X-Request-Id", *_HEADERS_OF.get(status, ())),
         "content": {MEDIA_TYPE: {"schema": schema, "example": example}},
     }
 

@@ -84,12 +84,12 @@ class Endpoints:
     @endpoint
     def databases(self, warehouse: str) -> Call[tuple[str, ...]]:
         """Databases of a warehouse."""
-        return _names("databases", get(f"/v1/{warehouse}/databases"))
+        return _names("databases", f"/v1/{warehouse}/databases")
 
     @endpoint
     def tables(self, warehouse: str, database: str) -> Call[tuple[str, ...]]:
         """Tables of a database."""
-        return _names("tables", get(f"/v1/{warehouse}/databases/{database}/tables"))
+        return _names("tables", f"/v1/{warehouse}/databases/{database}/tables")
 
     @endpoint
     def describe(self, table: str, **options: Unpack[given.VersionOptions]) -> Call[catalog.TableDescription]:
@@ -113,17 +113,17 @@ class Endpoints:
     @endpoint
     def snapshots(self, table: str, *, branch: str | None = None) -> Call[tuple[catalog.Snapshot, ...]]:
         """Snapshots that are still there, the oldest first."""
-        return _listed(catalog.Snapshot, "snapshots", get(under(table, "/snapshots"), {"branch": branch}))
+        return _listed(catalog.Snapshot, "snapshots", under(table, "/snapshots"), branch=branch)
 
     @endpoint
     def tags(self, table: str, *, branch: str | None = None) -> Call[tuple[catalog.Tag, ...]]:
         """Tags of a table."""
-        return _listed(catalog.Tag, "tags", get(under(table, "/tags"), {"branch": branch}))
+        return _listed(catalog.Tag, "tags", under(table, "/tags"), branch=branch)
 
     @endpoint
     def branches(self, table: str) -> Call[tuple[catalog.Branch, ...]]:
         """Branches of a table."""
-        return _listed(catalog.Branch, "branches", get(under(table, "/branches")))
+        return _listed(catalog.Branch, "branches", under(table, "/branches"))
 
     @endpoint
     def index_files(
@@ -236,12 +236,14 @@ def _one(kind: type[T], request: Request) -> Call[T]:
     return decode(kind, _json((yield request)))
 
 
-def _listed(kind: type[T], member: str, request: Request) -> Call[tuple[T, ...]]:
-    return tuple(decode(kind, each) for each in _member(_json((yield request)), member))
+def _listed(kind: type[T], member: str, path: str, **options: str | None) -> Call[tuple[T, ...]]:
+    joined = yield from _pages(member, lambda token: get(path, {**options, "page_token": token}))
+    return tuple(decode(kind, each) for each in joined[member])
 
 
-def _names(member: str, request: Request) -> Call[tuple[str, ...]]:
-    return tuple(_member(_json((yield request)), member))
+def _names(member: str, path: str) -> Call[tuple[str, ...]]:
+    joined = yield from _pages(member, lambda token: get(path, {"page_token": token}))
+    return tuple(joined[member])
 
 
 def _caches(request: Request) -> Call[dict[str, catalog.CacheState]]:

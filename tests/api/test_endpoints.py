@@ -83,8 +83,9 @@ def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: Golden
 
 def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
     assert get(client, "/v1", WarehouseList) == {"warehouses": ["main"]}
-    assert get(client, "/v1/main/databases", DatabaseList) == {"databases": ["golden"]}
-    assert get(client, "/v1/main", DatabaseList) == {"databases": ["golden"]}
+    listed = {"databases": ["golden"], "next_page_token": None}
+    assert get(client, "/v1/main/databases", DatabaseList) == listed
+    assert get(client, "/v1/main", DatabaseList) == listed
     tables = get(client, TABLES, TableList)["tables"]
     assert tables == sorted(golden_tables.tables())
 

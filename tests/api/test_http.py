@@ -61,6 +61,40 @@ def test_compressed_bodies_are_refused(client: httpx.Client, encoding: str) -> N
     assert plain.status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/health/live", "/v1/config", "/v1/main/databases/golden/tables", "/v1/x"]
+)
+def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
+    head, whole = client.head(path), client.get(path)
+
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    # What memory is in use changes from one answer to the next.
+    assert int(head.headers["content-length"]) == pytest.approx(int(whole.headers["content-length"]), abs=50)
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_tables_come_in_pages(client: httpx.Client) -> None:
+    path, token = "/v1/main/databases/golden/tables", None
+    names: list[str] = []
+    whole = client.get(path).json()["tables"]
+    while token is not None or not names:
+        page = client.get(path, params={"page_size": 7, **({"page_token": token} if token else {})}).json()
+        names += page["tables"]
+        token = page["next_page_token"]
+
+    assert names == whole
+    assert client.get(path, params={"foo": 1}).status_code == 400
+    assert client.get("/v1/main/databases", params={"page_token": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/config?warehouse=main", "/v1/namespaces"])
+def test_clients_of_iceberg_are_told_where_its_catalog_is(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 404
+    assert f"Iceberg's catalog is at {client.base_url}/iceberg" in answer.json()["error"]["message"]
+
+
 def test_large_answers_are_compressed(client: httpx.Client) -> None:
     body = {"explain": True}
     plain = client.post(PLAN, json=body, headers={"Accept-Encoding": "identity"})

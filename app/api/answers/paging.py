@@ -33,7 +33,8 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -41,9 +42,8 @@ import orjson
 from pydantic import Field
 
 from app.api.http.strict_json import write_json
-from app.api.questions.queries import ListingQuery
+from app.api.questions.queries import NamesQuery
 from app.errors import PageTokenError, RequestError
-from app.planning.request.requests import TableRef
 from app.settings import Settings
 from app.table.schema.schema import SchemaIds
 from app.types.digest import DIGEST_BYTES, digest, request_digest
@@ -159,8 +159,11 @@ class Listing:
     size: int
 
     @classmethod
-    def of(cls, endpoint: str, table: TableRef, query: ListingQuery, settings: Settings) -> Listing:
+    def of(cls, endpoint: str, *place: object, query: NamesQuery, settings: Settings) -> Listing:
         """The listing that a caller asks for.
+
+        Args:
+            place: what is listed: a warehouse and a database, or a table and a branch.
 
         Raises RequestError: the page is larger than any may be. Raises PageTokenError: the token was not
         given with this listing.
@@ -168,9 +171,15 @@ class Listing:
         size = query.page_size or settings.page_size
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        request = request_digest(endpoint, table, query.branch)
+        request = request_digest(endpoint, *place)
         after = None if query.page_token is None else _read_token(query.page_token, request)
         return cls(request, after, size)
+
+    def page(self, names: Sequence[str]) -> tuple[Sequence[str], str | None]:
+        """The names of this page, of all in ascending order, and the token of the page behind it."""
+        start = 0 if self.after is None else bisect_right(names, self.after)
+        page = names[start : start + self.size]
+        return page, self.next_token(page[-1] if start + self.size < len(names) else None)
 
     def next_token(self, last: str | int | None) -> str | None:
         """The token of the page behind an entry; None if there is none."""

@@ -193,6 +193,7 @@ ACCESS: Final[Mapping[str, Access]] = {
     "GET /metrics": Access.METRICS,
     "GET /v1": Access.TOKEN,
     "GET /v1/config": Access.TOKEN,
+    "GET /v1/namespaces": Access.TOKEN,
     "GET /v1/cache": Access.TOKEN,
     "POST /v1/cache/clear": Access.ADMIN,
     "GET /v1/{warehouse}": Access.DATA,

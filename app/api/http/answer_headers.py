@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
+from app.api.http.paths import ICEBERG
 from app.api.http.problems import AGAIN, problem_of, problem_of_status
 
 if TYPE_CHECKING:
@@ -44,6 +45,27 @@ def request_id_of(request: Request) -> str:
 
 class BrokenOffError(Exception):
     """Tells the server that an answer which has begun will have no end."""
+
+
+class Heads:
+    """ASGI middleware that answers HEAD as GET, without the body: balancers and ``curl -I`` send it.
+
+    Iceberg's catalog has answers of its own to it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or f"{ICEBERG}/" in scope["path"]:
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await self._app({**scope, "method": "GET"}, receive, send_head)
 
 
 class RequestIds:

@@ -47,11 +47,17 @@ class BranchQuery(TableQuery):
     branch: Name | None = None
 
 
-class ListingQuery(BranchQuery):
-    """Which page of a listing."""
+class NamesQuery(Body):
+    """Which page of a listing of names."""
+
+    model_config = _LENIENT
 
     page_size: Annotated[int, Field(ge=1)] | None = None
     page_token: str | None = None
+
+
+class ListingQuery(NamesQuery, BranchQuery):
+    """Which page of a listing of what a table has."""
 
 
 class VersionQuery(VersionedBody, TableQuery):

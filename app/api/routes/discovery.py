@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access.tokens import Role
@@ -15,13 +16,15 @@ from app.api.answers.selections import MOST_POSITIONS
 from app.api.answers.versioned import Question
 from app.api.gate.access import Asking
 from app.api.http.negotiation import PlanFormat
-from app.api.http.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
+from app.api.http.paths import DATABASES, ICEBERG, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
+from app.api.http.problems import iceberg_error
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation
 from app.api.questions.queries import (
     BranchQuery,
     IndexFilesQuery,
     ListingQuery,
+    NamesQuery,
     SchemasQuery,
     Table,
     VersionQuery,
@@ -107,20 +110,22 @@ class WarehouseList:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseList:
-    """The databases of a warehouse."""
+    """One page of the databases of a warehouse, by name."""
 
     __pydantic_config__ = DESCRIBED
 
     databases: Sequence[str]
+    next_page_token: NextPageToken
 
 
 @dataclass(frozen=True, slots=True)
 class TableList:
-    """The tables of a database."""
+    """One page of the tables of a database, by name."""
 
     __pydantic_config__ = DESCRIBED
 
     tables: Sequence[str]
+    next_page_token: NextPageToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +169,10 @@ class IndexFileList:
 
 
 @router.get("/v1/config", **operation(Configuration, storage=False))
-async def config(runtime: Shared, caller: Asking) -> Response:
+async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
     """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
+    if "warehouse" in request.query_params:
+        return _iceberg_elsewhere(request)
     settings = runtime.settings
     warehouses = {
         name: warehouse
@@ -212,27 +219,54 @@ async def warehouses(runtime: Shared, caller: Asking) -> Response:
     return Response(write_json(answer), media_type="application/json")
 
 
+@router.get("/v1/namespaces", include_in_schema=False)
+async def namespaces(request: Request) -> Response:
+    """Tell clients of Iceberg where its catalog is."""
+    return _iceberg_elsewhere(request)
+
+
+def _iceberg_elsewhere(request: Request) -> Response:
+    """An error in the form that clients of Iceberg read, whose catalog has the service's own URL."""
+    detail = (
+        f"Iceberg's catalog is at {request.base_url}{ICEBERG.removeprefix('/')}, where "
+        f"PAIMON_INDEX_ICEBERG=true serves it: give this as the catalog's uri"
+    )
+    status, body = iceberg_error(404, "not-found", detail, request.url.path)
+    return Response(write_json(body), status_code=status, media_type="application/json")
+
+
 @router.get("/v1/{warehouse}", **operation(DatabaseList))
-async def warehouse(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+async def warehouse(
+    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: Asking
+) -> Response:
     """List the databases of a warehouse, as `/v1/{warehouse}/databases` does."""
-    return await databases(warehouse, runtime, caller)
+    return await databases(warehouse, query, runtime, caller)
 
 
 @router.get(DATABASES, **operation(DatabaseList))
-async def databases(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+async def databases(
+    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: Asking
+) -> Response:
     """List the databases of a warehouse that the caller may use."""
+    listing = Listing.of("databases", warehouse, query=query, settings=runtime.settings)
 
     def compute() -> object:
         names = runtime.service.databases(warehouse)
-        return DatabaseList([name for name in names if caller.may_use(warehouse, name)])
+        return DatabaseList(*listing.page([name for name in names if caller.may_use(warehouse, name)]))
 
     return await runtime.answer(compute)
 
 
 @router.get(TABLES, **operation(TableList))
-async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shared) -> Response:
+async def tables(
+    warehouse: WarehouseName,
+    database: DatabaseName,
+    query: Annotated[NamesQuery, Query()],
+    runtime: Shared,
+) -> Response:
     """List the tables of a database."""
-    return await runtime.answer(lambda: TableList(runtime.service.tables(warehouse, database)))
+    listing = Listing.of("tables", warehouse, database, query=query, settings=runtime.settings)
+    return await runtime.answer(lambda: TableList(*listing.page(runtime.service.tables(warehouse, database))))
 
 
 @router.get(TABLE, **operation(TableDescription))
@@ -251,7 +285,7 @@ def _iceberg_refusal(settings: Settings) -> Refusal:
     return reason_against
 
 
-@router.get(TABLE + "/schemas", **operation(SchemaList))
+@router.get(TABLE + "/schemas", **operation(SchemaList, tagged=True))
 async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
     """List a table's schemas, the oldest first, with the full types of their columns."""
     question = Question(runtime, table, "schemas", query)
@@ -273,7 +307,7 @@ async def schema(
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))
 async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
     """List a table's snapshots, the oldest first."""
-    listing = Listing.of("snapshots", table, query, runtime.settings)
+    listing = Listing.of("snapshots", table, query.branch, query=query, settings=runtime.settings)
     after = None if listing.after is None else int(listing.after)
 
     def compute() -> object:
@@ -286,7 +320,7 @@ async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runti
 @router.get(TABLE + "/tags", **operation(TagList))
 async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
     """List a table's tags by name."""
-    listing = Listing.of("tags", table, query, runtime.settings)
+    listing = Listing.of("tags", table, query.branch, query=query, settings=runtime.settings)
 
     def compute() -> object:
         page, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
@@ -301,7 +335,7 @@ async def branches(table: Table, runtime: Shared) -> Response:
     return await runtime.answer(lambda: BranchList(runtime.service.branches(table)))
 
 
-@router.get(TABLE + "/index-files", **operation(IndexFileList))
+@router.get(TABLE + "/index-files", **operation(IndexFileList, tagged=True))
 async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
     """List the live entries of a table's index manifest."""
     question = Question(runtime, table, "index-files", query)

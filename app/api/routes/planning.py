@@ -54,7 +54,7 @@ _ARCHIVE = {
 }
 
 
-@router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, streams=_STREAMS))
+@router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, tagged=True, streams=_STREAMS))
 async def plan(
     request: Request, table: Table, body: Annotated[PlanBody, Depends(JsonBody(PlanBody))], runtime: Shared
 ) -> Response:
@@ -112,7 +112,7 @@ def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
     return answer if plan.summary.complete else Provisional(answer)
 
 
-@deletions_router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody))
+@deletions_router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody, tagged=True))
 async def deletions(
     request: Request,
     table: Table,
@@ -131,7 +131,7 @@ async def deletions(
     return await runtime.run(lambda: question.answer(compute))
 
 
-@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody))
+@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody, tagged=True))
 async def lookup(
     request: Request,
     table: Table,

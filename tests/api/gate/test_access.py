@@ -77,6 +77,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", "/metrics", None, ANY_TOKEN),
     ("GET", "/v1", None, ANY_TOKEN),
     ("GET", "/v1/config", None, ANY_TOKEN),
+    ("GET", "/v1/namespaces", None, NOT_THERE),
     ("GET", "/v1/cache", None, ANY_TOKEN),
     ("POST", "/v1/cache/clear", None, ADMIN),
     ("GET", "/v1/main", None, WAREHOUSE),
@@ -189,7 +190,8 @@ def test_who_gets_which_status(
     )
     for answer in answers:
         assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
-        if answer.status_code >= 400 and path.startswith("/iceberg") and method != "HEAD":
+        is_icebergs = path.startswith("/iceberg") or (path == "/v1/namespaces" and answer.status_code == 404)
+        if answer.status_code >= 400 and is_icebergs and method != "HEAD":
             assert answer.json()["error"]["code"] == answer.status_code
         elif answer.status_code >= 400 and method != "HEAD":
             slug = {401: "unauthorized", 403: "forbidden", 404: "not-found"}[answer.status_code]
