@@ -11,14 +11,24 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
 import httpx
 
 from app.errors import FilterError, PaimonIndexError, UnsupportedFormatError
-from app.library import DeletionsRequest, IndexService, PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.library import (
+    DeletionsRequest,
+    IndexService,
+    Plan,
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    TableRef,
+)
 from tests.referee.histories import History
 from tests.referee.literals import Column, cell, condition, named
 from tests.referee.processes import READER, Processes
@@ -162,6 +172,7 @@ class Trial:
         selectors = self._selectors(rng) if self._is_made else []
         if only is None:
             selectors = rng.sample(selectors, min(len(selectors), _SELECTORS))
+        versions: dict[int, Rows] = {}
         for selector in selectors:
             self._zone = rng.choice(("UTC", history.zone))
             self._warehouse = rng.choice(WAREHOUSES if history.engine_only else WAREHOUSES[:1])
@@ -172,6 +183,16 @@ class Trial:
             rows = Rows.of(answer)
             texts = [condition(rng, rows.described()) for _ in range(conditions)] if only is None else [only]
             yield from self._check(selector, rows, [None, *texts], rng)
+            if selector.asked.branch is None and selector.asked.snapshot_id is not None:
+                versions[selector.asked.snapshot_id] = rows
+        for first, last in pairwise(sorted(versions)):
+            if versions[first].columns == versions[last].columns:
+                text = only or condition(rng, versions[last].described())
+                with self._failing(
+                    Selector(SnapshotSelector(first), {"changes to": str(last)}), text
+                ) as found:
+                    self._hold_changes((first, last), (versions[first], versions[last]), text)
+                yield from found
 
     def _take(self, step: Mapping[str, Any]) -> str | None:
         """Takes a step; why it was refused."""
@@ -255,15 +276,22 @@ class Trial:
             if not truths:
                 self.run.untold["Spark refuses the condition"] += 1
                 continue
-            self.run.cases += 1
-            try:
+            with self._failing(selector, text) as found:
                 self._hold(selector, rows, text, truths, rng)
-            except WrongAnswerError as error:
-                yield Failure(selector, text, f"{error} ({self._zone}, {self._warehouse})")
-            except (FilterError, UnsupportedFormatError) as error:
-                self.run.refused[re.sub(r"'.*'|\S*\d\S*|which is.*:", "?", _short(str(error)))] += 1
-            except Exception as error:  # noqa: BLE001 - told by the run
-                yield Failure(selector, text, f"{type(error).__name__}: {error}")
+            yield from found
+
+    @contextmanager
+    def _failing(self, selector: Selector, text: str | None) -> Iterator[list[Failure]]:
+        """Counts a case, and lists what goes wrong in it."""
+        self.run.cases += 1
+        found: list[Failure] = []
+        try:
+            yield found
+        except (FilterError, UnsupportedFormatError) as error:
+            self.run.refused[re.sub(r"'.*'|\S*\d\S*|which is.*:", "?", _short(str(error)))] += 1
+        except Exception as error:  # noqa: BLE001 - told by the run
+            where = f"({self._zone}, {self._warehouse})"
+            found.append(Failure(selector, text, f"{type(error).__name__}: {error} {where}"))
 
     def _matching(
         self, rows: Rows, some: Sequence[tuple[Any, ...]], conditions: Sequence[str], *, ansi: bool
@@ -344,22 +372,30 @@ class Trial:
             if told.get(name, set()) != expected:
                 raise WrongAnswerError(f"{name}: {told.get(name)} are told as deleted, expected {expected}")
 
+    def _hold_changes(self, numbers: tuple[int, int], versions: tuple[Rows, Rows], text: str) -> None:
+        """Raises WrongAnswerError where rows that came or went between versions are not told."""
+        ref = TableRef(self._warehouse, DATABASE, self._name)
+        before, after = (self._service.resolve(ref, SnapshotSelector(number)) for number in numbers)
+        request = PlanRequest(filter=text, selection=SelectionForm.POSITIONS, time_zone=self._zone)
+        changes = self._service.changes(before, after, request)
+        sides = ((changes.added, versions[1], versions[0]), (changes.removed, versions[0], versions[1]))
+        for plan, mine, other in sides:
+            kept, both = _kept(plan), set(other.rows)
+            beside = [row for row in mine.rows if row[-2] is not None and row not in both]
+            for ansi in (True, False):
+                (truth,) = self._matching(mine, beside, [text], ansi=ansi)
+                for row, matches in zip(beside, truth or (), strict=truth is not None):
+                    file = kept.get(row[-2])
+                    if matches and (file is None or row[-1] not in (file.selection or (row[-1],))):
+                        raise WrongAnswerError(f"{row} is not told")
+
     def _plan(
         self, selector: Selector, text: str | None, form: SelectionForm, *, over_http: bool
     ) -> dict[str, Kept]:
         if not over_http:
             ref = TableRef(self._warehouse, DATABASE, self._name)
             request = PlanRequest(selector.asked, filter=text, selection=form, time_zone=self._zone)
-            return {
-                file.file_name: Kept(
-                    file.raw_convertible,
-                    file.residual,
-                    file.selected_rows,
-                    file.row_count,
-                    None if file.selection is None else frozenset(file.selection),
-                )
-                for file in self._service.plan(ref, request).files
-            }
+            return _kept(self._service.plan(ref, request))
         asked = {"filter": text, "selection": form.value, "time_zone": self._zone}
         for name in ("snapshot_id", "tag", "timestamp_millis", "branch"):
             asked[name] = getattr(selector.asked, name)
@@ -380,6 +416,19 @@ class Trial:
             )
             for file in answer.json()["files"]
         }
+
+
+def _kept(plan: Plan) -> dict[str, Kept]:
+    return {
+        file.file_name: Kept(
+            file.raw_convertible,
+            file.residual,
+            file.selected_rows,
+            file.row_count,
+            None if file.selection is None else frozenset(file.selection),
+        )
+        for file in plan.files
+    }
 
 
 class Follower:
