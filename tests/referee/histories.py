@@ -43,6 +43,7 @@ _WIDER: Final = {
     "TIMESTAMP(3)": ("TIMESTAMP(6)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "STRING", "DATE"),
     "TIMESTAMP(0)": ("TIMESTAMP(6)", "TIMESTAMP(9)"),
 }
+_NAMES: Final = ("c", "c", "c", "C", "é ", "a.", "select ")
 _KEYS: Final = ("INT", "BIGINT", "STRING", "DATE", "SMALLINT")
 
 
@@ -121,7 +122,7 @@ class Drawing:
 
     def _new_name(self) -> str:
         self._names += 1
-        return f"c{self._names - 1}"
+        return f"{self._rng.choice(_NAMES)}{self._names - 1}"
 
     def _some_options(self) -> dict[str, str]:
         # Vectors may be switched off and on.

@@ -95,6 +95,20 @@ _CASTS: Final = (
     *("STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BINARY", "DECIMAL(3, 0)"),
 )
 _PATTERNS: Final = ("a%", "%b", "_", "%", "1%", "a\\%", "")
+_TESTS: Final = (
+    *("IN", "IN", "BETWEEN", "BETWEEN", "NULL", "LIKE", "column", "alone"),
+    *("called", "DISTINCT"),
+)
+_CALLS: Final = ("date({})", "year({})", "abs({})", "({} + 1)", "upper({})", "-{}", "to_date({})")
+_AROUND: Final = (
+    "-({})",
+    "({} + 1)",
+    "{} + INTERVAL 1 DAY",
+    "date_add({}, 1)",
+    "{}::STRING",
+    "({})",
+    "date({})",
+)
 _SYMBOLS: Final = ("=", "=", "<", "<=", ">", ">=", "<>", "<=>", "!=", "==")
 
 
@@ -171,6 +185,8 @@ def literal(rng: Random, column: Column) -> str:
     text = rng.choice(values) if values and rng.random() < 0.65 else None
     if rng.random() < 0.04:
         return rng.choice(("NULL", f"CAST(NULL AS {rng.choice(_CASTS)})"))
+    if rng.random() < 0.06:
+        return rng.choice(_AROUND).format(_plain(rng, written, text))
     if rng.random() < 0.08:
         return f"CAST({_plain(rng, written, text)} AS {rng.choice(_CASTS)})"
     return _plain(rng, written if rng.random() < 0.75 else rng.choice(TYPES), text)
@@ -236,10 +252,16 @@ def _test(rng: Random, columns: Sequence[Column]) -> str:
     name = named(column[0])
     if rng.random() < 0.08:
         name = f"CAST({name} AS {rng.choice(_CASTS)})"
+    elif rng.random() < 0.1:
+        name = rng.choice(_CALLS).format(name)
     no = rng.choice(("", "", "NOT "))
     listed = ", ".join(literal(rng, column) for _ in range(rng.choice((1, 2, 3, 12))))
     pair = (literal(rng, column), literal(rng, column))
-    match rng.choice(("test",) * 8 + ("IN", "IN", "BETWEEN", "BETWEEN", "NULL", "LIKE", "column", "alone")):
+    match rng.choice(("test",) * 8 + _TESTS):
+        case "called":
+            return rng.choice(("startswith", "endswith", "contains")) + f"({name}, {pair[0]})"
+        case "DISTINCT":
+            return f"{name} IS {no}DISTINCT FROM {pair[0]}"
         case "IN":
             return f"{name} {no}IN ({listed})"
         case "BETWEEN":
