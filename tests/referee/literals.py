@@ -247,7 +247,7 @@ def condition(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
     return _test(rng, columns)
 
 
-def _test(rng: Random, columns: Sequence[Column]) -> str:
+def _test(rng: Random, columns: Sequence[Column]) -> str:  # noqa: C901 - one table
     column = rng.choice(columns)
     name = named(column[0])
     if rng.random() < 0.08:
