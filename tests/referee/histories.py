@@ -43,8 +43,9 @@ _WIDER: Final = {
     "TIMESTAMP(3)": ("TIMESTAMP(6)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "STRING", "DATE"),
     "TIMESTAMP(0)": ("TIMESTAMP(6)", "TIMESTAMP(9)"),
 }
-_NAMES: Final = ("c", "c", "c", "C", "é ", "a.", "select ")
 _KEYS: Final = ("INT", "BIGINT", "STRING", "DATE", "SMALLINT")
+_INDEXED: Final = (*_KEYS, "TINYINT", "TIMESTAMP(3)", "TIMESTAMP(6)", "VARCHAR(5)")
+_NAMES: Final = ("c", "c", "c", "C", "é ", "a.", "select ")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class Drawing:
             options["merge-engine"] = rng.choice(
                 ("deduplicate", "deduplicate", "partial-update", "aggregation", "first-row")
             )
+            options["ignore-delete"] = "false" if options["merge-engine"] == "deduplicate" else "true"
+            if partitions:
+                self._columns["p"] += " NOT NULL"
+        elif rng.random() < 0.4:
+            options["deletion-vectors.enabled"] = "true"
         if kind == "bucketed":
             options["bucket-key"] = next(iter(self._columns))
         options["bucket"] = rng.choice(("1", "2", "3")) if kind in ("bucketed", "keyed") else "-1"
@@ -130,9 +136,10 @@ class Drawing:
         for key, values in _OFTEN:
             if self._rng.random() < 0.25 and key != "sequence.field":
                 found[key] = self._rng.choice(values)
+        fitting = [name for name, written in self._columns.items() if written in _INDEXED]
         for kind in ("bloom-filter", "bitmap", "bsi", "range-bitmap"):
-            if self._rng.random() < 0.2:
-                found[f"file-index.{kind}.columns"] = self._rng.choice(list(self._columns))
+            if fitting and self._rng.random() < 0.3:
+                found[f"file-index.{kind}.columns"] = self._rng.choice(fitting)
         return found
 
     def _step(self, writers: Sequence[str], kind: str) -> Step:  # noqa: C901 - one table
@@ -172,7 +179,7 @@ class Drawing:
                 named = {"do": "branch", "writer": READER, "name": self._branches[-1]}
                 return named if rng.random() < 0.3 or not self._tags else named | {"tag": self._some_tag()}
             case "forward":
-                return {**step, "name": rng.choice(self._branches) if self._branches else "b0"}
+                return {**step, "name": rng.choice(self._branches or ["b0"])}
             case "rollback":
                 if self._tags and rng.random() < 0.5:
                     return step | {"tag": self._some_tag()}

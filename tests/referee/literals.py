@@ -60,7 +60,7 @@ _FLOATS: Final = (
     "Infinity",
     "-Infinity",
     "1.0E20",
-    "16777217",
+    "16777216",
     "5.0",
 )
 

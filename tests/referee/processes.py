@@ -93,7 +93,7 @@ class Processes:
         name, _, release = writer.partition(":")
         environment = dict(os.environ)
         if name == "pypaimon":
-            python = python_with(f"pypaimon-{release}", (f"pypaimon=={release}",))
+            python = python_with(f"pypaimon-{release}", (f"pypaimon=={release}", "backports.zstd"))
             command = [str(python), str(_HERE / "pypaimon_writer.py")]
             environment["TZ"] = _ZONES.get(writer, "UTC")
         else:
