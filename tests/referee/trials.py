@@ -381,7 +381,9 @@ class Trial:
         sides = ((changes.added, versions[1], versions[0]), (changes.removed, versions[0], versions[1]))
         for plan, mine, other in sides:
             kept, both = _kept(plan), set(other.rows)
-            beside = [row for row in mine.rows if row[-2] is not None and row not in both]
+            # A file of both versions, whose rows merge in the other one, neither came nor went.
+            merged = {None, *(other.files - other.positions.keys())}
+            beside = [row for row in mine.rows if row[-2] not in merged and row not in both]
             for ansi in (True, False):
                 (truth,) = self._matching(mine, beside, [text], ansi=ansi)
                 for row, matches in zip(beside, truth or (), strict=truth is not None):
