@@ -38,7 +38,6 @@ from tests.proof.conditions import (
     negated,
     random_condition,
 )
-from tests.proof.histories import changed
 from tests.proof.making import Writer
 from tests.proof.referee import Kept, Referee, WrongPlanError
 from tests.proof.replicas import Replicas, warehouse_of
@@ -453,7 +452,6 @@ _DEAR: Final[dict[str, Variation]] = {
     "with cold caches": _cold,
     "from other caches": _kept_otherwise,
     "in a hurry": _hurried,
-    "changed": changed,
     "over HTTP": _over_http,
 }
 

@@ -1,0 +1,111 @@
+"""Processes that write and read: the Java engine and pypaimon in several releases, and Spark with our jobs.
+
+Each answers a line of JSON with a line. They are started when they are first asked, and end with the block.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.environments import python_with
+from tests.jobs.running_jobs import Jobs
+from tests.maven import maven_jar
+
+READER: Final = "paimon-bundle:1.4.2"
+"""The engine that is asked what a table has."""
+ENGINES: Final = (READER, "paimon-bundle:1.3.1")
+PYTHONS: Final = ("pypaimon:1.3.1", "pypaimon:1.4.2", "pypaimon:2.1.0")
+
+_PATIENCE_SECONDS: Final = 60
+_HERE: Final = Path(__file__).parent
+_HADOOP: Final = (
+    *("org.apache.hadoop:hadoop-client-api:3.3.6", "org.apache.hadoop:hadoop-client-runtime:3.3.6"),
+    *("commons-logging:commons-logging:1.2", "org.slf4j:slf4j-api:1.7.36"),
+)
+_OPENED: Final = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
+_ZONES: Final = {"pypaimon:1.3.1": "Asia/Tokyo", "pypaimon:1.4.2": "America/St_Johns"}
+"""Clocks of writers' machines, which show in what these releases write."""
+
+
+class Processes:
+    """Those of one warehouse."""
+
+    def __init__(self, warehouse: Path, scratch: Path) -> None:
+        self.warehouse = warehouse
+        self._scratch = scratch
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._jobs: Jobs | None = None
+
+    @classmethod
+    @contextmanager
+    def of(cls, directory: Path) -> Iterator[Processes]:
+        """A new warehouse inside of ``directory``, and its processes."""
+        warehouse, scratch = directory / "warehouse", directory / "scratch"
+        warehouse.mkdir()
+        scratch.mkdir()
+        processes = cls(warehouse, scratch)
+        try:
+            yield processes
+        finally:
+            processes.stop()
+
+    def ask(self, writer: str, **request: Any) -> dict[str, Any]:
+        """What a writer answers; ``error`` in it says why it does not."""
+        if writer not in self._running:
+            self._running[writer] = self._start(writer)
+        process = self._running[writer]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        if not select.select([process.stdout], [], [], _PATIENCE_SECONDS)[0]:
+            # Some options have the engine read nothing for ever.
+            self._running.pop(writer).kill()
+            process.wait()
+            return {"error": "no answer"}
+        line = process.stdout.readline()
+        assert line, f"{writer} ended with code {process.wait()} at {request}"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    @property
+    def jobs(self) -> Jobs:
+        """A running Spark, which has our jobs."""
+        if self._jobs is None:
+            self._jobs = Jobs.start(self._scratch)
+        return self._jobs
+
+    def stop(self) -> None:
+        """Ends what was started, and waits for it."""
+        for process in self._running.values():
+            process.communicate()
+        if self._jobs is not None:
+            self._jobs.stop()
+
+    def _start(self, writer: str) -> subprocess.Popen[str]:
+        name, _, release = writer.partition(":")
+        environment = dict(os.environ)
+        if name == "pypaimon":
+            python = python_with(f"pypaimon-{release}", (f"pypaimon=={release}", "backports.zstd"))
+            command = [str(python), str(_HERE / "pypaimon_writer.py")]
+            environment["TZ"] = _ZONES.get(writer, "UTC")
+        else:
+            jars = [maven_jar(each) for each in (f"org.apache.paimon:{writer}", *_HADOOP)]
+            command = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._scratch}"]
+            command += [*_OPENED, "-Duser.timezone=UTC", "-cp", ":".join(map(str, jars))]
+            command.append(str(_HERE / "Engine.java"))
+        return subprocess.Popen(  # noqa: S603 - our own programs
+            [*command, str(self.warehouse)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if "REFEREE_LOG" in os.environ else subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
