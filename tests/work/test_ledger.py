@@ -308,6 +308,7 @@ def test_what_does_not_fit_beside_what_is_resident_is_refused() -> None:
     process = Process(Cache(50 * MIB), other=880 * MIB)
 
     with (
+        time_limit(0.2),
         process.ledger.claim("reads") as claim,
         pytest.raises(MemoryShortError, match=f"{100 * MIB} bytes for reads do not fit"),
     ):
