@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -168,6 +169,9 @@ def main() -> int:
     arguments.add_argument("--port", type=int, default=0, help="port to listen on; a free one unless given")
     arguments.add_argument("--sql", metavar="CONNECTOR", help="ask in SQL; the jar of the engine's connector")
     options = arguments.parse_args()
+    # As Ctrl-C does: an IDE that ends the demo leaves no service behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     if options.sql is not None:
         check_needs(options.sql)
     with tempfile.TemporaryDirectory() as directory:

@@ -44,7 +44,7 @@ def main() -> int:
             url = f"http://127.0.0.1:{served.port}"
             described = Path(directory) / "openapi.json"
             described.write_text(
-                json.dumps(_without_further_members(httpx.get(f"{url}/openapi.json").json()))
+                json.dumps(_without_further_members(httpx.get(f"{url}/openapi.json", timeout=120).json()))
             )
             command += [str(described), "--url", url, "--checks", ",".join(_CHECKS)]
             command += ["--max-examples", asked.examples, "--seed", asked.seed]

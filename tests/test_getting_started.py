@@ -69,7 +69,7 @@ def served(clone: Path, shell: tuple[str, dict[str, str], str]) -> Iterator[str]
             assert process.poll() is None, "the service ended"
             assert time.monotonic() < give_up, "the service is not ready"
             try:
-                httpx.get(f"{url}/health/ready").raise_for_status()
+                httpx.get(f"{url}/health/ready", timeout=120).raise_for_status()
                 break
             except httpx.HTTPError:
                 with pytest.raises(subprocess.TimeoutExpired):

@@ -41,13 +41,13 @@ def plain(answer: object) -> Any:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows under a header; None is a dash."""
+    """Rows under a header; None is a dash, and a tuple is lines of text."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         # Text, since a plain string would be read as markup.
-        table.add_row(*(Text(printable(_text(cell))) for cell in row))
+        table.add_row(*(Text("\n".join(map(printable, _lines(cell)))) for cell in row))
     _console().print(table)
 
 
@@ -78,6 +78,11 @@ def printable(text: str) -> str:
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS)
+
+
+def _lines(cell: object) -> Iterator[str]:
+    # Line ends of values are shown escaped.
+    return map(_text, cell if isinstance(cell, tuple) else (cell,))
 
 
 def _text(cell: object) -> str:
@@ -118,7 +123,7 @@ def print_explanation(files: Iterable[ExplainedFile]) -> None:
         print_line("")
         print_line(_header(members))
         steps = zip(*(file.steps for file in members), strict=True)
-        rows = [(*_question(alike[0]), "\n".join(_findings(alike))) for alike in steps]
+        rows = [(*_question(alike[0]), tuple(_findings(alike))) for alike in steps]
         if rows:
             print_table(_STEP_COLUMNS, rows)
 

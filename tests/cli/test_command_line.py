@@ -362,3 +362,9 @@ def test_a_terminal_without_a_character_is_given_its_number(monkeypatch: pytest.
     assert written.getvalue().decode().split() == [
         "databases", "gr\\xf6\\xdfe,", "\\u65e5\\u672c", "name", "gr\\xf6\\xdfe"
     ]  # fmt: skip
+
+
+def test_lines_of_a_cell_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("found",), [(("one", "tw\no"),)])
+
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == ["found", "one", r"tw\no"]

@@ -45,9 +45,9 @@ def demonstrating(**environment: str) -> Iterator[tuple[str, list[str]]]:
 def test_the_explorer_and_three_lines_to_paste_answer_from_sample_tables() -> None:
     with demonstrating() as (url, lines):
         pasted = [shlex.split(line) for line in lines if line.startswith("curl ")]
-        answers = [httpx.post(line[2], content=line[4]) for line in pasted]
-        page = httpx.get(f"{url}/ui")
-        rebound = httpx.get(f"{url}/v1/config", headers={"Host": "evil.example"})
+        answers = [httpx.post(line[2], content=line[4], timeout=120) for line in pasted]
+        page = httpx.get(f"{url}/ui", timeout=120)
+        rebound = httpx.get(f"{url}/v1/config", headers={"Host": "evil.example"}, timeout=120)
 
     assert lines[0] == f"Explorer: {url}/ui (Ctrl-C ends the service)"
     assert page.status_code == 200
@@ -70,9 +70,9 @@ def test_whoever_reaches_a_container_reads_the_samples_and_nothing_that_its_envi
         "PAIMON_INDEX_ALLOW_EXTERNAL": f"file://{tmp_path}",
     }
     with demonstrating(**environment) as (url, _):
-        config = httpx.get(f"{url}/v1/config", headers={"Host": "index.example.com"})
+        config = httpx.get(f"{url}/v1/config", headers={"Host": "index.example.com"}, timeout=120)
         elsewhere = httpx.get(
-            f"{url}/v1/main/databases/own/tables/orders", params={"location": f"file://{orders}"}
+            f"{url}/v1/main/databases/own/tables/orders", params={"location": f"file://{orders}"}, timeout=120
         )
 
     assert config.json()["warehouses"] == ["main"]

@@ -145,7 +145,9 @@ def test_tokens_and_no_tokens_contradict_each_other(tokens_file: Path) -> None:
 
 def test_an_open_service_says_so_out_loud() -> None:
     with serving(*SERVE, "--host", EVERY_ADDRESS, "--no-auth") as server:
-        answer = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", headers={"Host": "index.example.com"})
+        answer = httpx.get(
+            f"http://127.0.0.1:{server.port}/v1/config", headers={"Host": "index.example.com"}, timeout=120
+        )
 
     assert answer.status_code == 200
     assert "server" not in answer.headers
@@ -158,7 +160,9 @@ def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:
         url = f"http://127.0.0.1:{server.port}/v1/config"
         server.wait_for(_STARTED, 2)
         answers = [
-            httpx.get(url, headers=headers) for headers in ({}, tokens.bearer(SECRET)) for _ in range(4)
+            httpx.get(url, headers=headers, timeout=120)
+            for headers in ({}, tokens.bearer(SECRET))
+            for _ in range(4)
         ]
 
     assert [answer.status_code for answer in answers] == [401] * 4 + [200] * 4
@@ -168,9 +172,9 @@ def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:
 def test_without_tokens_this_machine_is_answered() -> None:
     with serving(*SERVE) as server:
         url = f"http://127.0.0.1:{server.port}/v1/config"
-        near = httpx.get(url)
-        rebound = httpx.get(url, headers={"Host": "evil.example"})
-        forwarded = httpx.get(url, headers={"X-Forwarded-For": "192.0.2.7"})
+        near = httpx.get(url, timeout=120)
+        rebound = httpx.get(url, headers={"Host": "evil.example"}, timeout=120)
+        forwarded = httpx.get(url, headers={"X-Forwarded-For": "192.0.2.7"}, timeout=120)
 
     assert [answer.status_code for answer in (near, rebound, forwarded)] == [200, 403, 403]
 
@@ -213,11 +217,11 @@ def test_https(certificate: tuple[Path, Path], authority: trustme.CA, tokens_fil
 
     with serving(*SERVE, *options) as server:
         url = f"https://localhost:{server.port}/v1/config"
-        answer = httpx.get(url, headers=tokens.bearer(SECRET), verify=trusting)
+        answer = httpx.get(url, headers=tokens.bearer(SECRET), verify=trusting, timeout=120)
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-            httpx.get(url)
+            httpx.get(url, timeout=120)
         with pytest.raises(httpx.TransportError):
-            httpx.get(f"http://localhost:{server.port}/v1/config")
+            httpx.get(f"http://localhost:{server.port}/v1/config", timeout=120)
 
     assert server.scheme == "https"
     assert answer.status_code == 200
@@ -242,8 +246,10 @@ def test_a_server_of_the_operators_own_answers_this_machine_only() -> None:
     uvicorn = (sys.executable, "-m", "uvicorn", "app.main:app", "--host", EVERY_ADDRESS, "--port", "0")
     warehouses = f'{{"main": "{WAREHOUSE}"}}'
     with serving(*uvicorn, PAIMON_INDEX_WAREHOUSES=warehouses) as server:
-        near = httpx.get(f"http://127.0.0.1:{server.port}/v1/config")
-        far = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", headers={"X-Forwarded-For": "192.0.2.7"})
+        near = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", timeout=120)
+        far = httpx.get(
+            f"http://127.0.0.1:{server.port}/v1/config", headers={"X-Forwarded-For": "192.0.2.7"}, timeout=120
+        )
 
     assert (near.status_code, far.status_code) == (200, 403)
 

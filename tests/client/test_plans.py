@@ -40,7 +40,7 @@ def pages(url: str, table: str, **asked: Any) -> list[dict[str, Any]]:
     path = f"{url}/v1/main/databases/golden/tables/{table}/plan"
     token = None
     while True:
-        answer = httpx.post(path, json={**asked, "page_token": token}).raise_for_status().json()
+        answer = httpx.post(path, json={**asked, "page_token": token}, timeout=120).raise_for_status().json()
         files += answer["files"]
         token = answer["next_page_token"]
         if token is None:

@@ -283,7 +283,11 @@ HEADERS = {"Content-Type": ARROW}
 def stream(url: str) -> bytes:
     """A plan of 36 files."""
     path = f"{url}/v1/main/databases/golden/tables/append_partitioned/plan"
-    return httpx.post(path, json={"explain": True}, headers={"Accept": ARROW}).raise_for_status().content
+    return (
+        httpx.post(path, json={"explain": True}, headers={"Accept": ARROW}, timeout=120)
+        .raise_for_status()
+        .content
+    )
 
 
 def fed(pieces: list[bytes]) -> int:

@@ -323,7 +323,9 @@ def test_versions_are_a_line_with_tags_and_branches(page: Page) -> None:
 
 def test_changes_are_those_since_the_snapshot_before(page: Page) -> None:
     url = f"{page.address}/v1/golden/databases/golden/tables/versions"
-    first, *_, before, newest = (each["id"] for each in httpx.get(f"{url}/snapshots").json()["snapshots"])
+    first, *_, before, newest = (
+        each["id"] for each in httpx.get(f"{url}/snapshots", timeout=120).json()["snapshots"]
+    )
     body = {"snapshot_id": newest, "from_snapshot_id": before}
     answer = httpx.post(f"{url}/changes", json=body, timeout=60).raise_for_status().json()
     changed = len(answer["added"]) + len(answer["removed"])

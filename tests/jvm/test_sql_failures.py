@@ -176,7 +176,9 @@ def trickling(uri: str, *, first: float, each: float) -> Iterator[str]:
                 head += self.rfile.readline()
             length = int(head.lower().partition(b"content-length:")[2].split()[0])
             accepted = head.lower().partition(b"accept:")[2].split()[0].decode()
-            answer = httpx.post(uri + _PATH, content=self.rfile.read(length), headers={"Accept": accepted})
+            answer = httpx.post(
+                uri + _PATH, content=self.rfile.read(length), headers={"Accept": accepted}, timeout=120
+            )
             end.wait(first)
             sent = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer.content)]
             sent += [answer.content] if each == 0 else [bytes([byte]) for byte in answer.content]

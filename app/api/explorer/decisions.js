@@ -1,7 +1,7 @@
 // What can decide about a file, in the order of the legend. The stylesheet has the colour of each as `--NAME`.
 
 const LIST = [
-  ["kept", "has matches", "nothing that was asked rules it out; its cell is filled to the share of rows that are read"],
+  ["kept", "may match", "nothing that was asked rules it out; its cell is filled to the share of rows that are read"],
   ["undecided", "undecided", "nothing of it could be asked: see the warnings, or why its index was not"],
   ["merge", "kept to merge", "its rows merge with those of other files"],
   ["partition", "partition", "no row of its partition can match"],
@@ -25,7 +25,7 @@ export const KEPT = CODES.get("kept");
 const MERGE = CODES.get("merge");
 const UNDECIDED = CODES.get("undecided");
 /** Why files are kept of which something decided, or nothing was asked. */
-const DECIDED = { matched: KEPT, no_filter: KEPT, no_index: KEPT, merge_required: MERGE };
+const DECIDED = { matched: KEPT, no_filter: KEPT, merge_required: MERGE };
 export const isKept = (code) => code <= MERGE;
 
 /** The code of what decided: of a skipped file its step, or the kind of index that left no row, if only one did. */
