@@ -47,7 +47,13 @@ _KEYS: Final = ("INT", "BIGINT", "STRING", "DATE", "SMALLINT")
 _INDEXED: Final = (*_KEYS, "TINYINT", "TIMESTAMP(3)", "TIMESTAMP(6)", "VARCHAR(5)")
 _ZONES: Final = (
     *("America/New_York", "America/Sao_Paulo", "America/Noronha", "America/Recife", "America/Rainy_River"),
-    *("America/St_Johns", "America/Caracas", "America/Tucuman", "Antarctica/Troll", "Australia/Lord_Howe"),
+    *(
+        "America/St_Johns",
+        "America/Caracas",
+        "America/Argentina/Tucuman",
+        "Antarctica/Troll",
+        "Australia/Lord_Howe",
+    ),
     *("Asia/Singapore", "Asia/Kuala_Lumpur", "Asia/Gaza", "Asia/Tehran", "Asia/Pyongyang", "Asia/Kolkata"),
     *("Atlantic/Azores", "Africa/Casablanca", "Africa/El_Aaiun", "Europe/London", "Europe/Dublin"),
     *("Europe/Kiev", "Europe/Simferopol", "Europe/Volgograd", "Pacific/Apia", "Pacific/Kiritimati"),
