@@ -203,7 +203,7 @@ def test_a_link_out_of_the_warehouse_is_no_table(fenced: httpx.Client) -> None:
     listed = fenced.get("/v1/main/databases/golden/tables")
     planned = fenced.post("/v1/main/databases/golden/tables/linked_table/plan", json={})
 
-    assert listed.json() == {"tables": ["append_sidecar"]}
+    assert listed.json()["tables"] == ["append_sidecar"]
     assert planned.status_code in (404, 424), planned.text
 
 
