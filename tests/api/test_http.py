@@ -62,7 +62,15 @@ def test_compressed_bodies_are_refused(client: httpx.Client, encoding: str) -> N
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/health/live", "/v1/config", "/v1/main/databases/golden/tables", "/v1/x"]
+    "path",
+    [
+        "/",
+        "/health/live",
+        "/v1/config",
+        "/v1/main/databases/golden/tables",
+        "/v1/main/databases/iceberg/tables",
+        "/v1/x",
+    ],
 )
 def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
     head, whole = client.head(path), client.get(path)
@@ -71,6 +79,14 @@ def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
     # What memory is in use changes from one answer to the next.
     assert int(head.headers["content-length"]) == pytest.approx(int(whole.headers["content-length"]), abs=50)
     assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+@pytest.mark.parametrize("listing", ["schemas", "index-files"])
+def test_listings_of_a_version_are_not_sent_again(client: httpx.Client, listing: str) -> None:
+    path = f"/v1/main/databases/golden/tables/append_dv32/{listing}"
+    known = {"If-None-Match": client.get(path).headers["etag"]}
+
+    assert client.get(path, headers=known).status_code == 304
 
 
 def test_tables_come_in_pages(client: httpx.Client) -> None:
