@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -107,10 +107,7 @@ class Plans:
         if plan is None:
             claimed: list[Callable[[], object]] = []
             plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget, claimed))
-            if self.cache.keeps(own, plan):
-                # It is the cache's to count.
-                for release in claimed:
-                    release()
+            self._leave_to_cache(own, plan, claimed)
             if plan.ran_out_of_time:
                 name = version.source.warehouse.name
                 self._loads.begin(name, key, lambda: self._finish(version, anyone, key))
@@ -119,9 +116,17 @@ class Plans:
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
+        claimed: list[Callable[[], object]] = []
         with missing_file_means_expired(version):
-            plan = self._make(version, request, BACKGROUND, [])
+            plan = self._make(version, request, BACKGROUND, claimed)
         self.cache.put(key, plan)
+        self._leave_to_cache(key, plan, claimed)
+
+    def _leave_to_cache(self, key: PlanKey, plan: Plan, claimed: Iterable[Callable[[], object]]) -> None:
+        """Gives back the claims of a plan that the cache keeps, and so counts."""
+        if self.cache.keeps(key, plan):
+            for release in claimed:
+                release()
 
     def _make(
         self, version: Version, request: PlanRequest, budget: Budget, claimed: list[Callable[[], object]]

@@ -43,7 +43,7 @@ import math
 import threading
 import time
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -134,7 +134,8 @@ class Claim:
         left = Claim(self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size)
         self.held.size -= self.size
         self.size = 0
-        release = weakref.finalize(owner, self.ledger.end, left)
+        # An owner may be forgotten anywhere, in a cache that holds its lock too: nothing is waited for there.
+        release = weakref.finalize(owner, self.ledger.ended.append, left)
         # A process that ends has nobody to give memory to.
         release.atexit = False
         return release
@@ -167,6 +168,8 @@ class Ledger:
         self._by_line: Counter[str] = Counter()
         # In the order of their coming; the values are not used.
         self._waiting: dict[Claim, None] = {}
+        self.ended: deque[Claim] = deque()
+        """Claims whose owners are gone, which are not given back yet."""
         self._relieved_at = self._trimmed_at = float("-inf")
         self._after_trim = 0
         self._watch: threading.Thread | None = None
@@ -185,6 +188,7 @@ class Ledger:
     def claimed(self) -> Mapping[str, int]:
         """Bytes that are claimed, by purpose."""
         with self._changed:
+            self._give_back()
             return dict(self._by_purpose)
 
     @property
@@ -314,6 +318,7 @@ class Ledger:
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
         """Whether it is the claim's turn and there is room, which it takes; the caller holds the lock."""
+        self._give_back()
         ours = self._by_line[claim.line]
         if claim.most is not None:
             of_all = self._by_purpose[claim.purpose]
@@ -330,6 +335,11 @@ class Ledger:
         if self._total + self.cached > self.room:
             self._shrink_caches(int(self.room) - self._total)
         return True
+
+    def _give_back(self) -> None:
+        while self.ended:
+            claim = self.ended.popleft()
+            self._count(claim, -claim.size)
 
     def _count(self, claim: Claim, size: int) -> None:
         self._total += size

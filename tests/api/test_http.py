@@ -3,9 +3,11 @@
 import gzip
 import json
 import math
+import os
 import re
 import tracemalloc
 from decimal import Decimal
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -17,6 +19,7 @@ from app.api.answers.versioned import is_known
 from app.api.http.strict_json import memory_of_json, read_json, write_json
 from app.errors import RequestError
 from app.planning.request.requests import TableRef
+from tests.api.conftest import Serve
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 
@@ -62,7 +65,15 @@ def test_compressed_bodies_are_refused(client: httpx.Client, encoding: str) -> N
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/health/live", "/v1/config", "/v1/main/databases/golden/tables", "/v1/x"]
+    "path",
+    [
+        "/",
+        "/health/live",
+        "/v1/config",
+        "/v1/main/databases/golden/tables",
+        "/v1/main/databases/iceberg/tables",
+        "/v1/x",
+    ],
 )
 def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
     head, whole = client.head(path), client.get(path)
@@ -71,6 +82,14 @@ def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
     # What memory is in use changes from one answer to the next.
     assert int(head.headers["content-length"]) == pytest.approx(int(whole.headers["content-length"]), abs=50)
     assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+@pytest.mark.parametrize("listing", ["schemas", "index-files"])
+def test_listings_of_a_version_are_not_sent_again(client: httpx.Client, listing: str) -> None:
+    path = f"/v1/main/databases/golden/tables/append_dv32/{listing}"
+    known = {"If-None-Match": client.get(path).headers["etag"]}
+
+    assert client.get(path, headers=known).status_code == 304
 
 
 def test_tables_come_in_pages(client: httpx.Client) -> None:
@@ -85,6 +104,17 @@ def test_tables_come_in_pages(client: httpx.Client) -> None:
     assert names == whole
     assert client.get(path, params={"foo": 1}).status_code == 400
     assert client.get("/v1/main/databases", params={"page_token": "x"}).status_code == 400
+
+
+def test_pages_go_on_behind_a_name_that_is_no_text(serve: Serve, tmp_path: Path) -> None:
+    for name in (b"a\xff.db", b"b.db"):
+        (tmp_path / os.fsdecode(name)).mkdir()
+    with serve(warehouses={"main": str(tmp_path)}) as client:
+        first = client.get("/v1/main/databases", params={"page_size": 1}).json()
+        token = {"page_size": 1, "page_token": first["next_page_token"]}
+        second = client.get("/v1/main/databases", params=token).json()
+
+    assert second == {"databases": ["b"], "next_page_token": None}
 
 
 @pytest.mark.parametrize("path", ["/v1/config?warehouse=main", "/v1/namespaces"])

@@ -387,3 +387,37 @@ def test_what_is_gone_is_no_longer_counted() -> None:
     process.ledger.add(Cache(100))
 
     assert process.ledger.cached == 0
+
+
+class Owner:
+    """What a claim is left to."""
+
+
+class Dropping:
+    """A cache that another thread drops an owner from while it gives way."""
+
+    def __init__(self, *owners: Owner) -> None:
+        self._owners = list(owners)
+        self.weight = 100
+
+    def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:  # noqa: ARG002 - as a cache has it
+        dropping = threading.Thread(target=self._owners.clear, daemon=True)
+        dropping.start()
+        dropping.join(PATIENCE_SECONDS / 20)
+        assert not dropping.is_alive()
+        self.weight = weight
+
+
+def test_an_owner_is_forgotten_without_waiting_for_the_ledger() -> None:
+    ledger = ledger_of(100)
+    with ledger.claim("plans", 10, line="a") as claim:
+        cache = Dropping(owner := Owner())
+        claim.outlive(owner)
+    del owner
+    ledger.add(cache)
+    before = ledger.claimed
+
+    with ledger.claim("reads", 20, line="b"):
+        after = ledger.claimed
+
+    assert (before, after) == ({"plans": 10}, {"plans": 0, "reads": 20})

@@ -185,7 +185,8 @@ class Listing:
         """The token of the page behind an entry; None if there is none."""
         if last is None:
             return None
-        key = str(last).encode()
+        # Names of files need not be UTF-8.
+        key = str(last).encode(errors="surrogatepass")
         return base64.urlsafe_b64encode(_LISTING_LAYOUT + digest(key, self.request) + key).decode("ascii")
 
 
@@ -194,7 +195,7 @@ def _read_token(text: str, request: bytes) -> str:
     key = content[_LISTING_HEAD_BYTES:]
     if content[:_LISTING_HEAD_BYTES] != _LISTING_LAYOUT + digest(key, request):
         raise PageTokenError(_OF_ANOTHER_REQUEST)
-    return key.decode()
+    return key.decode(errors="surrogatepass")
 
 
 def _decoded(text: str) -> bytes:

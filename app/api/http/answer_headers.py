@@ -58,7 +58,8 @@ class Heads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http" or scope["method"] != "HEAD" or f"{ICEBERG}/" in scope["path"]:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        if scope["type"] != "http" or scope["method"] != "HEAD" or path.startswith(f"{ICEBERG}/"):
             await self._app(scope, receive, send)
             return
 

@@ -286,9 +286,11 @@ def _iceberg_refusal(settings: Settings) -> Refusal:
 
 
 @router.get(TABLE + "/schemas", **operation(SchemaList, tagged=True))
-async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
+async def schemas(
+    request: Request, table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared
+) -> Response:
     """List a table's schemas, the oldest first, with the full types of their columns."""
-    question = Question(runtime, table, "schemas", query)
+    question = Question(runtime, table, "schemas", query, request.headers.getlist("if-none-match"))
 
     def compute(version: Version, window: Window, token: NextToken) -> SchemaList:
         return encode_schemas(runtime.service.schemas(version), window, token)
@@ -336,9 +338,11 @@ async def branches(table: Table, runtime: Shared) -> Response:
 
 
 @router.get(TABLE + "/index-files", **operation(IndexFileList, tagged=True))
-async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
+async def index_files(
+    request: Request, table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared
+) -> Response:
     """List the live entries of a table's index manifest."""
-    question = Question(runtime, table, "index-files", query)
+    question = Question(runtime, table, "index-files", query, request.headers.getlist("if-none-match"))
 
     def compute(version: Version, window: Window, token: NextToken) -> IndexFileList:
         entries = runtime.service.index_files(version, query.type)

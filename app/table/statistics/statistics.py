@@ -204,10 +204,9 @@ def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: Schema
         written, columns = manifest.write_columns[first], schema_of(int(manifest.schema_ids[first])).by_name
         if written is not None:
             brings[group] = _ROW_ID in written
-        elif (names := listed[first]) is not None:
-            brings[group] = _ROW_ID in names or not set(columns) <= set(names)
         else:
-            brings[group] = counts[first] != len(columns)
+            # Listed are the columns that have statistics, which those of rows need not have.
+            brings[group] = listed[first] is not None or counts[first] != len(columns)
     return brings
 
 

@@ -131,15 +131,17 @@ TRACKED: Final = (
     entry(first_row_id=2, **of_rows("moved", [ID.type, BIGINT, BIGINT], [3, 7, 1], [4, 8, 1])),
     entry(first_row_id=4, write_columns=("id",), **of_rows("listed", [ID.type], [5], [6])),
     entry(first_row_id=6, file_name="silent.parquet", row_count=2, **no_statistics()),
+    # Under metadata.stats-keep-first-n-columns = 1 just the table's columns have statistics.
+    entry(first_row_id=8, value_statistics_columns=("id",), **of_rows("first", [ID.type], [9], [9])),
 )
 
 
 @pytest.mark.parametrize(
     ("condition", "kept"),
     [
-        ("_ROW_ID = 0", ["plain", "moved", "silent"]),
-        ("_ROW_ID = 5", ["moved", "listed", "silent"]),
-        ("_ROW_ID = 7", ["moved", "silent"]),
+        ("_ROW_ID = 0", ["plain", "moved", "silent", "first"]),
+        ("_ROW_ID = 5", ["moved", "listed", "silent", "first"]),
+        ("_ROW_ID = 7", ["moved", "silent", "first"]),
         ("id = 3", ["moved", "silent"]),
         ("id = 1", ["plain", "silent"]),
     ],
