@@ -6,6 +6,9 @@ second.
 
 Manifests that both versions have give them the same files, but for those that a later manifest removes. So
 names are compared of the other manifests alone, and a commit costs what it added.
+
+A file that both versions have may be kept in one of them alone: since another file of its key came or went,
+or since an option was altered. Where a filter meets either, the plans of both versions are compared.
 """
 
 from __future__ import annotations
@@ -46,11 +49,29 @@ def answer_changes(
         SnapshotExpiredError: a version went away.
     """
     removed, added = changed_files(before, after)
+    schema, options = after.schema, before.schema.options.values
+    joins_files = schema.primary_keys or schema.options.data_evolution
+    if request.filter is not None and (joins_files or options != schema.options.values):
+        request = replace(request, files=None, totals=True)
+        old, new = (decide(version, request, limits, zone).plan() for version in (before, after))
+        old_names, new_names = map(_names_of, (old, new))
+        return Changes(
+            _told(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names)),
+            _told(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names)),
+        )
     request = replace(request, files=())
     return Changes(
         decide(after, request, limits, zone, named=added).plan(),
         decide(before, request, limits, zone, named=removed).plan(),
     )
+
+
+def _names_of(plan: Plan) -> NDArray[np.object_]:
+    return np.array(plan.files.table.column("file_name").to_pylist(), object)
+
+
+def _told(plan: Plan, chosen: NDArray[np.bool_]) -> Plan:
+    return replace(plan, files=plan.files.take(np.flatnonzero(chosen)))
 
 
 def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

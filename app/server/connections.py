@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
@@ -180,12 +181,12 @@ class PunctualProtocol(H11Protocol):
     def _refuses(self, head: bytes) -> bool:
         """Answers a request that lay unread for too long.
 
-        Where more requests come than the event loop can parse, it looks at each when its caller gives up, or
-        has. A refusal costs a hundredth of an answer, which leaves time for those that have just come.
+        Where more requests come than the event loop can parse, it reaches each only after its caller has
+        timed out. A refusal costs a hundredth of an answer, which leaves time for those that have just come.
         """
         refuse: Callable[[bytes], bytes | None] | None = self.app_state.get("refuse_unread")
         connected = self.transport.get_extra_info("socket")
-        if refuse is None or connected is None or not hasattr(socket, "TCP_INFO"):
+        if refuse is None or connected is None or sys.platform != "linux":
             return False
         try:
             told = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)

@@ -155,7 +155,7 @@ class ByteCache(Generic[Item]):
         return items
 
     def keeps(self, key: Hashable, item: Item) -> bool:
-        """Whether just this object is kept, which is no use of it."""
+        """Tells whether the cache holds this very object, without counting as an access."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item

@@ -130,7 +130,7 @@ class Claim:
             self.ledger.grow(self, total - self.size)
 
     def outlive(self, owner: object) -> Callable[[], object]:
-        """Leaves what is claimed to ``owner``, until nobody refers to it or the result is called."""
+        """Transfers the claim to ``owner``; it ends when ``owner`` is collected or the result is called."""
         left = Claim(self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size)
         self.held.size -= self.size
         self.size = 0
@@ -327,7 +327,8 @@ class Ledger:
             may_take = True
         else:
             first = next((other for other in self._waiting if other.line == claim.line), claim)
-            left_by_others = self._begun - (self._total - ours)
+            others = self._total - self._by_purpose["plans"] - ours
+            left_by_others = self._begun - others
             may_take = first is claim and (not ours or ours + size <= left_by_others // 2)
         if not may_take or self._total + size > self.room:
             return False
@@ -344,7 +345,9 @@ class Ledger:
     def _count(self, claim: Claim, size: int) -> None:
         self._total += size
         self._by_purpose[claim.purpose] += size
-        self._by_line[claim.line] += size
+        if claim.purpose != "plans":
+            # A plan may wait for an index that another thread loads, which must not wait for the plan.
+            self._by_line[claim.line] += size
         claim.size += size
         claim.held.size += size
 

@@ -454,8 +454,8 @@ class ChangesAnswer:
 
     from_snapshot_id: int | None
     snapshot_id: int | None
-    schema_id: int
     next_from_token: str | None
     added: tuple[ChangedFile, ...]
     removed: tuple[ChangedFile, ...]
     warnings: tuple[str, ...]
+    schema_id: int | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from app.planning.plan.answers import Plan
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.version.version import Version
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.schema.schema import SchemaIds
 from app.types import DataField, parse_type
@@ -151,3 +154,67 @@ def test_a_filter_means_the_columns_of_the_later_version_in_both(tmp_path: Path)
     service.close()
     assert names(by_new_name.removed) == {"data-3"}
     assert names(by_new_column.removed) == set()
+
+
+CITY, V = DataField(1, "city", parse_type("STRING")), DataField(1, "v", parse_type("INT"))
+
+
+def followed(service: IndexService, made: MadeTable, written: str, change: Callable[[], None]) -> set[str]:
+    """The files that somebody holds who has planned, and takes what came and went when something changes."""
+    before = service.resolve(made.ref, SnapshotSelector())
+    held = names(service.plan(made.ref, PlanRequest(filter=written)))
+    change()
+
+    found = service.changes(
+        before, service.resolve(made.ref, SnapshotSelector()), PlanRequest(filter=written)
+    )
+
+    return (held - names(found.removed)) | names(found.added)
+
+
+def with_options(made: MadeTable, **options: str) -> None:
+    """Alters options between two commits."""
+    old = json.loads((made.directory / "schema" / "schema-0").read_text())
+    altered = {**old, "id": 1, "options": {**old["options"], **options}}
+    (made.directory / "schema" / "schema-1").write_text(json.dumps(altered))
+
+
+def keyed(name: str, level: int, v: int) -> ManifestEntry:
+    key = serialize_row([1], [KEY.type])
+    keys = RowStatistics(key, key, (0,))
+    bounds: dict[str, Any] = {"min_key": key, "max_key": key, "key_statistics": keys}
+    return entry(file_name=name, level=level, row_count=1, **bounds, **statistics({KEY: [1], V: [v]}))
+
+
+def test_an_option_that_lets_a_filter_mean_other_files_brings_them(tmp_path: Path) -> None:
+    made = MadeTable.make(tmp_path, [KEY, CITY], options={"bucket": "-1"})
+    made.commit([entry(file_name="data", row_count=2, **statistics({KEY: [1, 2], CITY: [None, None]}))])
+
+    with closing(open_service(tmp_path)) as service:
+        default = {"fields.city.default-value": "Bonn"}
+        held = followed(service, made, "city = 'Bonn'", lambda: with_options(made, **default))
+
+        assert held == names(made.plan(service, "city = 'Bonn'")) == {"data"}
+
+
+def test_files_that_merge_since_an_option_was_altered_come_together(tmp_path: Path) -> None:
+    options = {"bucket": "1", "deletion-vectors.enabled": "true"}
+    made = MadeTable.make(tmp_path, [KEY, V], primary_key=[KEY], options=options)
+    made.commit([keyed("old", 5, 5), keyed("new", 4, 6)])
+
+    with closing(open_service(tmp_path)) as service:
+        off = {"deletion-vectors.enabled": "false"}
+        held = followed(service, made, "v = 5", lambda: with_options(made, **off))
+
+        assert held == names(made.plan(service, "v = 5")) == {"old", "new"}
+
+
+def test_a_file_that_merges_with_one_that_came_comes_with_it(tmp_path: Path) -> None:
+    options = {"bucket": "1", "merge-engine": "partial-update"}
+    made = MadeTable.make(tmp_path, [KEY, V], primary_key=[KEY], options=options)
+    made.commit([keyed("old", 5, 6)])
+
+    with closing(open_service(tmp_path)) as service:
+        held = followed(service, made, "v = 5", lambda: made.commit([keyed("old", 5, 6), keyed("new", 0, 5)]))
+
+        assert held == names(made.plan(service, "v = 5")) == {"old", "new"}

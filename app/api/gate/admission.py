@@ -58,7 +58,7 @@ MOST_REQUESTS: Final = 2_048
 
 
 def refuse_unread(head: bytes) -> bytes | None:
-    """The whole answer to a request that lay unread, by its first bytes; None for health, which is parsed."""
+    """Builds a 429 from the first bytes of a request; None for health checks, which are always parsed."""
     path = head[:_FIRST_BYTES].partition(b" ")[2].decode("latin-1")
     if not path.startswith(_GUARDED):
         return None

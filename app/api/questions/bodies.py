@@ -334,7 +334,7 @@ class JsonBody(Generic[BodyType]):
 
 
 async def _receive(request: Request, limit: int, claim: Claim) -> bytearray:
-    encoding = request.headers.get("content-encoding", "")
+    encoding = ", ".join(request.headers.getlist("content-encoding"))
     if encoding.strip().lower() not in ("", "identity"):
         detail = f"the body has Content-Encoding {encoding:.50}: send it as it is, without the header"
         raise ProblemError(problem_of_status(415, detail, headers=_CLOSE))

@@ -141,7 +141,7 @@ class Explanation:
     def add(
         self, files: NDArray[np.int64], steps: Steps | ExplainStep, unless: Unless = Unless.NEVER
     ) -> None:
-        """Notes a step for each of some files, none of which is named twice."""
+        """Records a step for each file; ``files`` has no duplicates."""
         if len(files) == 1 and isinstance(steps, ExplainStep) and unless is Unless.NEVER:
             # Whoever looks at one file after the other would leave as many notes as there are files.
             self._singles.append((int(files[0]), steps))

@@ -157,6 +157,17 @@ class PlannedFiles(Sequence[FilePlan]):
             steps = FileSteps((*steps.parts, *others.steps.parts))
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
+    def take(self, places: NDArray[np.int64]) -> PlannedFiles:
+        """Some of these files, which have no steps, at ascending places."""
+        at = {place: number for number, place in enumerate(places.tolist())}
+        return replace(
+            self,
+            table=self.table.take(pa.array(places)),
+            selections={at[place]: rows for place, rows in self.selections.items() if place in at},
+            deletions={at[place]: vector for place, vector in self.deletions.items() if place in at},
+            deleted={at[place]: rows for place, rows in self.deleted.items() if place in at},
+        )
+
     def __len__(self) -> int:
         return len(self.table)
 

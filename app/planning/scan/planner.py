@@ -246,9 +246,9 @@ class Planner:
 
     def _unreadable_warnings(self, columns: Iterable[str]) -> list[str]:
         return [
-            f"bounds of column {column} are not used where nobody can read them: pypaimon up to 1.4.2 writes "
-            "those of DECIMAL with more than 18 digits and of timestamps with more than 3 so; a compaction "
-            "by the Java engine writes them anew"
+            f"bounds of column {column} are ignored in files where they are unreadable; pypaimon up to 1.4.2 "
+            "writes such bounds for DECIMAL of more than 18 digits and timestamps of more than 3, and a "
+            "compaction by the Java engine writes them anew"
             for column in columns
         ]
 

@@ -80,7 +80,7 @@ class Decoder:
         return sum(line.idle_bytes for line in list(self._lines.values()))
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Ends those that were idle for longest, and for so long, until the others take no more."""
+        """Ends idle processes, longest idle first, until the rest fit into ``weight``."""
         latest = time.monotonic() - unused_seconds
         self._end_idle(lambda idle: sum(each.idle_bytes for each in idle) > weight, latest)
 

@@ -93,7 +93,7 @@ def may_be_in_other_zones(data_type: DataType) -> bool:
 
 
 def in_other_zones(stated: ColumnBounds, files: NDArray[np.bool_]) -> ColumnBounds:
-    """Bounds of wall clocks, those of ``files`` perhaps written in any time zone as if it was UTC."""
+    """Widens bounds of ``files`` by the largest zone offset: somebody may have stored local time as UTC."""
     room = files * MAX_OFFSET_NANOS
     return replace(stated, low=_moved(stated.low, -room), high=_moved(stated.high, room))
 
