@@ -14,6 +14,7 @@ or since an option was altered. Where a filter meets either, the plans of both v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from app.planning.request.requests import PlanRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
+from app.work.ledger import LEDGER, Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +55,23 @@ def answer_changes(
     joins_files = schema.primary_keys or schema.options.data_evolution
     if request.filter is not None and (joins_files or options != schema.options.values):
         request = replace(request, files=None, totals=True)
-        old, new = (decide(version, request, limits, zone).plan() for version in (before, after))
-        old_names, new_names = map(_names_of, (old, new))
-        return Changes(
-            _told(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names)),
-            _told(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names)),
-        )
+        with _claim(before) as of_old, _claim(after) as of_new:
+            old = decide(before, request, limits, zone, claim=of_old.grow_to).plan()
+            new = decide(after, request, limits, zone, claim=of_new.grow_to).plan()
+            old_names, new_names = map(_names_of, (old, new))
+            return Changes(
+                _told(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names)),
+                _told(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names)),
+            )
     request = replace(request, files=())
     return Changes(
         decide(after, request, limits, zone, named=added).plan(),
         decide(before, request, limits, zone, named=removed).plan(),
     )
+
+
+def _claim(version: Version) -> AbstractContextManager[Claim]:
+    return LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name)
 
 
 def _names_of(plan: Plan) -> NDArray[np.object_]:
