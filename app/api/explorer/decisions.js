@@ -2,7 +2,7 @@
 
 const LIST = [
   ["kept", "may match", "nothing that was asked rules it out; its cell is filled to the share of rows that are read"],
-  ["undecided", "undecided", "nothing of it could be asked: see the warnings, or why its index was not"],
+  ["undecided", "undecided", "no index of it could be asked: see the warnings, or why its index was not"],
   ["merge", "kept to merge", "its rows merge with those of other files"],
   ["partition", "partition", "no row of its partition can match"],
   ["bucket", "bucket", "no key of its bucket can match"],
