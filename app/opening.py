@@ -49,7 +49,6 @@ def create_service(settings: Settings) -> IndexService:
             engine_writes_only=name in settings.engine_writes_only,
             retry=RetryPolicy(budget=retries),
             disk=disk,
-            shared=shared,
         )
         for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
     }

@@ -12,11 +12,10 @@ class MemoryStorage:
     """Files by path; ``reads`` lists what was read, in order."""
 
     is_local = True
-    arrays_capacity = 0
 
     def __init__(self, files: dict[str, bytes] | None = None, name: str = "memory") -> None:
         self.files = dict(files or {})
-        self.name = name
+        self.name = self.place = name
         self.reads: list[str] = []
 
     def read(self, path: str) -> bytes:
@@ -32,12 +31,6 @@ class MemoryStorage:
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:
         del size, is_kept  # nothing is kept
         yield self.read(path)
-
-    def arrays_of(self, path: str, size: int | None, form: str) -> None:
-        """Nothing is kept."""
-
-    def shared_arrays_of(self, made: object) -> None:
-        """Nothing is shared."""
 
     def list_names(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""

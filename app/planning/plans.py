@@ -106,7 +106,11 @@ class Plans:
         plan = None if own == key else self.cache.get(key)
         if plan is None:
             claimed: list[Callable[[], object]] = []
-            plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget, claimed))
+            plan = self.cache.get_or_load(
+                own,
+                lambda: self._make(version, request, budget, claimed),
+                is_kept=lambda made: made.summary.complete,
+            )
             self._leave_to_cache(own, plan, claimed)
             if plan.ran_out_of_time:
                 name = version.source.warehouse.name

@@ -28,7 +28,7 @@ from app.planning.buckets.lookup import answer_assignment, answer_buckets, answe
 from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.evaluated_files import EvaluateAnswer, evaluate_files
-from app.planning.plan.answers import Plan, plan_bytes, report_plan
+from app.planning.plan.answers import Plan, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
 from app.planning.request.limits import CacheBytes, Limits
@@ -62,6 +62,7 @@ from app.planning.version.version import IndexCaches, IndexSource, Version, miss
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.cache import CacheRoom
 from app.storage.shared_tier import SharedTier
+from app.storage.tiers import Tiers
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
@@ -95,22 +96,21 @@ class IndexService:
         self._limits = limits
         self._time_zone = time_zone
         self.usage = Usage(with_shapes=with_shapes)
-        self._disk = disk
-        self._shared = shared
+        self._tiers = Tiers(disk, shared)
         capacities = cache_bytes.by_name
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
-        def cache(name: str, weigh: Callable[[Any], int] = _nbytes) -> ByteCache[Any]:
-            return ByteCache(name, capacities[name], weigh, room)
+        def cache(name: str) -> ByteCache[Any]:
+            return ByteCache(name, capacities[name], _nbytes, room)
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
-        self._plans = Plans(cache("plans", plan_bytes), limits)
+        self._plans = Plans(cache("plans"), limits)
 
     @property
     def is_opening(self) -> bool:
         """Whether the shared cache may still answer for the first time; for a second at most."""
-        return self._shared is not None and self._shared.is_opening
+        return self._tiers.store is not None and self._tiers.store.is_opening
 
     def path_of(self, warehouse: str, location: str) -> str:
         """As of :meth:`app.storage.Warehouse.path_of`.
@@ -281,8 +281,8 @@ class IndexService:
         with missing_file_means_expired(version):
             version.load()
             read_indexes(version, columns)
-        if self._shared is not None:
-            self._shared.flush()
+        if self._tiers.store is not None:
+            self._tiers.store.flush()
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -322,10 +322,10 @@ class IndexService:
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """The numbers of each cache by its name; of ``disk`` and ``shared`` if there are."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
-        if self._disk is not None:
-            statistics["disk"] = asdict(self._disk.statistics())
-        if self._shared is not None:
-            statistics["shared"] = asdict(self._shared.statistics())
+        if self._tiers.directory is not None:
+            statistics["disk"] = asdict(self._tiers.directory.statistics())
+        if self._tiers.store is not None:
+            statistics["shared"] = asdict(self._tiers.store.statistics())
         return statistics
 
     def clear_caches(self) -> None:
@@ -354,8 +354,8 @@ class IndexService:
         self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
-        if self._shared is not None:
-            self._shared.close()
+        if self._tiers.store is not None:
+            self._tiers.store.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, member.name) for member in fields(self._indexes)]
@@ -384,7 +384,7 @@ class IndexService:
 
     def _catalog(self, warehouse: str) -> Catalog:
         storage = self._warehouse(warehouse)
-        return Catalog(TableReader(storage, self._metadata, self._manifests, storage.readers))
+        return Catalog(TableReader(storage, self._metadata, self._manifests, storage.readers, self._tiers))
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table, ref.directory)

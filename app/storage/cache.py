@@ -174,6 +174,7 @@ class ByteCache(Generic[Item]):
         *,
         expected_bytes: int = 0,
         line: str = "",
+        is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> Item:
         """The object of ``key``, from the cache or from ``load``, which is called once for all who ask.
 
@@ -181,9 +182,10 @@ class ByteCache(Generic[Item]):
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
                 for it.
             line: for whom that is claimed, the warehouse which ``load`` reads from.
+            is_kept: whether others are to have the object who ask later.
         """
         items = self.get_or_load_many(
-            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line
+            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line, is_kept=is_kept
         )
         return items[key]
 
@@ -194,6 +196,7 @@ class ByteCache(Generic[Item]):
         *,
         expected_bytes: Callable[[Key], int] = lambda _: 0,
         line: str = "",
+        is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> dict[Key, Item]:
         """The objects of all ``keys``; those that are missing are loaded together.
 
@@ -209,7 +212,7 @@ class ByteCache(Generic[Item]):
                 others, batches = self._sort_out(wanted, items, most)
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(wanted) - missing, missing)
-            self._load_all(batches, load_missing, items, line)
+            self._load_all(batches, lambda batch: self._load(batch, load_missing, line, is_kept), items)
             # What this thread took upon itself is done: no two threads wait for each other.
             wanted = {key: wanted[key] for key in _collect(others, items)}
         return items
@@ -320,13 +323,12 @@ class ByteCache(Generic[Item]):
     def _load_all(
         self,
         batches: Sequence[_Batch[Key, Item]],
-        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        load: Callable[[_Batch[Key, Item]], dict[Key, Item]],
         items: dict[Key, Item],
-        line: str,
     ) -> None:
         for position, batch in enumerate(batches):
             try:
-                loaded = self._load(batch, load_missing, line)
+                loaded = load(batch)
             except BaseException as error:
                 for failed in batches[position:]:
                     with self._lock:
@@ -337,7 +339,11 @@ class ByteCache(Generic[Item]):
             items.update(loaded)
 
     def _load(
-        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]], line: str
+        self,
+        batch: _Batch[Key, Item],
+        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        line: str,
+        is_kept: Callable[[Item], bool],
     ) -> dict[Key, Item]:
         LEDGER.require(f"loads of {self.name}")
         # What claims nothing may ask for other objects, and holds nothing while it waits for them.
@@ -345,17 +351,17 @@ class ByteCache(Generic[Item]):
         with claim:
             with self._lock:
                 self._claimed += batch.expected
-            loaded: dict[Key, tuple[Item, int]] = {}
+            loaded: dict[Key, Item] = {}
             try:
-                for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
-                    loaded[key] = item, self._weigh(item)
+                loaded.update(zip(batch.keys, load_missing(batch.keys), strict=True))
             finally:
                 with self._lock:
                     self._claimed -= batch.expected
                     landed = self._land(batch)
                 # Where a load fails, what came before the failure is whole nevertheless.
-                self._keep_all({key: loaded[key] for key in landed if key in loaded})
-        return {key: item for key, (item, _) in loaded.items()}
+                kept = [key for key in landed if key in loaded and is_kept(loaded[key])]
+                self._keep_all({key: (loaded[key], self._weigh(loaded[key])) for key in kept})
+        return loaded
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
         """Takes the keys of a load off the list; those that clear() had not taken off before."""

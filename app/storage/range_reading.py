@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Final, NamedTuple
 
 from app.errors import (
@@ -19,21 +16,14 @@ from app.errors import (
     StorageError,
 )
 from app.observation import StorageOperation
-from app.storage.disk.copies import Copies
 from app.storage.locations import Roots
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
-from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, holds_memory
+from app.work.ledger import LEDGER
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
-
-_RANGES_AHEAD: Final = 512
-"""Ranges that are read in one go, ahead of the one that is looked at."""
-
-_PORTIONS_AHEAD: Final = 2
 
 # Reading this much for nothing costs less than another request, from a disk as from an object store.
 _WIDEST_GAP_BYTES = 8 << 10
@@ -69,9 +59,7 @@ class MergedRange:
     parts: Sequence[FileRange]
 
 
-_Portion = tuple[FileRange, ...]
 _Places = dict[str, tuple[Store, str]]
-_Contents = list[bytes | PaimonIndexError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +70,9 @@ class RangeReader:
     retry: RetryPolicy
     readers: Readers
     max_bytes: int
-    _under_way: dict[_Portion, Future[_Contents]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self, ranges: Sequence[FileRange], copies: Copies | None = None) -> _Contents:
-        """In the order of ``ranges`` their bytes, or why there are none; some perhaps from copies."""
+    def read(self, ranges: Sequence[FileRange]) -> list[bytes | PaimonIndexError]:
+        """In the order of ``ranges`` their bytes, or why there are none."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         places: _Places = {}
         missing: list[FileRange] = []
@@ -95,17 +81,9 @@ class RangeReader:
                 answers[one] = why
             elif not one.length:
                 answers[one] = b""
-            elif copies is not None and (content := copies.get(*one)) is not None:
-                answers[one] = content
             else:
                 missing.append(one)
-        read = self._read(places, missing)
-        if copies is not None:
-            for one, answer in read.items():
-                # Less than was asked for is all of an object, and of a local file all there is so far.
-                if isinstance(answer, bytes) and (len(answer) == one.length or not self.roots.are_local):
-                    copies.put(answer, *one)
-        answers |= read
+        answers |= self._read(places, missing)
         return [answers[one] for one in ranges]
 
     def _read(
@@ -151,46 +129,6 @@ class RangeReader:
         for portion in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
             read_in_room(portion, partial(read_together, portion))
         return answers
-
-    def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
-        """As :meth:`read`, in order: the next ones are read while those before are looked at.
-
-        The first ones begin to be read at once.
-
-        Ranges that several requests read alike at the same time are read once, unless they hold claims.
-        """
-        waiting = iter(ranges)
-        first = tuple(islice(waiting, _RANGES_AHEAD))
-        return self._read_ahead(deque([(first, self._begin(first))] if first else ()), waiting)
-
-    def _read_ahead(
-        self, under_way: deque[tuple[_Portion, Future[_Contents]]], waiting: Iterator[FileRange]
-    ) -> Iterator[bytes | PaimonIndexError]:
-        while True:
-            while len(under_way) < _PORTIONS_AHEAD and (portion := tuple(islice(waiting, _RANGES_AHEAD))):
-                under_way.append((portion, self._begin(portion)))
-            if not under_way:
-                return
-            portion, reading = under_way.popleft()
-            try:
-                contents = wait_for(reading)
-            except DeadlineExceededError:
-                # Another request began this, whose time was up.
-                check_deadline()
-                contents = self.read(portion)
-            yield from contents
-
-    def _begin(self, portion: _Portion) -> Future[_Contents]:
-        if holds_memory():
-            # Others' reads may wait for it.
-            return self.readers.begin(partial(self.read, portion))
-        with self._lock:
-            reading = self._under_way.get(portion)
-            if reading is None:
-                reading = self.readers.begin(partial(self.read, portion))
-                self._under_way[portion] = reading
-                reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
-            return reading
 
     def _ask_together(
         self, places: _Places, portion: Iterable[MergedRange]

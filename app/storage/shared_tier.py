@@ -8,18 +8,15 @@ nobody who waits before it has answered in time, at first as well as later.
 
 from __future__ import annotations
 
-import hmac
 import logging
 import math
-import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import asdict, dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +30,13 @@ from app.errors import (
     MemoryShortError,
     PaimonIndexError,
 )
-from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
-from app.storage.disk.disk_tier import FORMAT, KeptArrays
+from app.storage.disk.column_entry import DamagedEntryError, write_columns
+from app.storage.disk.disk_tier import FORMAT
 from app.storage.shared_object import LARGEST, Sizes, key_name, object_name, read_object, write_object
 from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 from app.work.cores import waiting
-from app.work.deadline import check_deadline, time_limit, wait_for
+from app.work.deadline import check_deadline, time_limit
 from app.work.ledger import Claim
 
 _log = logging.getLogger("paimon_index.storage")
@@ -56,18 +53,17 @@ _PROBES: Final = 2
 """Calls of which the fastest is judged: the first one makes connections."""
 _BYTES_PER_SECOND: Final = 4 << 20
 """How fast the others come at least, of many objects at once; silence is given up before."""
+_WRITERS: Final = 4
+"""A version may have thousands of manifests, each of them an object."""
 _WRITE_SECONDS: Final = 15.0
 _REST_SECONDS: Final = 30.0
 _ABSENT_SECONDS: Final = 60.0
-_CLAIM_SECONDS: Final = 30
-"""Periods of the clock that all processes have: what is claimed in one may be claimed again in the next."""
 _MOST_NAMES: Final = 10_000
 """Of objects of which is known whether they are there."""
 _MOST_WAITING_BYTES: Final = 256 << 20
 """Of what is to be written; more is dropped."""
 
 Entry = NDArray[np.uint8]
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +102,10 @@ class SharedTier:
         self._writing = Writing(store)
         self._key = key
         self._key_name = key_name(key)
-        self._process = secrets.token_bytes(16)
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shared cache")
-        # Those that wait for a claim give up, whatever becomes of the call.
-        self._claiming = ThreadPoolExecutor(2, thread_name_prefix="shared cache claims")
+        self._lock = threading.RLock()
+        self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="shared cache")
+        self._pending: set[Future[None]] = set()
         self._is_closed = False
-        self._under_way: dict[str, Future[list[Entry | None] | None]] = {}
         # Until when each is not asked for again.
         self._absent: dict[str, float] = {}
         self._damaged: set[str] = set()
@@ -125,55 +118,27 @@ class SharedTier:
         self._opened_at = time.monotonic()
         self._opening = self._pool.submit(self._probe)
 
-    def get(
-        self, keys: Sequence[bytes], expected_bytes: int = 0, *, is_awaited: bool = False
-    ) -> list[Entry | None] | None:
-        """The entries of an object, None for one that has nothing; None if the object cannot be had now.
+    def get(self, key: bytes, expected_bytes: int = 0) -> Entry | None:
+        """The entry of a key; None if it cannot be had now.
 
         Args:
             expected_bytes: of the object, as far as known; one call gets so many.
-            is_awaited: whether it is asked for again that was absent a moment ago.
 
         Raises DeadlineExceededError: the request's time ran out.
         """
-        name = object_name(keys)
+        name = object_name(key)
         self._wait_for_opening()
         with self._lock:
-            if is_awaited:
-                self._absent.pop(name, None)
-            if not self._may_ask(name):
-                self._counts["misses"] += 1
-                return None
-            flight = self._under_way.get(name)
-            if flight is None:
-                mine = self._under_way[name] = Future()
-        if flight is not None:
-            return wait_for(flight)
-        found = None
-        try:
-            found = self._read(name, len(keys), expected_bytes)
-        finally:
-            with self._lock:
-                del self._under_way[name]
-                self._counts["hits" if found is not None else "misses"] += 1
-            mine.set_result(found)
-        return found
+            is_asked = self._may_ask(name)
+        entry = self._read(name, expected_bytes) if is_asked else None
+        with self._lock:
+            self._counts["hits" if entry is not None else "misses"] += 1
+        return entry
 
-    def offer(
-        self,
-        keys: Sequence[bytes],
-        entries: Sequence[Mapping[str, pa.Array] | None],
-        *,
-        is_background: bool = False,
-    ) -> None:
-        """Has an object written, unless it is known to be there.
-
-        Args:
-            entries: the columns of each; none of what has nothing.
-            is_background: whether this is what :meth:`later` does, so that it is written at once.
-        """
-        name = object_name(keys)
-        size = sum(column.nbytes for columns in entries if columns for column in columns.values())
+    def offer(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
+        """Has columns written in the background, unless they are known to be there."""
+        name = object_name(key)
+        size = sum(column.nbytes for column in columns.values())
         with self._lock:
             if name in self._present or size > LARGEST or self._is_closed:
                 return
@@ -184,69 +149,13 @@ class SharedTier:
                 return
             self._waiting_bytes += size
             self._is_there(name)
-        if is_background:
-            self._write(name, keys, size, entries)
-        else:
-            self.later(self._write, name, keys, size, entries)
-
-    def claim(self, keys: Sequence[bytes]) -> bool:
-        """Whether this process is to read what an object is made of: no other has claimed it lately.
-
-        True as well where the store does not answer.
-
-        Raises DeadlineExceededError: the request's time ran out.
-        """
-        path = f"{self._claims()}/{object_name(keys)}{self._key_name}"
-        return self._ask_of_claims(lambda: self._writing.create(path, self._process), otherwise=True)
-
-    def claimed(self, objects: Sequence[Sequence[bytes]]) -> list[bool]:
-        """Which of some objects have been claimed lately, by their keys. Errors as of :meth:`claim`."""
-        none: list[str] = []
-        names = self._ask_of_claims(lambda: self._store.list_names(self._claims()), otherwise=none)
-        return [f"{object_name(keys)}{self._key_name}" in names for keys in objects]
-
-    def rank(self, keys: Sequence[bytes]) -> bytes:
-        """What this process orders objects by that it may read, so that others begin with other ones."""
-        return hmac.digest(self._process, object_name(keys).encode("ascii"), "sha256")
-
-    def _claims(self) -> str:
-        return f"{FORMAT}/claims/{int(time.time() // _CLAIM_SECONDS)}"
-
-    def _ask_of_claims(self, ask: Callable[[], Answer], *, otherwise: Answer) -> Answer:
-        if self.is_resting:
-            return otherwise
-        try:
-            asked = self._claiming.submit(copy_context().run, ask)
-        except RuntimeError:
-            # It was closed while plans end.
-            return otherwise
-        try:
-            with time_limit(_WAIT_SECONDS):
-                return wait_for(asked)
-        except PaimonIndexError as error:
-            check_deadline()
-            self._failed(error)
-            # Who may only read does so all the same.
-            self._write_later()
-            return otherwise
-
-    def is_wanted(self, keys: Sequence[bytes]) -> bool:
-        """Whether an object is not known to be there."""
-        return object_name(keys) not in self._present
-
-    def together(self, keys: Sequence[bytes], places: Sequence[KeptArrays | None]) -> SharedArrays:
-        """What is made of several files, as one object."""
-        return SharedArrays(self, keys, places)
+        self._later(self._write, name, key, size, columns)
 
     def flush(self) -> None:
         """Waits until all that was offered is written, or has failed."""
-        self._pool.submit(int).result()
-
-    def later(self, work: Callable[..., None], *arguments: object) -> None:
-        """Has something done in the background, behind what was offered before."""
-        # Plans may still end while the service is closed.
-        with suppress(RuntimeError):
-            self._pool.submit(work, *arguments).add_done_callback(_report)
+        with self._lock:
+            pending = [self._opening, *self._pending]
+        wait(pending)
 
     def statistics(self) -> SharedCacheState:
         """The counters, all of one moment."""
@@ -256,14 +165,8 @@ class SharedTier:
     def close(self) -> None:
         """Writes no more."""
         self._is_closed = True
-        self._claiming.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
-
-    @property
-    def is_resting(self) -> bool:
-        """Whether the store is left alone, so that processes do not agree on anything."""
-        return self._rests_until is not None or self._may_not_write()
 
     @property
     def is_opening(self) -> bool:
@@ -277,6 +180,21 @@ class SharedTier:
 
     def _may_not_write(self) -> bool:
         return time.monotonic() < self._writes_from
+
+    def _later(self, work: Callable[..., None], *arguments: object) -> None:
+        # Plans may still end while the service is closed.
+        with suppress(RuntimeError):
+            begun = self._pool.submit(work, *arguments)
+            with self._lock:
+                self._pending.add(begun)
+            begun.add_done_callback(self._end)
+
+    def _end(self, done: Future[None]) -> None:
+        """Logs what failed that nobody waits for."""
+        with self._lock:
+            self._pending.discard(done)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            _log.warning("the shared cache: nothing is left for others", exc_info=error)
 
     def _rest(self) -> None:
         """Leaves the store alone for a while."""
@@ -294,16 +212,16 @@ class SharedTier:
         if self._rests_until is not None:
             if now >= self._rests_until:
                 self._rests_until = now + _REST_SECONDS
-                self.later(self._probe)
+                self._later(self._probe)
             return False
         return self._absent.get(name, now) <= now
 
-    def _read(self, name: str, count: int, expected_bytes: int) -> list[Entry | None] | None:
+    def _read(self, name: str, expected_bytes: int) -> Entry | None:
         try:
             with self._store.readers.room(0, self._path(name)) as claim:
                 content = self._fetch(self._path(name), expected_bytes, claim)
                 with self._store.readers.core():
-                    entries = read_object(name, self._key, content, count, claim.grow_to)
+                    entry = read_object(name, self._key, content, claim.grow_to)
         except FileMissingError:
             self._is_absent(name)
             return None
@@ -327,7 +245,7 @@ class SharedTier:
         with self._lock:
             self._counts["bytes"] += len(content)
             self._is_there(name)
-        return entries
+        return entry
 
     def _fetch(self, path: str, expected_bytes: int, claim: Claim) -> bytes | memoryview:
         """The bytes of an object, claimed before they are read: its length is not signed for yet."""
@@ -389,13 +307,8 @@ class SharedTier:
         with self._lock:
             self._rests_until = None
 
-    def _write(
-        self,
-        name: str,
-        keys: Sequence[bytes],
-        size: int,
-        entries: Sequence[Mapping[str, pa.Array] | None],
-    ) -> None:
+    def _write(self, name: str, key: bytes, size: int, columns: Mapping[str, pa.Array]) -> None:
+        wait([self._opening])
         try:
             with self._lock:
                 if self._may_not_write():
@@ -407,11 +320,7 @@ class SharedTier:
             with self._store.readers.room(2 * size, self._path(name)), time_limit(_WRITE_SECONDS):
                 if not is_damaged and self._store.exists(self._path(name)):
                     return
-                written = [
-                    [] if columns is None else write_columns(key, columns)
-                    for key, columns in zip(keys, entries, strict=True)
-                ]
-                content = write_object(name, self._key, written)
+                content = write_object(name, self._key, write_columns(key, columns))
                 if content is None:
                     return
                 if is_damaged:
@@ -449,62 +358,3 @@ class SharedTier:
             is_first, self._has_warned = not self._has_warned, True
         if is_first:
             _log.warning("the shared cache %s: %s", self._store.public_url, what)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedArrays:
-    """What is made of several files, and lies in one object of the shared tier.
-
-    ``places``: the same on the disk, if there is one; what is read from the shared tier is put there.
-    """
-
-    tier: SharedTier
-    keys: Sequence[bytes]
-    places: Sequence[KeptArrays | None]
-
-    def get(self, expected_bytes: int = 0, *, is_awaited: bool = False) -> list[Columns | None] | None:
-        """The columns of each, None where there is nothing of it; None if the object cannot be had now.
-
-        The rest as of :meth:`SharedTier.get`.
-        """
-        entries = self.tier.get(self.keys, expected_bytes, is_awaited=is_awaited)
-        if entries is None:
-            return None
-        members = zip(self.keys, self.places, entries, strict=True)
-        return [None if entry is None else _columns(key, place, entry) for key, place, entry in members]
-
-    def claim(self) -> bool:
-        """As of :meth:`SharedTier.claim`."""
-        return self.tier.claim(self.keys)
-
-    @property
-    def rank(self) -> bytes:
-        """As of :meth:`SharedTier.rank`."""
-        return self.tier.rank(self.keys)
-
-    @property
-    def is_wanted(self) -> bool:
-        """As of :meth:`SharedTier.is_wanted`."""
-        return self.tier.is_wanted(self.keys)
-
-    def offer(self, entries: Sequence[Mapping[str, pa.Array] | None], *, is_background: bool = False) -> None:
-        """As of :meth:`SharedTier.offer`."""
-        self.tier.offer(self.keys, entries, is_background=is_background)
-
-
-def _report(done: Future[None]) -> None:
-    """Logs what failed that nobody waits for."""
-    if not done.cancelled() and (error := done.exception()) is not None:
-        _log.warning("the shared cache: nothing is left for others", exc_info=error)
-
-
-def _columns(key: bytes, place: KeptArrays | None, entry: Entry) -> Columns | None:
-    if place is not None:
-        place.tier.put_parts(key, [pa.py_buffer(entry)])
-        mapped = place.get()
-        if mapped is not None:
-            return mapped
-    try:
-        return Columns.read(key, entry, held=len(entry))
-    except DamagedEntryError:
-        return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.errors import (
     FileMissingError,
@@ -15,9 +15,7 @@ from app.errors import (
     RequestError,
 )
 from app.observation import StorageOperation
-from app.storage.disk.copies import Copies
-from app.storage.disk.disk_entry import Piece
-from app.storage.disk.disk_tier import DiskTier, KeptArrays, arrays_key
+from app.storage.disk.disk_tier import DiskTier, entry_key
 from app.storage.locations import Roots, is_absolute_uri, normal_uri, without_credentials
 from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
@@ -25,10 +23,6 @@ from app.storage.retry import RetryPolicy
 from app.storage.stores import STALL_SECONDS, LocalFiles, Store, open_store
 from app.storage.stores.store import Result
 from app.work.memory import Scratch
-
-if TYPE_CHECKING:
-    # Which is a warehouse as well.
-    from app.storage.shared_tier import SharedArrays, SharedTier
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -69,7 +63,6 @@ class Warehouse:
         retry: RetryPolicy | None = None,
         readers: Readers | None = None,
         disk: DiskTier | None = None,
-        shared: SharedTier | None = None,
         stall_seconds: float = STALL_SECONDS,
         engine_writes_only: bool = False,
     ) -> None:
@@ -84,11 +77,9 @@ class Warehouse:
         self._max_file_bytes = max_file_bytes
         self._retry = retry or RetryPolicy()
         self.readers = readers or Readers(warehouse=name)
-        self._shared = shared
-        # Whatever a process calls it: all that is made of its files is the same.
-        self._place = own_url
-        # A name may be given to another directory while the disk tier keeps pieces of this one.
-        self._copies = None if disk is None else Copies(disk, f"{name} {self.url}")
+        self.place = own_url
+        """What tells its files from those of others, whatever a process calls the warehouse."""
+        self._disk = disk
         self._scratch = Scratch()
         self._ranges = RangeReader(self._roots, self._retry, self.readers, max_file_bytes)
 
@@ -128,8 +119,8 @@ class Warehouse:
         content = self._copy_of(path, size)
         if content is None:
             content = self.read(path, size)
-            if self._copies is not None and size == len(content):
-                self._copies.put(content, path, size=size)
+            if self._disk is not None and size == len(content):
+                self._disk.put_bytes(self._copy_key(path, size), content)
         return content
 
     @contextmanager
@@ -142,7 +133,7 @@ class Warehouse:
         if size is None:
             with self._of_unknown_size(path, is_kept=is_kept) as content:
                 yield content
-        elif is_kept and self._copies is not None:
+        elif is_kept and self._disk is not None:
             yield self.read_immutable(path, size)
         elif isinstance(store, LocalFiles) and _LARGE_BYTES <= size < self._max_file_bytes:
             # One byte more tells a file that is longer than its metadata says.
@@ -164,36 +155,20 @@ class Warehouse:
         with self.readers.room(len(content) if is_whole else self.size(path), path):
             if not is_whole:
                 content = self.read(path)
-            if self._copies is not None and is_kept:
-                self._copies.put(content, path)
+            if self._disk is not None and is_kept:
+                self._disk.put_bytes(self._copy_key(path), content)
             yield content
 
-    def _copy_of(self, path: str, size: int | None) -> bytes | None:
-        """The copy of a file, if there is one and the file may be read."""
-        if self._copies is None:
+    def _copy_of(self, path: str, size: int | None, *of: int) -> bytes | None:
+        """The copy of a file, or of a range of it, if there is one and the file may be read."""
+        if self._disk is None:
             return None
         self._roots.locate(path)
-        return self._copies.get(path, size=size)
+        return self._disk.get_bytes(self._copy_key(path, size, *of))
 
-    @property
-    def arrays_capacity(self) -> int:
-        """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
-        return 0 if self._copies is None else self._copies.tier.capacity
-
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
-        """Where the disk tier keeps what is made of a file that never changes; None without a tier."""
-        if self._copies is None:
-            return None
-        self._roots.locate(path)
-        return KeptArrays(self._copies.tier, Piece(self._place, path, size, 0, None), form)
-
-    def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
-        """Where processes share what is made of such files, each with its form; None if they do not."""
-        if self._shared is None:
-            return None
-        places = [self.arrays_of(*source) for source in made]
-        keys = [arrays_key(Piece(self._place, path, size, 0, None), form) for path, size, form in made]
-        return self._shared.together(keys, places)
+    def _copy_key(self, path: str, size: int | None = None, *of: int) -> bytes:
+        # A name may be given to another directory while the disk tier keeps copies of this one.
+        return entry_key(f"{self.name} {self.url}", path, size, *of)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False
@@ -204,14 +179,23 @@ class Warehouse:
         :meth:`read`, or the range is none, or longer than ``max_file_bytes``. The disk tier may keep those
         of immutable files.
         """
-        return self._ranges.read([FileRange(*one) for one in ranges], self._copies if immutable else None)
-
-    def read_ahead(self, ranges: Iterable[tuple[str, int, int]]) -> Iterator[bytes | PaimonIndexError]:
-        """As :meth:`read_ranges`, in order: the next ones are read while those before are looked at.
-
-        Ranges that several requests read alike at the same time are read once. The disk tier keeps none.
-        """
-        return self._ranges.read_ahead(FileRange(*one) for one in ranges)
+        wanted = [FileRange(*one) for one in ranges]
+        disk = self._disk if immutable else None
+        if disk is None:
+            return self._ranges.read(wanted)
+        contents: dict[FileRange, bytes | PaimonIndexError] = {}
+        for one in wanted:
+            # Why a file may not be read is told by who reads it.
+            with suppress(PathNotAllowedError):
+                if (content := self._copy_of(one.path, None, one.offset, one.length)) is not None:
+                    contents[one] = content
+        missing = [one for one in dict.fromkeys(wanted) if one not in contents]
+        for one, answer in zip(missing, self._ranges.read(missing), strict=True):
+            contents[one] = answer
+            # Less than was asked for is all of an object, and of a local file all there is so far.
+            if isinstance(answer, bytes) and answer and (len(answer) == one.length or not self.is_local):
+                disk.put_bytes(self._copy_key(one.path, None, one.offset, one.length), answer)
+        return [contents[one] for one in wanted]
 
     def list_names(self, directory: str) -> list[str]:
         """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
@@ -14,14 +14,12 @@ from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredEr
 from app.release import __version__
 from app.storage import ByteCache
 from app.storage.disk.column_entry import Columns
-from app.storage.disk.disk_tier import KeptArrays
-from app.storage.shared_tier import SharedArrays
+from app.storage.tiers import TierEntry
 from app.table.decoding import decode, report_undecodable
-from app.table.manifests.disk_form import cached_on_disk, manifest_columns, open_manifest
+from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
-from app.table.manifests.shared_groups import shared_groups
 from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
@@ -54,7 +52,7 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 class _DiskForm(Generic[Parsed]):
     name: str
     columns: Callable[[Parsed], dict[str, pa.Array]]
-    open: Callable[[KeptArrays | None, Callable[[], Parsed], Columns | None], Parsed | None]
+    open: Callable[[Columns, TierEntry, Callable[[], Parsed]], Parsed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class _Decoding(Generic[Parsed]):
 
     @property
     def form_name(self) -> str:
-        """What places call what is decoded."""
+        """What entries call what is decoded."""
         return f"{'' if self.disk_form is None else self.disk_form.name} {self.part}"
 
 
@@ -118,7 +116,7 @@ class TableMetadata:
         """Whether manifests of a version may be too large for the cache with the indexes embedded in them."""
         capacity = self._reader.manifests.capacity
         size = sum(size or 0 for _, size in self.manifest_files(resolved))
-        if _EXPANSION * size <= self._storage.arrays_capacity:
+        if _EXPANSION * size <= self._reader.tiers.capacity:
             # They are mapped, and take next to no memory.
             return False
         # They take more memory than bytes on disk, and what is nearly too large is evicted by others.
@@ -145,7 +143,7 @@ class TableMetadata:
         files = self.manifest_files(resolved) if files is None else files
         decoding = _WHOLE if whole or not self.keeps_indexes_apart(resolved) else _WITHOUT_EMBEDDED
         cache = self._reader.manifests if cached else None
-        manifests = tuple(self._get_all(cache, files, decoding, resolved))
+        manifests = tuple(self._get_all(cache, files, decoding))
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
@@ -170,30 +168,31 @@ class TableMetadata:
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of a manifest alone, from the disk if this release has made it as ``what``."""
-        return cached_on_disk(self.place_of_manifest(file, _of_release(what)), make)
+        entry = self.entry_of_manifest(file, _of_release(what))
+        if entry is None:
+            return make()
+        value = load_value(entry)
+        if value is None:
+            made = make()
+            store_value(entry, made)
+            # What is mapped takes less memory than what was made.
+            value = load_value(entry)
+            return made if value is None else cast("Made", value)
+        return cast("Made", value)
 
-    def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
-        """Where the disk keeps what was made of a manifest alone; None without a disk."""
+    def entry_of_manifest(self, file: MetadataFile, what: str) -> TierEntry | None:
+        """The entry of what was made of a manifest alone; None without tiers."""
         name, size = file
-        return self._storage.arrays_of(self._path(name), size, what)
+        return self._reader.tiers.entry(self._storage.place, self._path(name), size, what)
+
+    def entry_of_versions(self, resolved: ResolvedSnapshot, what: str) -> TierEntry | None:
+        """The entry of what this release made of versions of the table, one for all; None without tiers."""
+        return self._reader.tiers.entry(self._storage.place, resolved.directory, None, _of_release(what))
 
     @property
     def is_shared(self) -> bool:
         """Whether processes share what is made of manifests."""
-        return self._storage.shared_arrays_of(()) is not None
-
-    def shared_groups(self, resolved: ResolvedSnapshot) -> Iterator[Sequence[ManifestFile]]:
-        """The manifests of a version in groups, of which processes share what is made as one object."""
-        files = self.manifest_files(resolved)
-        return (files[numbers.start : numbers.stop] for numbers in shared_groups(files))
-
-    def shared_of_manifests(self, made: Sequence[tuple[MetadataFile, str]]) -> SharedArrays | None:
-        """Where processes share what was made of manifests, each as something; None where they do not."""
-        return self._storage.shared_arrays_of([(self._path(name), size, what) for (name, size), what in made])
-
-    def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
-        """Where the disk keeps what this release made of versions of the table, one for all; or None."""
-        return self._storage.arrays_of(resolved.directory, None, _of_release(what))
+        return self._reader.tiers.store is not None
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version."""
@@ -207,9 +206,9 @@ class TableMetadata:
         name, size = file
         return self._storage.name, self._directory, name, size, decoding.part
 
-    def _place(self, file: MetadataFile, decoding: _Decoding[Any]) -> KeptArrays | None:
+    def _entry(self, file: MetadataFile, decoding: _Decoding[Any]) -> TierEntry | None:
         form = decoding.disk_form
-        return None if form is None else self.place_of_manifest(file, decoding.form_name)
+        return None if form is None else self.entry_of_manifest(file, decoding.form_name)
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/manifest/{name}"
@@ -219,31 +218,35 @@ class TableMetadata:
         cache: ByteCache[Any] | None,
         file: MetadataFile,
         decoding: _Decoding[Parsed],
-        place: KeptArrays | None = None,
+        *,
+        in_store: bool = False,
     ) -> Parsed:
-        """A file that is written once under a name of its own, decoded."""
+        """A file that is written once under a name of its own, decoded; from the nearest tier that has it."""
         if cache is None:
-            return self._load(file, decoding, place)
-        key = self._key(file, decoding)
-        parsed: Parsed = cache.get_or_load(key, lambda: self._load(file, decoding, place))
+            return self._load(file, decoding, in_store=in_store)
+        parsed: Parsed = cache.get_or_load(
+            self._key(file, decoding), lambda: self._load(file, decoding, in_store=in_store)
+        )
         return parsed
 
-    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed], place: KeptArrays | None) -> Parsed:
-        form, place = decoding.disk_form, place or self._place(file, decoding)
-        if form is None or place is None:
+    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed], *, in_store: bool) -> Parsed:
+        form, entry = decoding.disk_form, self._entry(file, decoding)
+        if form is None or entry is None:
             return self._read(file, decoding.parse, is_kept=True)
-
-        def read() -> Parsed:
-            return self._read(file, decoding.parse, is_kept=False)
-
-        found = form.open(place, read, None)
-        if found is None:
-            decoded = read()
-            place.put(form.columns(decoded))
-            # What is mapped takes less memory than what was decoded.
-            found = form.open(place, read, None)
-            return decoded if found is None else found
-        return found
+        read = partial(self._read, file, decoding.parse, is_kept=False)
+        columns = entry.get()
+        if columns is None and in_store:
+            columns = entry.fetch()
+        if columns is not None:
+            return form.open(columns, entry, read)
+        decoded = read()
+        made = form.columns(decoded)
+        entry.put(made)
+        if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
+            entry.share(made)
+        # What is mapped takes less memory than what was decoded.
+        mapped = entry.get()
+        return decoded if mapped is None else form.open(mapped, entry, read)
 
     def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
         name, size = file
@@ -272,74 +275,28 @@ class TableMetadata:
         cache: ByteCache[Any] | None,
         files: Sequence[MetadataFile],
         decoding: _Decoding[Parsed],
-        of: ResolvedSnapshot | None = None,
     ) -> list[Parsed]:
-        """Several files at once; what is cached already keeps no thread busy.
-
-        ``of``: the version of all manifests, if processes may share what is made of them.
-        """
+        """Several files at once; what is cached already keeps no thread busy."""
         keys = [self._key(file, decoding) for file in files]
         found: dict[Any, Parsed] = {} if cache is None else cache.get_many(keys)
         if len(found) == len(keys):
             return [found[key] for key in keys]
         for file, key in zip(files, keys, strict=True):
-            place = None if key in found else self._place(file, decoding)
-            if place is not None and place.is_kept:
+            entry = None if key in found else self._entry(file, decoding)
+            if entry is not None and entry.is_on_disk:
                 # What is mapped is there before threads have handed over to each other.
-                found[key] = self._get(cache, file, decoding, place)
+                found[key] = self._get(cache, file, decoding)
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in found}
-        absent = [] if of is None else self._get_shared(cache, missing, decoding, of, found)
-        missing = {file: key for file, key in missing.items() if key not in found}
         total = sum(size or 0 for _, size in missing)
+        in_store = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers = self._reader.readers
         read = readers.map(
-            lambda file: self._get(cache, file, decoding),
+            lambda file: self._get(cache, file, decoding, in_store=in_store),
             missing,
             alone_seconds=_QUICK_SECONDS if is_quick else 0,
         )
         found |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
             readers.later(give_memory_back)
-        for group, arrays in absent:
-            members = [found.get(self._key(file, decoding)) for file in group]
-            if decoding.disk_form is None or None in members:
-                continue
-            entries = [decoding.disk_form.columns(each) for each in members if each is not None]
-            if sum(columns["embedded_indexes"].nbytes for columns in entries) <= _SHARED_INDEX_BYTES:
-                arrays.offer(entries)
         return [found[key] for key in keys]
-
-    def _get_shared(
-        self,
-        cache: ByteCache[Any] | None,
-        missing: Mapping[MetadataFile, Hashable],
-        decoding: _Decoding[Parsed],
-        of: ResolvedSnapshot,
-        found: dict[Any, Parsed],
-    ) -> list[tuple[Sequence[MetadataFile], SharedArrays]]:
-        """Adds to ``found`` what processes share of ``missing`` files; gives groups that nobody shares."""
-        form = decoding.disk_form
-        if form is None or not missing:
-            return []
-        worth: list[tuple[Sequence[MetadataFile], SharedArrays]] = []
-        group: Sequence[MetadataFile]
-        for group in self.shared_groups(of):
-            sizes = [file[1] or 0 for file in group if file in missing]
-            if len(sizes) < _SHARED_FILES and sum(sizes) < _SHARED_BYTES:
-                continue
-            arrays = self.shared_of_manifests([(file, decoding.form_name) for file in group])
-            if arrays is None:
-                return []
-            worth.append((group, arrays))
-        got = self._reader.readers.map(lambda each: each[1].get(), worth)
-        for (group, arrays), columns in zip(worth, got, strict=True):
-            for file, place, entry in zip(group, arrays.places, columns or (), strict=False):
-                if entry is not None and file in missing:
-                    read = partial(self._read, file, decoding.parse, is_kept=False)
-                    parsed = form.open(place, read, entry)
-                    if parsed is not None:
-                        found[missing[file]] = parsed
-                        if cache is not None:
-                            cache.put(missing[file], parsed)
-        return [each for each, columns in zip(worth, got, strict=True) if columns is None]

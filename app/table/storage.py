@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.storage import ByteCache, Readers
-from app.storage.disk.disk_tier import KeptArrays
-from app.storage.shared_tier import SharedArrays
+from app.storage.tiers import Tiers
 from app.types.roaring import Buffer
 
 
@@ -34,6 +32,10 @@ class Storage(SmallFiles, Protocol):
         """What tells this warehouse from others."""
 
     @property
+    def place(self) -> str:
+        """What tells its files from those of others in every process."""
+
+    @property
     def is_local(self) -> bool:
         """Whether all files lie on this machine, so that it takes no time to ask for one."""
 
@@ -45,16 +47,6 @@ class Storage(SmallFiles, Protocol):
         Args:
             is_kept: whether a copy may be kept.
         """
-
-    @property
-    def arrays_capacity(self) -> int:
-        """Bytes of the disk that there are for what is made of files; 0 if nothing of it is kept."""
-
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
-        """Where what is made of a file that never changes is kept as arrays, if that is done."""
-
-    def shared_arrays_of(self, made: Sequence[tuple[str, int | None, str]]) -> SharedArrays | None:
-        """Where processes share what is made of such files, each with its form, if that is done."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""
@@ -68,3 +60,4 @@ class TableReader:
     metadata: ByteCache[Any]
     manifests: ByteCache[Any]
     readers: Readers
+    tiers: Tiers = Tiers()  # noqa: RUF009 - frozen

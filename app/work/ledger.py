@@ -106,12 +106,6 @@ class _Held:
 _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
-def holds_memory() -> bool:
-    """Whether this piece of work has claimed any, so that it may not wait for work that waits for some."""
-    held = _held.get()
-    return held is not None and held.size > 0
-
-
 @dataclass(slots=True, eq=False)
 class Claim:
     """What one piece of work has claimed for one purpose; of one thread alone."""

@@ -36,7 +36,6 @@ def open_service(  # noqa: PLR0913 - what differs between tests
         url or root.as_uri(),
         allow_external=allow_external,
         disk=disk,
-        shared=shared,
         engine_writes_only=engine_writes_only,
     )
     return IndexService(

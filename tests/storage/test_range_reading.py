@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -23,10 +22,9 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import DiskTier, RetryPolicy, Warehouse, range_reading
+from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import LEDGER
 
 LONG = bytes(range(256)) * 300
 
@@ -185,15 +183,11 @@ PATHS = [
         st.tuples(st.sampled_from(PATHS), st.integers(-1, 20_000), st.integers(-1, 20_000)), max_size=20
     ),
     scheme=st.sampled_from(["", "counting:/"]),
-    has_disk=st.booleans(),
 )
-def test_what_is_read_ahead_is_what_is_read_at_once(
-    ranges: list[tuple[str, int, int]], scheme: str, *, has_disk: bool
-) -> None:
+def test_what_copies_hold_is_what_is_read(ranges: list[tuple[str, int, int]], scheme: str) -> None:
     """Those of links, of files that are not there, and those asked for twice or of nothing as well."""
     fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
-    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(range_reading, "_RANGES_AHEAD", 3)
+    with TemporaryDirectory() as name:
         above = Path(name).resolve()
         directory = above / "w" / "db.db" / "t"
         directory.mkdir(parents=True)
@@ -203,113 +197,14 @@ def test_what_is_read_ahead_is_what_is_read_at_once(
         (directory / "outside").symlink_to(above / "secret")
         (directory.parent / "linked").symlink_to("t")
         (above / "secret").write_bytes(b"secret")
-        disk = DiskTier(above / "cache", 1 << 20) if has_disk else None
+        disk = DiskTier(above / "cache", 1 << 20)
         warehouse = Warehouse("w", f"{scheme}{above}/w", disk=disk, max_file_bytes=15_000)
-        expected = warehouse.read_ranges(ranges, immutable=True)
-        for wanted, found in zip(expected, warehouse.read_ahead(ranges), strict=True):
-            assert type(found) is type(wanted)
-            assert found == wanted or isinstance(found, PaimonIndexError)
+        expected = warehouse.read_ranges(ranges)
+        for _ in range(2):
+            for wanted, found in zip(expected, warehouse.read_ranges(ranges, immutable=True), strict=True):
+                assert type(found) is type(wanted)
+                assert found == wanted or isinstance(found, PaimonIndexError)
         warehouse.readers.close()
-
-
-class TestReadingAhead:
-    """Two ranges are read one after the other, the second while the first is looked at."""
-
-    ASKED: Final = (("db.db/t/long", 0, 100), ("db.db/t/file", 0, 9))
-    FOUND: Final = (LONG[:100], b"012345678")
-
-    @pytest.fixture
-    def warehouse(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-        monkeypatch.setattr(range_reading, "_RANGES_AHEAD", 1)
-        fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
-        (root / "db.db" / "t" / "long").write_bytes(LONG)
-        CountingFileSystem.reads.clear()
-        return Warehouse("w", f"counting:/{root}")
-
-    @pytest.fixture
-    def held_up(self, monkeypatch: pytest.MonkeyPatch) -> Event:
-        """Until it is set, no read ends."""
-        may_end, read = Event(), CountingFileSystem.cat_file
-
-        def wait(*arguments: Any, **options: Any) -> bytes:
-            assert may_end.wait(30)
-            return read(*arguments, **options)
-
-        monkeypatch.setattr(CountingFileSystem, "cat_file", wait)
-        return may_end
-
-    def begun(self, warehouse: Warehouse) -> tuple[Event, Thread, list[object]]:
-        """A thread that reads both; the event is set once its first read is under way."""
-        is_begun, found = Event(), list[object]()
-
-        def asked() -> Iterator[tuple[str, int, int]]:
-            yield self.ASKED[0]
-            is_begun.set()
-            yield self.ASKED[1]
-
-        thread = Thread(target=lambda: found.extend(warehouse.read_ahead(asked())))
-        thread.start()
-        return is_begun, thread, found
-
-    def test_what_two_requests_read_alike_is_read_once(self, warehouse: Warehouse, held_up: Event) -> None:
-        readers = [self.begun(warehouse) for _ in range(2)]
-        for is_begun, _, _ in readers:
-            assert is_begun.wait(30)
-        held_up.set()
-        for _, thread, found in readers:
-            thread.join(30)
-            assert found == list(self.FOUND)
-        assert CountingFileSystem.reads.count(("long", 0, 100)) == 1
-
-    def test_who_holds_memory_does_not_wait_for_reads_of_others(
-        self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        is_held_up, may_end, read = Event(), Event(), CountingFileSystem.cat_file
-
-        def hold_up_the_first(*arguments: Any, **options: Any) -> bytes:
-            if not is_held_up.is_set():
-                is_held_up.set()
-                assert may_end.wait(30)
-            return read(*arguments, **options)
-
-        monkeypatch.setattr(CountingFileSystem, "cat_file", hold_up_the_first)
-        _, thread, found = self.begun(warehouse)
-        assert is_held_up.wait(30)
-
-        with LEDGER.claim("loads", 1):
-            assert list(warehouse.read_ahead(self.ASKED)) == list(self.FOUND)
-
-        assert len(found) < len(self.FOUND)
-        may_end.set()
-        thread.join(30)
-        assert found == list(self.FOUND)
-
-    def test_who_waits_does_not_end_with_the_request_that_began(
-        self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        cancellation, may_end, read = Cancellation(), Event(), CountingFileSystem.cat_file
-
-        def fail_at_first(*arguments: Any, **options: Any) -> bytes:
-            if may_end.is_set():
-                return read(*arguments, **options)
-            assert may_end.wait(30)
-            # It would be read again, if its request had not ended.
-            raise ConnectionResetError
-
-        monkeypatch.setattr(CountingFileSystem, "cat_file", fail_at_first)
-
-        def reading() -> Iterator[tuple[str, int, int]]:
-            yield self.ASKED[0]
-            # The first range is being read for this request.
-            is_begun, thread, found = self.begun(warehouse)
-            assert is_begun.wait(30)
-            cancellation.cancel()
-            may_end.set()
-            thread.join(30)
-            assert found == list(self.FOUND)
-
-        with cancellable(cancellation), pytest.raises(RequestCancelledError):
-            list(warehouse.read_ahead(reading()))
 
 
 GAP, LONGEST = 8 << 10, 8 << 20

@@ -8,7 +8,6 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,24 @@ import pyarrow as pa
 import pytest
 
 from app.storage import DiskTier, RetryPolicy, Warehouse
-from app.storage.disk.disk_entry import Piece
-from app.storage.disk.disk_tier import FORMAT, KeptArrays
+from app.storage.disk.column_entry import Columns
+from app.storage.disk.disk_tier import FORMAT
 from app.storage.shared_tier import SharedCacheState, SharedTier
-from app.storage.writing import Writing
+from app.storage.tiers import Tiers
 from app.work.ledger import LEDGER
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.storage.disk.damaged_entries import invert, replace_entries
 
 KEY = b"0123456789abcdef"
-KEYS = [b"one", b"two", b"none"]
+NAME, ANOTHER = b"one", b"another"
 
 
 def column(*values: int) -> dict[str, pa.Array]:
     return {"values": pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))}
 
 
-ENTRIES = [column(1, 2), column(*range(100_000)), None]
+COLUMNS, EXPECTED = column(*range(100_000)), [*range(100_000)]
 
 
 @contextmanager
@@ -48,17 +47,14 @@ def tier(url: str, key: bytes = KEY, **options: Any) -> Iterator[SharedTier]:
 
 def offer(url: str, **options: Any) -> None:
     with tier(url, **options) as writer:
-        writer.offer(KEYS, ENTRIES)
+        writer.offer(NAME, COLUMNS)
         writer.flush()
         assert writer.statistics().written == 1
 
 
-def values(shared: SharedTier, places: list[KeptArrays | None] | None = None) -> list[Any] | None:
-    columns = shared.together(KEYS, places or [None] * len(KEYS)).get()
-    return columns and [None if each is None else each["values"].values.to_pylist() for each in columns]
-
-
-EXPECTED = [[1, 2], [*range(100_000)], None]
+def values(shared: SharedTier, key: bytes = NAME) -> list[int] | None:
+    entry = shared.get(key)
+    return None if entry is None else list(Columns.read(key, entry)["values"].values.to_pylist())
 
 
 @pytest.fixture(params=["memory", "file", "s3"])
@@ -84,7 +80,7 @@ def test_what_one_process_leaves_another_has(place: tuple[str, dict[str, Any]]) 
         assert values(later) == EXPECTED
         told = later.statistics()
         assert (told.hits, told.misses, told.failures) == (1, 0, 0)
-        later.offer(KEYS, ENTRIES)
+        later.offer(NAME, COLUMNS)
         later.flush()
         assert later.statistics().written == 0
 
@@ -95,57 +91,27 @@ def test_an_object_is_written_once(tmp_path: Path) -> None:
     before = path.stat()
 
     with tier(str(tmp_path)) as another:
-        another.offer(KEYS, [column(9), column(9), None])
+        another.offer(NAME, column(9))
         another.flush()
         assert another.statistics().written == 0
     assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
 
 
-def test_what_one_process_claims_no_other_claims_for_a_while(
-    place: tuple[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.storage.shared_tier._CLAIM_SECONDS", 1e12)
-    url, options = place
-    others = [*KEYS, b"another"]
-    with tier(url, **options) as one, tier(url, **options) as two:
-        for each in (one, two):
-            each.flush()
-        assert one.claimed([KEYS, others]) == [False, False]
-        assert one.claim(KEYS)
-        assert one.claim(KEYS), "it was this process"
-        assert not two.claim(KEYS)
-        assert two.claimed([KEYS, others]) == [True, False]
-        assert two.claim(others)
-        monkeypatch.setattr("app.storage.shared_tier._CLAIM_SECONDS", 1e9)
-        assert two.claim(KEYS), "some time later"
-
-
-def test_who_may_not_claim_reads_all_the_same(tmp_path: Path) -> None:
-    offer(str(tmp_path))
-    store = Store.of(tmp_path, lambda key: Fault.RESET if "/claims/" in key else None)
-    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
-        shared.flush()
-        assert [shared.is_resting, shared.claim(KEYS), shared.is_resting] == [False, True, True]
-        assert (shared.claim(KEYS), shared.claimed([KEYS])) == (True, [False])
-        assert values(shared) == EXPECTED
-        assert shared.statistics().failures == 1
-
-
 def test_what_is_read_is_kept_on_the_disk(tmp_path: Path) -> None:
-    offer(f"{tmp_path}/shared")
-    disk = DiskTier(tmp_path / "disk", 1 << 30)
-    places: list[KeptArrays | None] = [
-        KeptArrays(disk, Piece("w", name.decode(), 1, 0, None), "form") for name in KEYS
-    ]
-    keys = [each.key for each in places if each is not None]
     with tier(f"{tmp_path}/shared") as shared:
-        shared.offer(keys, ENTRIES)
+        first = Tiers(store=shared).entry("w", "manifest-1", 1, "form")
+        assert first is not None
+        first.share(COLUMNS)
         shared.flush()
-        found = shared.together(keys, places).get()
-    assert found is not None
-    assert [None if each is None else each.held for each in found] == [0, 0, None], "mapped"
-    kept = [each.get() for each in places if each is not None]
-    assert [each is None for each in kept] == [False, False, True]
+        entry = Tiers(DiskTier(tmp_path / "disk", 1 << 30), shared).entry("w", "manifest-1", 1, "form")
+        assert entry is not None
+        assert entry.get() is None
+        fetched = entry.fetch()
+    assert fetched is not None
+    assert fetched.held == 0, "mapped"
+    assert entry.is_on_disk
+    assert (kept := entry.get()) is not None
+    assert kept["values"].values.to_pylist() == EXPECTED
 
 
 def test_keys_have_objects_of_their_own_at_one_prefix(tmp_path: Path) -> None:
@@ -153,7 +119,7 @@ def test_keys_have_objects_of_their_own_at_one_prefix(tmp_path: Path) -> None:
     for key in keys:
         with tier(str(tmp_path), key) as another:
             assert values(another) is None
-            another.offer(KEYS, ENTRIES)
+            another.offer(NAME, COLUMNS)
             another.flush()
     for key in keys:
         with tier(str(tmp_path), key) as again:
@@ -164,7 +130,7 @@ def test_keys_have_objects_of_their_own_at_one_prefix(tmp_path: Path) -> None:
 def test_who_has_another_key_is_not_believed(tmp_path: Path) -> None:
     offer(str(tmp_path))
     with tier(str(tmp_path), b"fedcba9876543210") as writer:
-        writer.offer(KEYS, ENTRIES)
+        writer.offer(NAME, COLUMNS)
         writer.flush()
     mine, forged = sorted((tmp_path / str(FORMAT)).iterdir(), key=lambda path: path.stat().st_mtime_ns)
     forged.rename(mine)
@@ -181,7 +147,7 @@ def test_damage_is_a_miss_and_mended(tmp_path: Path, change: Any) -> None:
     with tier(str(tmp_path)) as reader:
         assert values(reader) is None
         assert reader.statistics().corrupt == 1
-        reader.offer(KEYS, ENTRIES)
+        reader.offer(NAME, COLUMNS)
         reader.flush()
     with tier(str(tmp_path)) as reader:
         assert values(reader) == EXPECTED
@@ -190,13 +156,10 @@ def test_damage_is_a_miss_and_mended(tmp_path: Path, change: Any) -> None:
 def test_large_objects_are_read_in_two_calls(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).integers(0, 1 << 62, 1 << 18).tolist()
     with tier(str(tmp_path)) as shared:
-        shared.offer(KEYS[:1], [column(*noise)])
+        shared.offer(NAME, column(*noise))
         shared.flush()
-        found = shared.together(KEYS[:1], [None]).get()
+        assert values(shared) == noise
         assert shared.statistics().bytes > 1 << 21
-    assert found is not None
-    assert found[0] is not None
-    assert found[0]["values"].values.to_pylist() == noise
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
@@ -209,9 +172,9 @@ def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault) -> None:
         assert time.monotonic() - started < 2
         asked = store.asked.total()
         for number in range(20):
-            assert shared.get([b"%d" % number]) is None
+            assert shared.get(b"%d" % number) is None
         shared.flush()
-        shared.offer(KEYS, ENTRIES)
+        shared.offer(NAME, COLUMNS)
 
         assert store.asked.total() == asked
         told = shared.statistics()
@@ -226,8 +189,8 @@ def test_a_store_that_fails_after_a_while_is_left_alone(tmp_path: Path, fault: F
         shared.flush()
         asked = store.asked.total()
         for number in range(20):
-            assert shared.get([b"%d" % number]) is None
-        shared.offer(KEYS, ENTRIES)
+            assert shared.get(b"%d" % number) is None
+        shared.offer(NAME, COLUMNS)
 
         assert store.asked.total() == asked + 1
         told = shared.statistics()
@@ -237,30 +200,29 @@ def test_a_store_that_fails_after_a_while_is_left_alone(tmp_path: Path, fault: F
 def test_what_is_offered_before_a_store_has_failed_is_not_written(tmp_path: Path) -> None:
     store = Store.of(tmp_path, lambda _: Fault.RESET)
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
-        shared.offer(KEYS, ENTRIES)
+        shared.offer(NAME, COLUMNS)
         shared.flush()
 
         assert (shared.statistics().written, shared.statistics().dropped) == (0, 1)
-        assert shared.is_wanted(KEYS)
 
 
 def test_after_damage_nothing_is_read_for_a_while(tmp_path: Path) -> None:
     offer(str(tmp_path))
     replace_entries(tmp_path, invert)
     with tier(str(tmp_path)) as writer:
-        writer.offer([b"sound"], [column(1)])
+        writer.offer(b"sound", column(1))
         writer.flush()
 
     with tier(str(tmp_path)) as shared:
         assert values(shared) is None
-        assert shared.get([b"sound"]) is None
+        assert shared.get(b"sound") is None
         assert (shared.statistics().corrupt, shared.statistics().misses) == (1, 2)
 
 
 def forge(directory: Path, stored: int) -> None:
     """An object of whoever has no key, and says that it has so many bytes."""
     (path,) = (directory / str(FORMAT)).iterdir()
-    head = struct.pack("<4sQQ", b"PSH1", stored, 1 << 27)
+    head = struct.pack("<4sQQ", b"PSH2", stored, 1 << 27)
     with path.open("r+b") as file:
         file.write(head)
         file.truncate(stored)
@@ -304,7 +266,7 @@ def test_a_slow_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
     with tier(str(tmp_path)) as shared:
         assert values(shared) is None
-        shared.offer([b"another"], [column(1)])
+        shared.offer(ANOTHER, column(1))
         told = shared.statistics()
         assert (told.failures, told.misses, told.dropped) == (1, 1, 1)
 
@@ -323,39 +285,26 @@ def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: 
 
 def test_a_write_that_fails_is_counted_and_reads_go_on(tmp_path: Path) -> None:
     offer(f"{tmp_path}/shared")
-    store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if "1/" in key and armed else None)
+    store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if "2/" in key and armed else None)
     armed = False
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
         shared.flush()
         armed = True
-        shared.offer([b"another"], [column(1)])
+        shared.offer(ANOTHER, column(1))
         shared.flush()
         armed = False
         assert (shared.statistics().failures, shared.statistics().written) == (1, 0)
         assert values(shared) == EXPECTED
-        shared.offer([b"a third"], [column(1)])
+        shared.offer(b"a third", column(1))
         assert shared.statistics().dropped == 1
 
 
 def test_a_tier_that_is_closed_takes_nothing_and_fails_nobody(tmp_path: Path) -> None:
     with tier(str(tmp_path)) as shared:
         shared.close()
-        shared.offer(KEYS, ENTRIES)
+        shared.offer(NAME, COLUMNS)
         assert values(shared) is None
     assert not any(tmp_path.iterdir())
-
-
-def test_a_claim_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a directory over the network does, whose calls nothing ends."""
-    released = Event()
-    monkeypatch.setattr(Writing, "create", lambda *_: released.wait())
-    with tier(str(tmp_path)) as shared:
-        shared.flush()
-        started = time.monotonic()
-        assert shared.claim(KEYS)
-        assert time.monotonic() - started < 3
-        assert shared.is_resting
-        released.set()
 
 
 def test_counters_begin_at_nothing(tmp_path: Path) -> None:

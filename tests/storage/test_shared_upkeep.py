@@ -14,7 +14,7 @@ from app.storage.shared_upkeep import Pruned, prune_shared
 from tests import s3_server
 
 NOW = dt.datetime.now(dt.UTC)
-OLD, NEW, OTHER = object_name([b"old"]), object_name([b"new"]), "README"
+OLD, NEW, OTHER = object_name(b"old"), object_name(b"new"), "README"
 
 
 @pytest.fixture

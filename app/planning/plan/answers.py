@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -153,11 +152,6 @@ def answer_plan(
         ),
         filter_shape=shape_of(predicate),
     )
-
-
-def plan_bytes(plan: Plan) -> int:
-    """About how much memory a plan takes; one that is not complete is too heavy for any cache."""
-    return plan.nbytes if plan.summary.complete else sys.maxsize
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:

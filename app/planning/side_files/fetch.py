@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
@@ -45,14 +45,12 @@ class Fronts:
     """The beginnings of n index files.
 
     Attributes:
-        rows: int64, shape (n,): of the files in their manifest.
         contents: shape (n,): small files as a whole, of others their heads; null where there is none. Its
             data begin with what was there before.
         sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
         fronts: all that was read of files that are not small, by row, as far as there was room.
     """
 
-    rows: NDArray[np.int64]
     contents: BytesColumn
     sizes: NDArray[np.int64]
     fronts: dict[int, bytes]
@@ -69,17 +67,17 @@ class Fronts:
         warehouse: Warehouse,
         paths_of: PathsOf,
         rows: NDArray[np.int64],
-        read: Iterable[bytes | PaimonIndexError],
         before: NDArray[np.uint8],
-        claim: Claim | None = None,
+        claim: Claim,
+        room: int,
     ) -> Self:
-        """What is kept of the first bytes of files, of as many as were read.
+        """Reads the first bytes of files.
 
         Args:
-            read: :data:`FRONT_BYTES` of each, or why there are none.
             before: data that those of ``contents`` begin with.
             claim: on memory for much of it, which may grow; files for which there can never be any are
                 failures.
+            room: bytes of fronts that are held.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
@@ -89,9 +87,9 @@ class Fronts:
         fronts: dict[int, bytes] = {}
         failures: dict[int, PaimonIndexError] = {}
         longer: dict[int, int] = {}
-        room = cls.most_bytes()
         contents = _Contents(before, len(rows), room, claim)
-        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=False)):
+        read = warehouse.read_ranges([(path, 0, FRONT_BYTES) for path in paths_of(rows)])
+        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=True)):
             if isinstance(front, PaimonIndexError):
                 sizes.append(0)
                 failures[row] = front
@@ -119,17 +117,16 @@ class Fronts:
             why = head if isinstance(head, PaimonIndexError) else contents.put(at, head)
             if why is not None:
                 failures[int(rows[at])] = why
-        count = len(sizes)
-        return cls(rows[:count], contents.column(count), np.array(sizes, np.int64), fronts, failures)
+        return cls(contents.column(), np.array(sizes, np.int64), fronts, failures)
 
 
 class _Contents:
     """A column of ``count`` strings that grows in place, behind what was there before.
 
-    The claim, if there is one, is on ``others`` bytes beside it.
+    The claim is on ``others`` bytes beside it.
     """
 
-    def __init__(self, before: NDArray[np.uint8], count: int, others: int, claim: Claim | None) -> None:
+    def __init__(self, before: NDArray[np.uint8], count: int, others: int, claim: Claim) -> None:
         self._data = bytearray(before)
         self._starts = np.zeros(count, np.int64)
         self._lengths = np.full(count, NULL_LENGTH, np.int64)
@@ -139,7 +136,7 @@ class _Contents:
     def put(self, at: int, content: bytes) -> LimitExceededError | None:
         """Adds a string; why it is not added if there can never be room. Raises MemoryShortError."""
         needed = len(self._data) + len(content) + self._others
-        if self._claim is not None and needed > self._claim.size:
+        if needed > self._claim.size:
             try:
                 self._claim.grow_to(needed + _CLAIM_BYTES)
             except LimitExceededError as error:
@@ -148,10 +145,9 @@ class _Contents:
         self._data += content
         return None
 
-    def column(self, count: int) -> BytesColumn:
-        """The first ``count`` of them."""
-        data = np.frombuffer(self._data, np.uint8)
-        return BytesColumn(data, self._starts[:count], self._lengths[:count])
+    def column(self) -> BytesColumn:
+        """All of them."""
+        return BytesColumn(np.frombuffer(self._data, np.uint8), self._starts, self._lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,11 +8,12 @@ loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,53 +22,35 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
-from app.planning.side_files.indexes import SideIndexes, fronts_of, read_together
-from app.planning.side_files.segments import KeptSegments
-from app.planning.side_files.shared_segments import SharedRows, SharedSegments, Unit
-from app.planning.side_files.shared_turns import LEAST_FILES, SharedTurns
+from app.planning.side_files.indexes import Opened, Reach, SideIndexes
+from app.planning.side_files.segments import FILES_OF_HEADS
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests.manifest import Derived, Manifest
-from app.table.manifests.manifest_list import ManifestFile
 from app.types.bytes_column import BytesColumn
 from app.work import check_deadline
+from app.work.deadline import wait_for
 
 _SHARE_OF_CACHE: Final = 2
-"""Payloads that others have read are read ahead, as far as they take no more than so much of their cache."""
-_LEAST_UNITS: Final = 2
-"""Fewer units of index files are read by each process that asks them."""
+"""What others have read is loaded ahead, as long as it takes no more than so much of its cache."""
+_FILES_AHEAD: Final = FILES_OF_HEADS
+"""Files whose heads are read side by side: of one large segment, or of many small ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
-    """Files of one manifest that are asked at one time.
+class _Asked:
+    """Files of one segment whose indexes are files of their own.
 
     Attributes:
-        positions: int64, shape (k,): of the files among those that were asked about.
+        at: int64, shape (k,): positions of the files among those that were asked about.
         rows: int64, shape (k,): of the files in the manifest.
-        beside: bool, shape (k,): files whose index is a file.
-        unread: int64: rows of those of which nobody has read anything yet.
     """
 
     number: int
-    positions: NDArray[np.int64]
+    side: SideIndexes
+    first: int
+    at: NDArray[np.int64]
     rows: NDArray[np.int64]
-    beside: NDArray[np.bool_]
-    unread: NDArray[np.int64]
-
-    def is_within(self, first: int, size: int) -> NDArray[np.bool_]:
-        """bool, shape (k,): files whose index is a file, of the ``size`` rows from ``first`` on."""
-        return self.beside & (self.rows >= first) & (self.rows < first + size)
-
-    def part(self, some: NDArray[np.bool_]) -> Share:
-        """Some of the files, given as bool of shape (k,)."""
-        rows = self.rows[some]
-        unread = self.unread[np.isin(self.unread, rows, assume_unique=True)]
-        return Share(self.number, self.positions[some], rows, self.beside[some], unread)
-
-
-_Turn: TypeAlias = "tuple[list[Share], Iterator[bytes | PaimonIndexError]]"
-"""Files that are asked at one time, and the fronts that are read of them together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +73,7 @@ class FileIndexes:
 
     version: Version
     budget: Budget = UNBOUNDED
+    reach: Reach = Reach.SOURCE
     _beside: dict[int, SideIndexes] = field(default_factory=dict)
     _apart: set[int] = field(default_factory=set)
     """Numbers of manifests whose embedded indexes were loaded by themselves."""
@@ -125,144 +109,67 @@ class FileIndexes:
 
         Raises DeadlineExceededError: the request's time ran out.
         """
-        shared = self._shared(files, wanted)
-        for shares, fronts in self._shared_turns(self._turns(files), shared):
-            for share in shares:
-                check_deadline()
-                yield from self._embedded_stacks(files, share)
-                if not share.beside.any():
-                    continue
-                positions, rows = share.positions[share.beside], share.rows[share.beside]
-                lacking = np.ones(len(rows), np.bool_)
-                side = self._side(share.number)
-                found = side.stacks(
-                    rows,
-                    wanted,
-                    read_together(share.unread),
-                    fronts,
-                    is_spent=self._is_spent,
-                    load_bodies=shared.load_bodies,
+        asked: list[_Asked] = []
+        all_files = self.version.files()
+        for number, part, rows in all_files.by_manifest(files):
+            check_deadline()
+            positions = np.arange(part.start, part.stop)
+            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
+            if not beside.all():
+                yield from self._embedded_stacks(files, number, positions[~beside], rows[~beside])
+            if beside.any():
+                side = self._side(number)
+                segments = side.segments(rows[beside])
+                asked += (
+                    _Asked(number, side, first, positions[beside][start:stop], rows[beside][start:stop])
+                    for first, start, stop in segments
                 )
-                for at, index, places in found:
-                    lacking[at] = False
-                    yield Stacked(share.number, positions[at], index, places)
-                    # Released before the next stack is loaded.
-                    del index
-                if lacking.any():
-                    lacking &= ~np.isin(rows, list(side.failures))
-                    self._unloaded.update(files[positions[lacking]].tolist())
+        for each, opened in self._opened(asked):
+            lacking = np.ones(len(each.rows), np.bool_)
+            for at, index, places in each.side.stacks(opened, each.rows, wanted, self._reach):
+                lacking[at] = False
+                yield Stacked(each.number, each.at[at], index, places)
+                # Released before the next stack is loaded.
+                del index
+            if lacking.any():
+                lacking &= ~np.isin(each.rows, list(each.side.failures))
+                self._unloaded.update(files[each.at[lacking]].tolist())
 
     def load_shared(self, column: str) -> None:
         """Has the caches hold what others have read of the index files, as far as filters on a column ask it.
 
         Raises CorruptMetadataError: a file has more than one.
         """
-        if self.version.table.metadata.is_shared:
-            files = self.version.files().all()
-            wanted = frozenset((column, kind) for kind in KINDS.values())
-            self._shared(files[self.has_index(files)], wanted).load_bodies()
-
-    def _shared(self, files: NDArray[np.int64], wanted: WantedIndexes) -> SharedSegments:
-        """What processes share of the index files that are asked for ascending ``files``."""
-        version, all_files = self.version, self.version.files()
-        metadata = version.table.metadata
-
-        def groups() -> Iterator[Sequence[SharedRows]]:
-            if not all_files.manifests.in_memory:
-                # They would be read once more.
+        files = self.version.files().all()
+        wanted = frozenset((column, kind) for kind in KINDS.values())
+        for _ in self.stacks(files[self.has_index(files)], wanted):
+            if self._held > self._capacity // _SHARE_OF_CACHE:
                 return
-            numbers = {file: number for number, file in enumerate(version.manifest_files())}
-            asked = {number: rows for number, _, rows in all_files.by_manifest(files)}
-            for group in metadata.shared_groups(version.resolved):
-                if all(file in numbers for file in group) and any(numbers[file] in asked for file in group):
-                    yield [self._shared_rows(numbers[file], file, asked) for file in group]
 
-        room = self._capacity // _SHARE_OF_CACHE
-        return SharedSegments(metadata, version.source.readers, groups, wanted, room)
-
-    def _shared_rows(
-        self, number: int, file: ManifestFile, asked: Mapping[int, NDArray[np.int64]]
-    ) -> SharedRows:
-        all_files = self.version.files()
-        lengths = all_files.manifests[number].embedded_indexes.lengths
-        live = all_files.columns.rows[number]
-        live = np.arange(len(lengths)) if live is None else live
-        rows = asked.get(number, live[:0])
-        return SharedRows(number, file, self._side(number), rows[lengths[rows] < 0], live[lengths[live] < 0])
-
-    def _shared_turns(self, turns: Iterable[list[Share]], shared: SharedSegments) -> Iterator[_Turn]:
-        """The same with their fronts; what other processes have read is not read.
-
-        Where several lack much, each reads a part. All that was read is shared at the end.
-        """
-        for turn in turns:
-            if self.budget.is_spent or not any(len(share.unread) for share in turn):
-                yield turn, self._fronts(turn)
+    def _opened(self, asked: Iterable[_Asked]) -> Iterator[tuple[_Asked, Opened]]:
+        """Each segment with its heads; those of the next ones are read meanwhile."""
+        begun: deque[tuple[_Asked, Future[Opened]]] = deque()
+        ahead = 0
+        for each in asked:
+            check_deadline()
+            known, reach = each.side.known(each.first), self._reach()
+            if reach is Reach.MACHINE or not len(known.lacks(each.rows)):
+                yield each, known
                 continue
-            shared.load_heads()
-            lacking = shared.lacking(LEAST_FILES)
-            if len(lacking) < _LEAST_UNITS:
-                yield self._begin(turn)
-            else:
-                yield from self._units(turn, shared, lacking)
-        shared.offer(shared.units)
+            del known
+            while begun and ahead + len(each.rows) > _FILES_AHEAD:
+                before, opening = begun.popleft()
+                ahead -= len(before.rows)
+                yield before, wait_for(opening)
+            opening = self.version.source.readers.begin(partial(each.side.open, each.first, each.rows, reach))
+            begun.append((each, opening))
+            ahead += len(each.rows)
+        while begun:
+            before, opening = begun.popleft()
+            yield before, wait_for(opening)
 
-    def _units(
-        self, turn: list[Share], shared: SharedSegments, lacking: list[tuple[Unit, int]]
-    ) -> Iterator[_Turn]:
-        """Files of units that lack many, unit by unit, behind all others."""
-        shares = {share.number: (share,) for share in turn}
-        others = {share.number: np.ones(len(share.rows), np.bool_) for share in turn}
-        for segment in chain.from_iterable(unit for unit, _ in lacking):
-            for share in shares.get(segment.rows.number, ()):
-                others[share.number] &= ~share.is_within(segment.first, segment.size)
-
-        def begin(unit: Unit) -> _Turn:
-            parts = (
-                share.part(share.is_within(segment.first, segment.size))
-                for segment in unit
-                for share in shares.get(segment.rows.number, ())
-            )
-            return self._begin(parts)
-
-        yield self._begin(share.part(others[share.number]) for share in turn)
-        yield from SharedTurns(shared, lacking, begin, self._is_spent)
-
-    def _begin(self, shares: Iterable[Share]) -> _Turn:
-        """These files, of which those are read whose heads nobody has read by now."""
-        left = [
-            replace(share, unread=self._side(share.number).without_head(share.unread)) for share in shares
-        ]
-        return left, self._fronts(left)
-
-    def _turns(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
-        """Cuts ascending ``files`` up by manifests.
-
-        From the first index file on that is to be read, all are one turn: a manifest may have few of them.
-        """
-        all_files = self.version.files()
-        turn: list[Share] = []
-        reads = 0
-        for number, part, rows in all_files.by_manifest(files):
-            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
-            unread = self._side(number).without_head(rows[beside]) if beside.any() else rows[:0]
-            turn.append(Share(number, np.arange(part.start, part.stop), rows, beside, unread))
-            reads += len(unread)
-            if not reads:
-                yield turn
-                turn = []
-        if turn:
-            yield turn
-
-    def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
-        """What is read together, in the order of shares; it ends early with the budget."""
-        unread = (share for share in shares if len(share.unread))
-        together = ((self._side(share.number), read_together(share.unread)) for share in unread)
-        paths = (path for side, rows in together for path in side.paths(rows))
-        return self.version.source.warehouse.read_ahead(fronts_of(paths, self._is_spent))
-
-    def _is_spent(self) -> bool:
-        return self.budget.is_spent
+    def _reach(self) -> Reach:
+        return Reach.MACHINE if self.budget.is_spent else self.reach
 
     def open(
         self, files: NDArray[np.int64], wanted: WantedIndexes
@@ -328,18 +235,14 @@ class FileIndexes:
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, failures[row]
 
-    def _embedded_stacks(self, files: NDArray[np.int64], share: Share) -> Iterator[Stacked]:
-        embedded = ~share.beside
-        if not embedded.any():
-            return
-        manifest = self.version.files().manifests[share.number]
-        positions = share.positions[embedded]
+    def _embedded_stacks(
+        self, files: NDArray[np.int64], number: int, at: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> Iterator[Stacked]:
+        manifest = self.version.files().manifests[number]
         if manifest.embedded_digests is not None and self.budget.is_spent:
-            self._unloaded.update(files[positions].tolist())
+            self._unloaded.update(files[at].tolist())
         else:
-            yield Stacked(
-                share.number, positions, self._embedded(share.number, manifest), share.rows[embedded]
-            )
+            yield Stacked(number, at, self._embedded(number, manifest), rows)
 
     def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
         if manifest.embedded_digests is None:
@@ -354,10 +257,16 @@ class FileIndexes:
             version = self.version
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
-            kept = KeptSegments(partial(table.metadata.place_of_manifest, file))
+            entry_of = partial(table.metadata.entry_of_manifest, file)
             manifest = partial(version.files().manifests.__getitem__, number)
-            self._beside[number] = SideIndexes(version.source, manifest, key, kept)
+            live = partial(self._live, number)
+            self._beside[number] = SideIndexes(version.source, manifest, key, entry_of, live)
         return self._beside[number]
+
+    def _live(self, number: int) -> NDArray[np.int64]:
+        all_files = self.version.files()
+        live = all_files.columns.rows[number]
+        return np.arange(len(all_files.manifests[number])) if live is None else live
 
 
 def _opened(
@@ -378,7 +287,7 @@ def open_declared(version: Version) -> None:
     These are embedded in manifests, or others have read them. Raises CorruptMetadataError: the statistics of
     one of the manifests are damaged, or a file has two index files.
     """
-    files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version)
+    files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version, reach=Reach.STORE)
     if not files.manifests.in_memory:
         # Nothing of them would stay.
         return
@@ -390,8 +299,9 @@ def open_declared(version: Version) -> None:
         for manifest in files.manifests:
             if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
                 _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
-    for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
-        indexes.load_shared(name)
+    if version.table.metadata.is_shared:
+        for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
+            indexes.load_shared(name)
 
 
 def read_indexes(version: Version, columns: Iterable[str]) -> None:

@@ -1,23 +1,24 @@
-"""The ``.index`` files beside the data files of one manifest, fetched piece by piece.
+"""The ``.index`` files beside the data files of one manifest, fetched segment by segment.
 
-A first request reads the front of a file, which is all of most; then, of what its head lists, only payloads
-that are going to be asked and lie further behind (a bloom filter of the default size takes 599,071 bytes).
-Files are fetched, stacked and cached by *segments* of consecutive files that fit into memory; a segment holds
-the files that somebody asked about, and further ones are added when they are needed. What several requests
-lack of one segment is read once where it is much, under a claim on memory.
+A segment is some consecutive files of a manifest. First come the *heads* of its files: the front of each
+file, which is all of most. Then, of what heads list, only payloads that are going to be asked and lie further
+behind (a bloom filter of the default size takes 599,071 bytes). A segment holds the files that somebody asked
+about, and further ones are added when they are needed. It is looked for in memory, on this machine's disk, in
+what processes share, and then read; what several requests lack alike is read once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice, pairwise, takewhile
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import PaimonIndexError
+from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads, StackedIndex
 from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, Payloads
@@ -25,42 +26,71 @@ from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
     HeadSegment,
-    KeptSegments,
-    Uncached,
     body_bytes,
+    body_name,
     files_of_bodies,
+    heads_name,
+    is_worth_keeping,
 )
 from app.planning.version.version import IndexSource
+from app.storage.disk.column_entry import Columns
+from app.storage.tiers import TierEntry
+from app.table.manifests.disk_form import read_value, value_columns
 from app.table.manifests.manifest import Manifest
 from app.types.bytes_column import BytesColumn, own_bytes
 from app.work import check_deadline
 from app.work.ledger import LEDGER
 
-_MANY: Final = 512
-"""Fronts of one segment that are read by themselves; fewer are read together with those of other segments."""
+Segment = TypeVar("Segment", HeadSegment, BodySegment)
 
-Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
+_LEAST_SHARED: Final = 16
+"""Fewer index files are read in as little time as it takes to ask the shared store. Of manifests that have no
+more there are few: the engine merges them."""
+
+
+class Reach(IntEnum):
+    """How far what memory lacks is looked for."""
+
+    MACHINE = 0
+    STORE = 1
+    SOURCE = 2
+
+
+class Found(NamedTuple):
+    """The indexes of some rows, stacked.
+
+    ``at``: int64, shape (k,): positions among the rows that were asked. ``places``: int64, shape (k,): of
+    each in ``stack``.
+    """
+
+    at: NDArray[np.int64]
+    stack: StackedIndex
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """The segment of heads that begins with row ``first``, and what is asked of it."""
+class Opened:
+    """The heads of the segment that begins with row ``first``.
 
+    ``fronts``: what was read of files that are not small, by row, until their payloads are taken.
+    """
+
+    first: int
     heads: HeadSegment
-    first: int
-    wanted: WantedIndexes
-    is_spent: Callable[[], bool]
-    load_bodies: Callable[[], None]
+    fronts: dict[int, bytes] = field(default_factory=dict)
+
+    def lacks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows without a head."""
+        return rows[:0] if self.heads.is_complete else rows[~self.heads.has(rows - self.first)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The ``size`` files of a manifest from row ``first`` on, whose ``wanted`` indexes lie together."""
+class _Loaded:
+    """What one load found of a segment: for all who asked for it."""
 
-    first: int
-    size: int
-    wanted: WantedIndexes
-    heads: Heads
+    segment: Any
+    failures: Mapping[int, PaimonIndexError]
+    fronts: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +99,8 @@ class SideIndexes:
 
     Attributes:
         read_manifest: gives the manifest, which may not be held between two calls.
+        entry_of: gives the entry of what is called by some name among all that is made of the manifest.
+        live: gives ascending rows of the files that the version has; int64.
         failures: why files could not be read so far, by row.
         held: bytes of memory that what was asked so far takes, by its key in the cache.
     """
@@ -76,7 +108,8 @@ class SideIndexes:
     source: IndexSource
     read_manifest: Callable[[], Manifest]
     key: tuple[Hashable, ...]
-    kept: KeptSegments
+    entry_of: Callable[[str], TierEntry | None]
+    live: Callable[[], NDArray[np.int64]]
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
     held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -112,273 +145,265 @@ class SideIndexes:
             self._directories[partition, bucket] = directory
         return directory
 
-    def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""
-        parts = [rows[:0]]
-        for first, start, stop in _runs(rows, FILES_OF_HEADS):
-            segment, some = self.known_heads(first), rows[start:stop]
-            if not segment.is_complete:
-                parts.append(some[~segment.has(some - first)])
-        return np.concatenate(parts)
+    def segments(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+        """The segments of ascending rows: the first row of each, and which of ``rows`` lie in it."""
+        return _runs(rows, FILES_OF_HEADS)
 
-    def stacks(
-        self,
-        rows: NDArray[np.int64],
-        wanted: WantedIndexes,
-        unread: NDArray[np.int64],
-        fronts: Iterator[bytes | PaimonIndexError],
-        *,
-        is_spent: Callable[[], bool] = lambda: False,
-        load_bodies: Callable[[], None] = lambda: None,
-    ) -> Iterator[Found]:
-        """The indexes of ascending ``rows``, which have index files, segment by segment.
+    def known(self, first: int) -> Opened:
+        """What memory and disk hold of the heads of the segment that begins with row ``first``."""
+        segment = self._known(
+            self._heads_key(first),
+            lambda: self._heads_entry(first),
+            HeadSegment.restore,
+            lambda: HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest) - first)),
+        )
+        self.held[self._heads_key(first)] = segment.nbytes
+        return Opened(first, segment)
 
-        Args:
-            unread: those of ``rows`` whose fronts nobody has read.
-            fronts: the next ones are those of :func:`read_together`, as far as there are any.
-            is_spent: whether nothing more is to be read; what the caches keep is given all the same.
-            load_bodies: is called before payloads are read that the caches lack.
+    def open(self, first: int, rows: NDArray[np.int64], reach: Reach) -> Opened:
+        """The heads of a segment, those of ascending ``rows`` in it among them.
 
-        Yields:
-            Positions in ``rows``, the index that stacks these files, and their places in it. Files are left
-            out that cannot be read, as ``failures`` tells, and that nobody has read in time.
+        Files are left out that cannot be read, as ``failures`` tells, or that are out of reach.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
+            MemoryShortError: others have the memory.
         """
-        for first, start, stop in _runs(rows, FILES_OF_HEADS):
-            left, new = np.arange(start, stop), between(unread, first, first + FILES_OF_HEADS)
-            while len(left):
-                heads, read = self._heads(first, rows[left], new, fronts, is_spent)
-                self.held[*self.key, "heads", first] = heads.nbytes
-                asked = _Asked(heads, first, wanted, is_spent, load_bodies)
-                known, lacking = left, left[:0]
-                if not heads.is_complete:
-                    is_known = heads.has(rows[left] - first)
-                    known, lacking = left[is_known], left[~is_known]
-                    lacking = lacking[~np.isin(rows[lacking], list(self.failures))]
-                yield from self._of_segment(asked, known, rows[known], read)
-                # While others' loads are waited for, nothing is held.
-                del heads, read, asked
-                if is_spent():
-                    break
-                check_deadline()
-                left, new = lacking, new[:0]
+        known = self.known(first)
+        lacking = self._readable(known.lacks(rows))
+        if reach is Reach.MACHINE or not len(lacking):
+            return known
+        cache, line = self.source.caches.file_indexes, self.source.warehouse.name
+        key = (*self._heads_key(first), reach, lacking.tobytes())
+        loaded = cache.get_or_load(
+            key, lambda: self._load_heads(first, lacking, reach), line=line, is_kept=lambda _: False
+        )
+        self.failures.update(loaded.failures)
+        self.held[self._heads_key(first)] = loaded.segment.nbytes
+        return Opened(first, loaded.segment, dict(loaded.fronts))
 
-    def _of_segment(
-        self, asked: _Asked, at: NDArray[np.int64], rows: NDArray[np.int64], read: dict[int, bytes]
+    def stacks(
+        self,
+        opened: Opened,
+        rows: NDArray[np.int64],
+        wanted: WantedIndexes,
+        reach: Callable[[], Reach],
     ) -> Iterator[Found]:
-        """What :meth:`stacks` gives of files of one segment whose heads are known.
+        """The ``wanted`` indexes of ascending rows of an open segment, part by part.
 
-        ``at``: their positions. ``read``: fronts, as of :meth:`_body`.
+        Files are left out as of :meth:`open`, which tells the errors too.
         """
-        heads, first = asked.heads, asked.first
-        places = rows - first
+        heads, first = opened.heads, opened.first
+        at, places = np.arange(len(rows)), rows - first
+        if not heads.is_complete:
+            has_head = heads.has(places)
+            at, places = at[has_head], places[has_head]
         if heads.has_whole:
             whole = heads.whole[places]
             if whole.any():
-                yield at[whole], heads.index, places[whole]
-            at, rows, places = at[~whole], rows[~whole], places[~whole]
+                yield Found(at[whole], heads.index, places[whole])
+            at, places = at[~whole], places[~whole]
         # Columns of the filter without an index must not tell segments apart that hold the same.
-        listed = heads.listed(asked.wanted)
+        listed = heads.listed(wanted)
         size = files_of_bodies(heads.largest_body(listed))
-        for first_of_part, start, stop in _runs(places, size):
+        for start_of_part, start, stop in _runs(places, size):
             check_deadline()
-            some, inside = at[start:stop], places[start:stop] - first_of_part
-            lacked = rows[:0] if asked.is_spent() else rows[start:stop]
-            part = range(first_of_part, first_of_part + size)
-            body = self._body(asked, part, lacked, listed, read)
+            some, inside = at[start:stop], places[start:stop] - start_of_part
+            part = range(start_of_part, start_of_part + size)
+            body = self._body(opened, part, first + places[start:stop], listed, reach())
             if not body.is_complete:
                 fetched = body.fetched[inside]
                 some, inside = some[fetched], inside[fetched]
-            yield some, body.index, inside
+            yield Found(some, body.index, inside)
             # Released before the next segment is loaded.
             del body
 
-    def known_heads(self, first: int) -> HeadSegment:
-        """What memory and disk hold of the heads of the segment that begins with row ``first``."""
-        cache, key = self.source.caches.file_indexes, (*self.key, "heads", first)
-        segment: HeadSegment | None = cache.get(key)
-        if segment is None:
-            segment = self.kept.heads(first, min(FILES_OF_HEADS, len(self.manifest) - first))
-            if segment.known:
-                cache.put(key, segment)
-        return segment
-
-    def put_heads(self, first: int, stored: Mapping[str, Any]) -> None:
-        """Has memory hold heads that another process has read, as of :func:`stored_heads`."""
-        segment = self.kept.heads_of(stored)
-        if segment.known:
-            self.source.caches.file_indexes.put((*self.key, "heads", first), segment)
-
-    def known_body(self, first: int, size: int, wanted: WantedIndexes) -> BodySegment:
-        """What memory and disk hold of asked indexes of the ``size`` rows from ``first`` on."""
-        cache, key = self.source.caches.file_indexes, (*self.key, "bodies", wanted, first, size)
-        segment: BodySegment | None = cache.get(key)
-        if segment is None:
-            segment = self.kept.body(first, size, wanted, self._heads_of_part(first, size))
-            if segment.known:
-                cache.put(key, segment)
-        return segment
-
-    def put_body(self, first: int, size: int, wanted: WantedIndexes, stored: Mapping[str, Any]) -> None:
-        """As :meth:`put_heads`, with asked indexes, as of :func:`stored_body`."""
-        key = (*self.key, "bodies", wanted, first, size)
-        segment = self.kept.body_of(stored, wanted, self._heads_of_part(first, size))
-        if segment.known:
-            self.source.caches.file_indexes.put(key, segment)
-
-    def without_body(self, first: int, body: BodySegment, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some rows whose asked indexes are not in the segment that begins with row ``first``."""
-        if not len(rows):
-            return rows
-        fetched = body.fetched[rows - first]
-        whole = self.known_heads(first - first % FILES_OF_HEADS).whole[rows - first + first % FILES_OF_HEADS]
-        return rows[~fetched & ~whole]
-
-    def _heads_of_part(self, first: int, size: int) -> Heads:
-        start = first % FILES_OF_HEADS
-        return self.known_heads(first - start).slice(start, start + size)
-
-    def _heads(
-        self,
-        first: int,
-        rows: NDArray[np.int64],
-        unread: NDArray[np.int64],
-        fronts: Iterator[bytes | PaimonIndexError],
-        is_spent: Callable[[], bool],
-    ) -> tuple[HeadSegment, dict[int, bytes]]:
-        """The heads of a segment, and fronts that were read of its files, by row, as far as they are held."""
-        segment, warehouse = self.known_heads(first), self.source.warehouse
-        if segment.is_complete and not len(unread):
-            return segment, {}
-        if len(unread):
-            # These come first, whatever else is lacking: the next fronts are those of other files.
-            read: Iterable[bytes | PaimonIndexError] = [*islice(fronts, len(unread))]
-            new = unread
-        else:
-            # The cache may have dropped heads that it had when the fronts were asked for.
-            new = rows[~segment.has(rows - first)]
-            if len(new) >= _MANY and not is_spent():
-                del segment
-                return self._many_heads(first, new, is_spent)
-            read = warehouse.read_ahead(fronts_of(self.paths(new), is_spent))
-        taken = Fronts.take(warehouse, self.paths, new, read, segment.heads.buffers.data)
-        self.failures.update(taken.failures)
-        return self._with_fronts(first, segment, taken), taken.fronts
-
-    def _many_heads(
-        self, first: int, lacking: NDArray[np.int64], is_spent: Callable[[], bool]
-    ) -> tuple[HeadSegment, dict[int, bytes]]:
-        """As :meth:`_heads`, with some of those that are lacking, as many as there is memory for.
-
-        Requests that are under way at the same time read once what they lack alike.
-        """
-        warehouse = self.source.warehouse
-
-        def load() -> Uncached[tuple[HeadSegment, Fronts | None]]:
-            segment = self.known_heads(first)
-            new = lacking[~segment.has(lacking - first)]
-            new = new[: segment.files_at_once(_MANY, Fronts.most_bytes())]
-            if not len(new):
-                return Uncached((segment, None))
-            paths = self.paths(new)
-            expected = len(new) * SMALL_BYTES + Fronts.most_bytes() + segment.nbytes
-            expected = int(min(expected, LEDGER.room / 2))
-            with LEDGER.claim("loads", expected, path=paths[0], line=warehouse.name) as claim:
-                read = warehouse.read_ahead(fronts_of(paths, is_spent))
-                taken = Fronts.take(warehouse, self.paths, new, read, segment.heads.buffers.data, claim)
-                return Uncached((self._with_fronts(first, segment, taken), taken))
-
-        loaded: Uncached[tuple[HeadSegment, Fronts | None]]
-        loaded = self.source.caches.file_indexes.get_or_load(
-            (*self.key, "fronts", first, lacking.tobytes()), load
-        )
-        segment, taken = loaded.item
-        if taken is None:
-            return segment, {}
-        self.failures.update(taken.failures)
-        return segment, dict(taken.fronts)
-
-    def _with_fronts(self, first: int, segment: HeadSegment, taken: Fronts) -> HeadSegment:
-        segment = segment.with_fronts(taken.rows - first, taken.contents, taken.sizes)
-        segment = self.kept.keep_heads(first, segment)
-        if segment.known:
-            self.source.caches.file_indexes.put((*self.key, "heads", first), segment)
-        return segment
+    def _load_heads(self, first: int, lacking: NDArray[np.int64], reach: Reach) -> _Loaded:
+        segment, entry, key = self.known(first).heads, self._heads_entry(first), self._heads_key(first)
+        lacking = lacking[~segment.has(lacking - first)]
+        if len(lacking) >= _LEAST_SHARED:
+            segment = self._shared(key, entry, HeadSegment.restore, segment)
+            lacking = lacking[~segment.has(lacking - first)]
+        if reach is not Reach.SOURCE or not len(lacking):
+            return _Loaded(segment, {})
+        warehouse, paths = self.source.warehouse, self.paths(lacking)
+        room = Fronts.most_bytes()
+        expected = len(lacking) * (SMALL_BYTES + FRONT_BYTES) + segment.nbytes
+        with LEDGER.claim(
+            "loads", int(min(expected, LEDGER.room / 2)), path=paths[0], line=warehouse.name
+        ) as claim:
+            fronts: dict[int, bytes] = {}
+            failures: dict[int, PaimonIndexError] = {}
+            at_once = max(1, room // FRONT_BYTES)
+            for start in range(0, len(lacking), at_once):
+                check_deadline()
+                rows = lacking[start : start + at_once]
+                taken = Fronts.take(warehouse, self.paths, rows, segment.heads.buffers.data, claim, room)
+                room -= sum(map(len, taken.fronts.values()))
+                with self.source.readers.core():
+                    segment = segment.with_fronts(rows - first, taken.contents, taken.sizes)
+                fronts |= taken.fronts
+                failures |= taken.failures
+            self.failures.update(failures)
+            segment = self._keep(key, entry, segment, ~segment.heads.buffers.is_null, first)
+        return _Loaded(segment, failures, fronts)
 
     def _body(
         self,
-        asked: _Asked,
+        opened: Opened,
         part: range,
         rows: NDArray[np.int64],
         wanted: WantedIndexes,
-        read: dict[int, bytes],
+        reach: Reach,
     ) -> BodySegment:
-        """The ``wanted`` indexes of a part of the segment, ``rows`` among them, which may be read.
-
-        Fronts that were ``read``, by row, are not read again, and taken away.
-        """
-        cache, first = self.source.caches.file_indexes, asked.first + part.start
-        key = (*self.key, "bodies", wanted, first, len(part))
-        cached: BodySegment | None = cache.get(key)
-        if len(rows) and (cached is None or not cached.fetched[rows - first].all()):
-            asked.load_bodies()
-            cached = cache.get(key)
-        if cached is not None and (cached.is_complete or cached.fetched[rows - first].all()):
-            self.held[key] = cached.nbytes
-            return cached
-        heads = asked.heads.slice(part.start, part.stop)
-        segment = self.kept.body(first, len(part), wanted, heads) if cached is None else cached
-        missing = rows[~segment.fetched[rows - first]]
-        if len(missing):
-            # Each file is asked for once; what was taken of its front needs no more memory.
-            fronts = [read.pop(row, None) for row in missing.tolist()]
-
-            def load() -> Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]:
-                return self._load_body(key, _Part(first, len(part), wanted, heads), segment, missing, fronts)
-
+        """The ``wanted`` indexes of a part of a segment, ``rows`` among them."""
+        first = opened.first + part.start
+        of = _Part(
+            first,
+            len(part),
+            wanted,
+            opened.heads.slice(part.start, part.stop),
+            opened.heads.whole[part.start : part.stop],
+        )
+        key = self._body_key(of)
+        segment = self._known_body(of)
+        lacking = self._readable(rows[~segment.fetched[rows - first]])
+        if reach is not Reach.MACHINE and len(lacking):
+            # What is taken of a front needs no more memory.
+            fronts = {row: opened.fronts.pop(row) for row in lacking.tolist() if row in opened.fronts}
             # Requests that are under way at the same time fetch once what they lack alike.
-            loaded: Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]
-            loaded = cache.get_or_load((*key, missing.tobytes()), load)
-            segment, failures = loaded.item
-            self.failures.update(failures)
-        elif segment.known:
-            cache.put(key, segment)
+            loaded = self.source.caches.file_indexes.get_or_load(
+                (*key, reach, lacking.tobytes()),
+                lambda: self._load_body(of, lacking, fronts, reach),
+                line=self.source.warehouse.name,
+                is_kept=lambda _: False,
+            )
+            self.failures.update(loaded.failures)
+            segment = loaded.segment
         self.held[key] = segment.nbytes
         return segment
 
     def _load_body(
-        self,
-        key: tuple[Hashable, ...],
-        part: _Part,
-        segment: BodySegment,
-        missing: NDArray[np.int64],
-        fronts: Sequence[bytes | None],
-    ) -> Uncached[tuple[BodySegment, Mapping[int, PaimonIndexError]]]:
-        """A segment of payloads with those of some rows more, and why there are none of them."""
-        cache, warehouse, places = (
-            self.source.caches.file_indexes,
-            self.source.warehouse,
-            missing - part.first,
-        )
-        cached: BodySegment | None = cache.get(key)
-        if cached is not None:
-            segment = cached
-        if segment.fetched[places].all():
-            return Uncached((segment, {}))
-        (path,) = self.paths(missing[:1])
+        self, of: _Part, lacking: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
+    ) -> _Loaded:
+        segment, entry, first = self._known_body(of), self._body_entry(of), of.first
+        lacking = lacking[~segment.fetched[lacking - first]]
+        if len(lacking) >= _LEAST_SHARED:
+            size = body_bytes(of.heads, np.arange(len(of.heads)), of.wanted)
+            segment = self._shared(self._body_key(of), entry, of.restore, segment, size)
+            lacking = lacking[~segment.fetched[lacking - first]]
+        if reach is not Reach.SOURCE or not len(lacking):
+            return _Loaded(segment, {})
+        warehouse, places = self.source.warehouse, lacking - first
+        (path,) = self.paths(lacking[:1])
         # As they come, in a column, and among the others.
-        expected = 3 * body_bytes(part.heads, places, part.wanted) + segment.nbytes
+        expected = 3 * body_bytes(of.heads, places, of.wanted) + segment.nbytes
         with LEDGER.claim("loads", int(min(expected, LEDGER.room / 2)), path=path, line=warehouse.name):
-            payloads = Payloads.fetch(warehouse, self.paths, missing, fronts, part.heads, places, part.wanted)
-            usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
+            at_hand = [fronts.get(row) for row in lacking.tolist()]
+            payloads = Payloads.fetch(warehouse, self.paths, lacking, at_hand, of.heads, places, of.wanted)
+            usable = np.setdiff1d(np.arange(len(lacking)), list(payloads.failures))
             columns = {index: column.take(usable) for index, column in payloads.found.items()}
-            segment = segment.with_payloads(part.heads, places[usable], columns)
-            segment = self.kept.keep_body(part.first, part.size, segment)
+            segment = segment.with_payloads(of.heads, places[usable], columns)
+            failures = {int(lacking[at]): why for at, why in payloads.failures.items()}
+            self.failures.update(failures)
+            segment = self._keep(self._body_key(of), entry, segment, segment.fetched | of.whole, first)
+        return _Loaded(segment, failures)
+
+    def _known(
+        self,
+        key: Hashable,
+        find_entry: Callable[[], TierEntry | None],
+        restore: Callable[[Mapping[str, Any]], Segment],
+        none: Callable[[], Segment],
+    ) -> Segment:
+        """What memory has of a segment, or else the disk."""
+        segment: Segment | None = self.source.caches.file_indexes.get(key)
+        if segment is None and (entry := find_entry()) is not None:
+            segment = self._restored(key, entry, entry.get(), restore)
+        return none() if segment is None else segment
+
+    def _known_body(self, of: _Part) -> BodySegment:
+        return self._known(
+            self._body_key(of),
+            lambda: self._body_entry(of),
+            of.restore,
+            lambda: BodySegment.none(len(of.heads)),
+        )
+
+    def _shared(
+        self,
+        key: Hashable,
+        entry: TierEntry | None,
+        restore: Callable[[Mapping[str, Any]], Segment],
+        segment: Segment,
+        expected_bytes: int = 0,
+    ) -> Segment:
+        """What processes share of a segment, if that is more than this one has."""
+        if entry is None:
+            return segment
+        shared = self._restored(key, entry, entry.fetch(expected_bytes), restore)
+        return segment if shared is None or shared.known <= segment.known else shared
+
+    def _restored(
+        self,
+        key: Hashable,
+        entry: TierEntry,
+        columns: Columns | None,
+        restore: Callable[[Mapping[str, Any]], Segment],
+    ) -> Segment | None:
+        stored = None if columns is None else read_value(columns, entry)
+        if stored is None:
+            return None
+        segment = restore(stored)
         if segment.known:
-            cache.put(key, segment)
-        return Uncached((segment, {int(missing[at]): why for at, why in payloads.failures.items()}))
+            self.source.caches.file_indexes.put(key, segment)
+        return segment
+
+    def _keep(
+        self,
+        key: Hashable,
+        entry: TierEntry | None,
+        segment: Segment,
+        at_hand: NDArray[np.bool_],
+        first: int,
+    ) -> Segment:
+        """Keeps a segment that has grown, and leaves it to others once it has all that they may ask.
+
+        ``at_hand``: bool, of each of its files, whether it needs no more reading.
+        """
+        if entry is not None:
+            columns = value_columns(segment.stored())
+            if is_worth_keeping(segment):
+                entry.put(columns)
+                segment = replace(segment, kept=segment.known)
+            if self._is_shareable(at_hand, first):
+                entry.share(columns)
+        if segment.known:
+            self.source.caches.file_indexes.put(key, segment)
+        return segment
+
+    def _is_shareable(self, at_hand: NDArray[np.bool_], first: int) -> bool:
+        """Whether a segment has all files of the version, but for those that nobody can read."""
+        live = between(self.live(), first, first + len(at_hand))
+        live = live[self.has_index(live)]
+        lacking = live[~at_hand[live - first]]
+        lasting = [row for row, why in list(self.failures.items()) if not _may_pass(why)]
+        return len(live) >= _LEAST_SHARED and bool(np.isin(lacking, lasting).all())
+
+    def _readable(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows[~np.isin(rows, list(self.failures))] if self.failures else rows
+
+    def _heads_key(self, first: int) -> tuple[Hashable, ...]:
+        return (*self.key, "heads", first)
+
+    def _heads_entry(self, first: int) -> TierEntry | None:
+        return self.entry_of(heads_name(first))
+
+    def _body_key(self, of: _Part) -> tuple[Hashable, ...]:
+        return (*self.key, "bodies", of.wanted, of.first, of.size)
+
+    def _body_entry(self, of: _Part) -> TierEntry | None:
+        return self.entry_of(body_name(of.first, of.size, of.wanted))
 
     @property
     def _names(self) -> BytesColumn:
@@ -390,17 +415,24 @@ class SideIndexes:
         )
 
 
-def fronts_of(paths: Iterable[str], is_spent: Callable[[], bool]) -> Iterator[tuple[str, int, int]]:
-    """The ranges that are read of index files at first, until no more is to be read."""
-    return ((path, 0, FRONT_BYTES) for path in takewhile(lambda _: not is_spent(), paths))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The ``size`` files of a manifest from row ``first`` on, whose ``wanted`` indexes lie together."""
+
+    first: int
+    size: int
+    wanted: WantedIndexes
+    heads: Heads
+    whole: NDArray[np.bool_]
+
+    def restore(self, stored: Mapping[str, Any]) -> BodySegment:
+        """The segment of which an entry has this."""
+        return BodySegment.restore(stored, self.wanted, self.heads)
 
 
-def read_together(unread: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of ascending rows whose fronts are read together with those of other segments."""
-    if len(unread) < _MANY:
-        return unread
-    _, segments, counts = np.unique(unread // FILES_OF_HEADS, return_inverse=True, return_counts=True)
-    return unread[counts[segments] < _MANY]
+def _may_pass(why: PaimonIndexError) -> bool:
+    """Whether a file that could not be read may be read by others."""
+    return isinstance(why, StorageError | MemoryShortError) and not isinstance(why, FileMissingError)
 
 
 def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:

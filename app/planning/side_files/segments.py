@@ -6,24 +6,18 @@ index files. Where the engine merges manifests, and names the same files in new 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked_index import Heads, StackedIndex
-from app.planning.side_files.fetch import FRONT_BYTES
-from app.storage.disk.disk_tier import KeptArrays
-from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 from app.work.ledger import LEDGER
-
-Item = TypeVar("Item")
 
 FILES_OF_HEADS: Final = 2048
 """Files of a segment of heads: few enough that several processes read different ones of one manifest."""
@@ -64,6 +58,16 @@ class HeadSegment:
         """Nothing is known yet of ``count`` files."""
         return cls.of(BytesColumn.of([None] * count), np.zeros(count, np.int64))
 
+    @classmethod
+    def restore(cls, stored: Mapping[str, Any]) -> Self:
+        """The segment of which an entry has :meth:`stored`."""
+        segment = cls.of(stored["buffers"], stored["sizes"])
+        return replace(segment, kept=segment.known)
+
+    def stored(self) -> dict[str, Any]:
+        """What an entry has of the segment."""
+        return {"buffers": self.heads.buffers, "sizes": self.heads.sizes}
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
@@ -99,18 +103,6 @@ class HeadSegment:
         starts, lengths = before.starts.copy(), before.lengths.copy()
         starts[places], lengths[places], all_sizes[places] = contents.starts, contents.lengths, sizes
         return replace(self.of(BytesColumn(contents.data, starts, lengths), all_sizes), kept=self.kept)
-
-    def files_at_once(self, least: int, most_bytes: int) -> int:
-        """Of how many further files fronts are read at once.
-
-        ``least`` until it is known how large they are. ``most_bytes``: of fronts that are held until payloads
-        were taken.
-        """
-        known = ~self.heads.buffers.is_null
-        if not known.any():
-            return least
-        held = np.where(self.whole, 0, np.minimum(self.heads.sizes, FRONT_BYTES))[known]
-        return max(least, int(most_bytes / max(1.0, held.mean())))
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""
@@ -167,6 +159,22 @@ class BodySegment:
         """Nothing is fetched yet of ``count`` files."""
         return cls(np.zeros(count, np.bool_), StackedIndex(Heads.read(BytesColumn.of([None] * count)), {}))
 
+    @classmethod
+    def restore(cls, stored: Mapping[str, Any], wanted: WantedIndexes, heads: Heads) -> Self:
+        """The segment of ``wanted`` indexes of which an entry has :meth:`stored`."""
+        names = {(column, str(kind)): _payloads_name(column, kind) for column, kind in wanted}
+        if not all(name in stored for name in names.values()):
+            return cls.none(len(heads))
+        payloads = {index: stored[name] for index, name in names.items()}
+        fetched = stored["fetched"] & ~heads.buffers.is_null
+        segment = cls(fetched, StackedIndex(heads, payloads))
+        return replace(segment, kept=segment.known)
+
+    def stored(self) -> dict[str, Any]:
+        """What an entry has of the segment."""
+        columns = {_payloads_name(*key): column for key, column in (self.index.fetched or {}).items()}
+        return {"fetched": self.fetched, **columns}
+
     def with_payloads(
         self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
     ) -> Self:
@@ -182,14 +190,6 @@ class BodySegment:
         fetched = self.fetched & ~heads.buffers.is_null
         fetched[places] = True
         return type(self)(fetched, StackedIndex(heads, joined), self.kept)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Uncached(Generic[Item]):
-    """A result shared by concurrent waiters, never cached."""
-
-    item: Item
-    nbytes: int = sys.maxsize
 
 
 def body_bytes(heads: Heads, places: NDArray[np.int64], wanted: WantedIndexes) -> int:
@@ -214,87 +214,18 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
     return BytesColumn(data, starts, lengths)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSegments:
-    """Where segments of one manifest lie on the disk.
-
-    ``place_of``: the place of what is called by some name among all that is made of the manifest; None where
-    nothing is kept.
-    """
-
-    place_of: Callable[[str], KeptArrays | None]
-
-    def heads(self, first: int, count: int) -> HeadSegment:
-        """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
-        stored = self._open(heads_name(first))
-        return HeadSegment.none(count) if stored is None else self.heads_of(stored)
-
-    def heads_of(self, stored: Mapping[str, Any]) -> HeadSegment:
-        """The heads that :func:`stored_heads` were made of."""
-        segment = HeadSegment.of(stored["buffers"], stored["sizes"])
-        return replace(segment, kept=segment.known)
-
-    def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
-        """Keeps heads, if many of them are not kept yet; returns them, which know how many of them are."""
-        place = self.place_of(heads_name(first))
-        if place is None or not _is_worth_keeping(segment):
-            return segment
-        store_value(place, stored_heads(segment))
-        return replace(segment, kept=segment.known)
-
-    def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
-        """The asked indexes of a segment, as far as they are kept.
-
-        ``size``: how many rows segments have, but for the last one.
-        """
-        stored = self._open(body_name(first, size, wanted))
-        return BodySegment.none(len(heads)) if stored is None else self.body_of(stored, wanted, heads)
-
-    def body_of(self, stored: Mapping[str, Any], wanted: WantedIndexes, heads: Heads) -> BodySegment:
-        """The indexes that :func:`stored_body` were made of."""
-        names = {(column, str(kind)): _payloads_name(column, kind) for column, kind in wanted}
-        if not all(name in stored for name in names.values()):
-            return BodySegment.none(len(heads))
-        payloads = {index: stored[name] for index, name in names.items()}
-        fetched = stored["fetched"] & ~heads.buffers.is_null
-        segment = BodySegment(fetched, StackedIndex(heads, payloads))
-        return replace(segment, kept=segment.known)
-
-    def keep_body(self, first: int, size: int, segment: BodySegment) -> BodySegment:
-        """As :meth:`keep_heads`, with indexes that were asked."""
-        place = self.place_of(body_name(first, size, segment.index.fetched or {}))
-        if place is None or not _is_worth_keeping(segment):
-            return segment
-        store_value(place, stored_body(segment))
-        return replace(segment, kept=segment.known)
-
-    def _open(self, name: str) -> Any:
-        place = self.place_of(name)
-        return None if place is None else load_value(place)
-
-
-def _is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
+def is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
+    """Whether many of a segment's files are not in its entry yet."""
     return (segment.known - segment.kept) * _NEW_SHARE > segment.kept
 
 
-def stored_heads(segment: HeadSegment) -> dict[str, Any]:
-    """What is kept of heads."""
-    return {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
-
-
-def stored_body(segment: BodySegment) -> dict[str, Any]:
-    """What is kept of indexes that were asked."""
-    columns = {_payloads_name(*key): column for key, column in (segment.index.fetched or {}).items()}
-    return {"fetched": segment.fetched, **columns}
-
-
 def heads_name(first: int) -> str:
-    """What places call the heads of a segment."""
+    """What entries call the heads of the segment that begins with row ``first``."""
     return f"heads of index files 2 {first}"
 
 
 def body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
-    """What places call the asked indexes of a segment, as of :meth:`KeptSegments.body`."""
+    """What entries call the asked indexes of the ``size`` rows from ``first`` on."""
     names = sorted((column, str(kind)) for column, kind in wanted)
     return f"indexes of index files 2 {first} {size} {names}"
 

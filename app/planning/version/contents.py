@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.manifests import Manifests, NeededManifests
 from app.storage import ByteCache
-from app.storage.disk.disk_tier import KeptArrays
+from app.storage.tiers import TierEntry
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
@@ -84,9 +84,9 @@ class VersionFiles:
         return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
 
 
-def open_version_files(place: KeptArrays) -> VersionFiles | None:
+def open_version_files(entry: TierEntry) -> VersionFiles | None:
     """The files of the version that lies on the disk, if there is one; their columns are mapped."""
-    stored = load_value(place)
+    stored = load_value(entry)
     if stored is None:
         return None
     starts, some = stored["starts"], stored["some"]
@@ -103,7 +103,7 @@ def open_version_files(place: KeptArrays) -> VersionFiles | None:
     return VersionFiles(keys, columns, stored["removing"].tolist(), on_disk=len(columns))
 
 
-def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
+def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
     """Writes the files of a version to the disk if many of them are not there yet."""
     columns = files.columns
     missing = len(columns) - files.on_disk
@@ -120,7 +120,7 @@ def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
         "partitions": columns.partitions,
         "columns": columns.arrays,
     }
-    store_value(place, value)
+    store_value(entry, value)
     return replace(files, on_disk=len(columns))
 
 
@@ -307,17 +307,17 @@ class ContentsCache:
             keys = table.metadata.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
             is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
-            place = table.metadata.place_of_versions(resolved, FORM) if is_large else None
+            entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
             known: VersionFiles | None = self.cache.get(newest)
             before: FileColumns | None = None
-            if known is None and place is not None:
-                known = open_version_files(place)
+            if known is None and entry is not None:
+                known = open_version_files(entry)
             if needed is None:
                 # Mostly the version before is known, and this one has some files more.
                 before = None if known is None else known.columns
                 known = VersionFiles.of(keys, manifests, known)
-                if place is not None:
-                    known = store_version_files(place, known)
+                if entry is not None:
+                    known = store_version_files(entry, known)
                 self.cache.put(newest, known)
                 columns = known.columns
             elif known is not None and not known.removing and known.is_of(keys):

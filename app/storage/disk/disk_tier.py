@@ -23,16 +23,16 @@ from stat import S_ISDIR
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import xxhash
 
 from app import regular_files
 from app.described import DESCRIBED
 from app.regular_files import MappedBytes
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
-from app.storage.disk.disk_entry import Piece, entry_head, entry_name, read_entry
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of entries and of objects of the shared tier, for all releases that make the same of a file.
 
 It goes up with every change of what is made of a file, mended faults, forms and layouts alike; forms have
@@ -40,6 +40,8 @@ numbers of their own.
 """
 
 _ENTRIES = "entries-1"
+_BYTES: Final = "bytes"
+"""The one column of an entry that is bytes of a file."""
 _MODE = 0o400
 """Nobody can cut an entry by its name, which would end the processes that have it mapped."""
 _BLOCK_BYTES = 1 << 12
@@ -98,25 +100,27 @@ class DiskTier:
         """Bytes that it may take of the disk; 0 if it cannot be used."""
         return self._capacity if self._usable else 0
 
-    def get(self, piece: Piece) -> bytes | None:
-        """The piece, if it was put before and came back unharmed."""
-        key = piece.key
-        content = None
-        if self._usable:
-            with self._tolerance(), suppress(FileNotFoundError):
-                content = self._read(key)
-        self._count_answer(is_hit=content is not None)
+    def get_bytes(self, key: bytes) -> bytes | None:
+        """The bytes that were put under a key, if they came back unharmed."""
+        columns = self.get(key)
+        if columns is None:
+            return None
+        try:
+            content: bytes = columns[_BYTES][0].as_py()
+        except DamagedEntryError:
+            self.drop(key)
+            return None
         return content
 
-    def put(self, piece: Piece, content: bytes) -> None:
-        """Keeps a piece, if the directory can take it."""
-        self.put_parts(piece.key, (entry_head(piece.key, content), content))
+    def put_bytes(self, key: bytes, content: bytes) -> None:
+        """Keeps bytes as an entry of one column."""
+        self.put(key, {_BYTES: pa.array([content], pa.large_binary())})
 
     def has(self, key: bytes) -> bool:
         """Whether there is an entry of a key, whatever is in it."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
-    def map(self, key: bytes) -> Columns | None:
+    def get(self, key: bytes) -> Columns | None:
         """The columns that were put under a key, mapped, if they are there."""
         columns = None
         if self._usable:
@@ -125,8 +129,12 @@ class DiskTier:
         self._count_answer(is_hit=columns is not None)
         return columns
 
-    def put_parts(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
-        """Keeps an entry, in which its key stands, if the directory can take it."""
+    def put(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
+        """Keeps columns, each of one item, if the directory can take them."""
+        self.put_entry(key, write_columns(key, columns))
+
+    def put_entry(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
+        """Keeps an entry that another tier has, piece by piece."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
@@ -172,20 +180,9 @@ class DiskTier:
                 _log.warning("the disk cache in %s cannot be used as it should be: %s", self._root, error)
 
     def _path(self, key: bytes) -> str:
-        name = entry_name(key)
+        name = xxhash.xxh3_128_hexdigest(key)
         # Some file systems are slow with very many files in one directory.
         return f"{self._root}/{name[:2]}/{name[2:]}"
-
-    def _read(self, key: bytes) -> bytes | None:
-        path = self._path(key)
-        with _opened(path) as (descriptor, status):
-            entry = _read_all(descriptor, status.st_size)
-        content = read_entry(entry, key)
-        if content is None:
-            self._drop(path)
-        else:
-            _record_use(path, status.st_mtime)
-        return content
 
     def _map(self, key: bytes) -> Columns | None:
         path = self._path(key)
@@ -306,14 +303,6 @@ def _create(path: str, flags: int) -> int:
     return os.open(path, flags, _MODE)
 
 
-def _read_all(descriptor: int, size: int) -> bytes:
-    parts = []
-    while size > 0 and (part := os.read(descriptor, size)):
-        parts.append(part)
-        size -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
 def _record_use(path: str, used: float) -> None:
     if abs(time.time() - used) > _USE_RECORDED_EVERY_SECONDS:
         os.utime(path)
@@ -346,37 +335,7 @@ def _make_private(directory: Path) -> None:
     directory.chmod(0o700)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptArrays:
-    """A place for one thing that is made of one file."""
-
-    tier: DiskTier
-    piece: Piece
-    form: str
-
-    @property
-    def key(self) -> bytes:
-        """As of :func:`arrays_key`."""
-        return arrays_key(self.piece, self.form)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether something was put there."""
-        return self.tier.has(self.key)
-
-    def get(self) -> Columns | None:
-        """The columns, mapped, if they are there."""
-        return self.tier.map(self.key)
-
-    def put(self, columns: Mapping[str, pa.Array]) -> None:
-        """Keeps columns, each of one item, if the tier can take them."""
-        self.tier.put_parts(self.key, write_columns(self.key, columns))
-
-    def drop(self) -> None:
-        """Forgets them, since they are damaged."""
-        self.tier.drop(self.key)
-
-
-def arrays_key(piece: Piece, form: str) -> bytes:
-    """What tells what is made of a file from all others, and from what releases of another format make."""
-    return piece.key + json.dumps([form, FORMAT]).encode("ascii")
+def entry_key(*members: str | int | None) -> bytes:
+    """What tells an entry from all others, and from what releases of another format make of the same."""
+    # Not by a faster library: they refuse text that is not Unicode, and a caller's path may be that.
+    return json.dumps([*members, FORMAT]).encode("ascii")

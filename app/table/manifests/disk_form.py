@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
 from app.predicates.verdicts import ColumnBounds
 from app.storage.disk.column_entry import Columns, DamagedEntryError
-from app.storage.disk.disk_tier import KeptArrays
+from app.storage.tiers import TierEntry
 from app.table.manifests.manifest import Derived, Manifest
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
 from app.types.bytes_column import BytesColumn
-
-Made = TypeVar("Made")
 
 _WHOLE: Final = "whole"
 _BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {
@@ -37,40 +35,25 @@ class _NoColumnError(Exception):
     """A value has objects that no array of numbers holds."""
 
 
-def cached_on_disk(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
-    """What was kept in a place, or else what ``make`` makes, which is kept there then."""
-    if place is None:
-        return make()
-    value = load_value(place)
-    if value is None:
-        made = make()
-        store_value(place, made)
-        # What is mapped takes less memory than what was made.
-        value = load_value(place)
-        return made if value is None else cast("Made", value)
-    return cast("Made", value)
+def load_value(entry: TierEntry) -> Any:
+    """The value that the directory keeps in an entry; None if there is none, or if it is damaged."""
+    columns = entry.get()
+    return None if columns is None else read_value(columns, entry)
 
 
-def load_value(place: KeptArrays) -> Any:
-    """What was kept in a place; None if nothing was, or if it is damaged, and then it is gone."""
-    columns = place.get()
-    return None if columns is None else read_value(columns, place)
-
-
-def read_value(columns: Columns, place: KeptArrays | None) -> Any:
-    """The value that columns hold; None if they are damaged, and then they are gone from their place."""
+def read_value(columns: Columns, entry: TierEntry) -> Any:
+    """The value that columns of an entry hold; None if they are damaged, and then the entry is gone."""
     try:
         return _value(columns, columns[_WHOLE])
     except DamagedEntryError:
-        if place is not None:
-            place.drop()
+        entry.drop()
         return None
 
 
-def store_value(place: KeptArrays, value: object) -> None:
-    """Keeps a value in a place, unless it has arrays of objects."""
+def store_value(entry: TierEntry, value: object) -> None:
+    """Keeps a value in the directory, unless it has arrays of objects."""
     with suppress(_NoColumnError):
-        place.put(value_columns(value))
+        entry.put(value_columns(value))
 
 
 def value_columns(value: object) -> dict[str, pa.Array]:
@@ -137,29 +120,25 @@ def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
     return {name: _column(getattr(manifest, name)) for name in _COLUMNS}
 
 
-def open_manifest(
-    place: KeptArrays | None, read: Callable[[], Manifest], columns: Columns | None
-) -> Manifest | None:
-    """A manifest that was kept in its place, or has these columns, if it is there.
+def open_manifest(columns: Columns, entry: TierEntry, read: Callable[[], Manifest]) -> Manifest:
+    """The manifest that columns of an entry hold.
 
     ``read`` decodes the original, where a column is damaged.
     """
-    if columns is None and place is not None:
-        columns = place.get()
-    return None if columns is None else _MappedManifest(columns, place, read)
+    return _MappedManifest(columns, entry, read)
 
 
 class _MappedManifest(Manifest):
-    __slots__ = ("_columns", "_place", "_read")
+    __slots__ = ("_columns", "_entry", "_read")
 
     _columns: Columns
-    _place: KeptArrays | None
+    _entry: TierEntry
     _read: Callable[[], Manifest]
 
-    def __init__(self, columns: Columns, place: KeptArrays | None, read: Callable[[], Manifest]) -> None:
+    def __init__(self, columns: Columns, entry: TierEntry, read: Callable[[], Manifest]) -> None:
         own = {
             "_columns": columns,
-            "_place": place,
+            "_entry": entry,
             "_read": read,
             "decoded_bytes": columns.held,
             "derived": Derived(),
@@ -177,8 +156,7 @@ class _MappedManifest(Manifest):
         try:
             column = _value(self._columns, self._columns[name])
         except DamagedEntryError:
-            if self._place is not None:
-                self._place.drop()
+            self._entry.drop()
             column = getattr(self._read(), name)
         object.__setattr__(self, name, column)
         return column

@@ -6,9 +6,11 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.errors import LimitExceededError
 from app.file_index import container
@@ -16,6 +18,7 @@ from app.file_index.index_kinds import BITMAP
 from app.file_index.stacked_index import FileIndex
 from app.planning.service import IndexService
 from app.planning.side_files.fetch import Fronts
+from app.storage import Warehouse
 from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
@@ -155,19 +158,25 @@ def _with_long_head(file: int) -> bytes:
 
 
 def test_what_there_can_never_be_memory_for_is_a_failure(
-    beside: Beside, limit_memory: Callable[[int], None]
+    tmp_path: Path, limit_memory: Callable[[int], None]
 ) -> None:
-    version = beside.made.version(beside.service)
-    rows, fronts = np.arange(2_000), [row.to_bytes(2) * 3_500 for row in range(2_000)]
+    contents = {row: row.to_bytes(2) * 3_500 for row in range(2_000)}
+    for row, content in contents.items():
+        (tmp_path / f"{row}").write_bytes(content)
     limit_memory(10 << 20)
 
-    with LEDGER.claim("loads") as claim:
-        taken = Fronts.take(version.source.warehouse, list, rows, fronts, np.zeros(3, np.uint8), claim)
+    def paths_of(rows: NDArray[np.int64]) -> list[str]:
+        return [str(row) for row in rows.tolist()]
+
+    with closing(Warehouse("w", str(tmp_path)).readers) as readers, LEDGER.claim("loads") as claim:
+        warehouse = Warehouse("w", str(tmp_path), readers=readers)
+        rows = np.arange(2_000)
+        taken = Fronts.take(warehouse, paths_of, rows, np.zeros(3, np.uint8), claim, 0)
         assert claim.size <= 10 << 20
 
     held = {row: content for row, content in zip(rows.tolist(), taken.contents, strict=True) if content}
     assert held
-    assert all(content == fronts[row] for row, content in held.items())
+    assert all(content == contents[row] for row, content in held.items())
     assert {row for row, why in taken.failures.items() if isinstance(why, LimitExceededError)} == {
         row for row in rows.tolist() if row not in held
     }

@@ -9,21 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from app.file_index import container
 from app.file_index.index_kinds import BITMAP
-from app.file_index.stacked_index import FileIndex, StackedIndex
+from app.file_index.stacked_index import StackedIndex
+from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import indexes
+from app.planning.side_files import fetch
 from app.planning.side_files.fetch import FRONT_BYTES
-from app.planning.side_files.indexes import SideIndexes
-from app.planning.side_files.segments import KeptSegments
-from app.storage import range_reading
+from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.version.version import Version
+from app.work.deadline import Cancellation, cancellable
 from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read, Reads, counted_service
-from tests.planning.made_tables import MadeTable, names_of, statistics, unreadable
+from tests.planning.made_tables import MadeTable, names_of, payload, statistics, unreadable
 from tests.planning.tables_beside import (
     CAT,
     DEFAULT_FILTER_BYTES,
@@ -37,6 +38,12 @@ from tests.planning.tables_beside import (
     small,
 )
 from tests.table.entries import entry
+
+
+def medium(file: int) -> bytes:
+    """An index that lies within the front of a file, which is too large to be kept as a whole."""
+    cat = payload(BITMAP, [file % 10] * ROWS, CAT)
+    return container.write({"cat": [("bitmap", cat)], "id": [("bloom-filter", bytes(20_000))]})
 
 
 @pytest.fixture
@@ -212,142 +219,122 @@ def test_two_plans_at_a_time_fetch_payloads_once(beside: Beside) -> None:
     assert len(payloads) == len(set(payloads)) == 4
 
 
-class TestManyOfOneSegment:
-    """They are read by themselves, once for all who lack them, in steps."""
+@pytest.mark.parametrize("index", [small, large])
+def test_two_plans_at_a_time_read_files_once(make_beside: MakeBeside, index: Callable[[int], bytes]) -> None:
+    beside = make_beside(index)
 
-    @pytest.fixture(autouse=True)
-    def few_are_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(indexes, "_MANY", 2)
+    def hold_up(_: Read) -> None:
+        later = threading.Event()
+        while not beside.service.cache_statistics()["file_indexes"]["waits"]:
+            assert not later.wait(0.001)
 
-    @pytest.mark.parametrize("index", [small, large])
-    def test_two_plans_at_a_time_read_them_once(
-        self, make_beside: MakeBeside, index: Callable[[int], bytes]
-    ) -> None:
-        beside = make_beside(index)
+    beside.reads.before = hold_up
+    with ThreadPoolExecutor(2) as pool:
+        plans = [pool.submit(beside.kept, f"cat = {category}") for category in (1, 4)]
+        assert [plan.result(30) for plan in plans] == [["1"], ["4"]]
 
-        def hold_up(_: Read) -> None:
-            later = threading.Event()
-            while not beside.service.cache_statistics()["file_indexes"]["waits"]:
-                assert not later.wait(0.001)
-
-        beside.reads.before = hold_up
-        with ThreadPoolExecutor(2) as pool:
-            plans = [pool.submit(beside.kept, f"cat = {category}") for category in (1, 4)]
-            assert [plan.result(30) for plan in plans] == [["1"], ["4"]]
-
-        read = beside.reads.taken()
-        assert [each for each in read if not each.start] == fronts(*range(FILES))
-        assert len(read) == len(set(read))
-
-    def test_memory_is_claimed_before(self, beside: Beside) -> None:
-        claimed: list[int] = []
-        beside.reads.before = lambda read: claimed.append(0 if read.start else LEDGER.claimed["loads"])
-        nothing = LEDGER.claimed.get("loads", 0)
-
-        assert beside.kept("cat = 3") == ["3"]
-
-        assert min(size for size in claimed if size) > nothing + 2 * FRONT_BYTES
-        assert LEDGER.claimed["loads"] == nothing
-
-    def test_of_a_plan_whose_time_is_used_up_the_rest_is_kept(self, beside_small: Beside) -> None:
-        version = beside_small.made.version(beside_small.service)
-        manifest = version.files().manifests[0]
-        kept = KeptSegments(lambda _: None)
-        rows, wanted = np.arange(len(manifest)), frozenset([("cat", BITMAP)])
-
-        def places(side: SideIndexes, *, is_spent: bool) -> list[int]:
-            found = side.stacks(
-                rows,
-                wanted,
-                rows[:0],
-                iter(()),
-                is_spent=lambda: is_spent and len(beside_small.reads.made) > 1,
-            )
-            return [place for at, _, _ in found for place in at.tolist()]
-
-        side = SideIndexes(version.source, lambda: manifest, ("side",), kept)
-        assert places(side, is_spent=True) == [0, 1]
-        assert not side.failures
-        assert places(side, is_spent=False) == [0, 1, 2, 3]
-        assert beside_small.reads.taken() == fronts(0, 1, 2, 3)
-
-    def test_fronts_that_were_read_go_to_their_files_whatever_else_is_lacking(
-        self, beside_small: Beside
-    ) -> None:
-        version = beside_small.made.version(beside_small.service)
-        manifest = version.files().manifests[0]
-        side = SideIndexes(version.source, lambda: manifest, ("side",), KeptSegments(lambda _: None))
-        content = beside_small.made.side_file("3").read_bytes()
-        rows, wanted, fronts_of_others = np.arange(4), frozenset([("cat", BITMAP)]), [b"another's"]
-        next_fronts = iter([content, *fronts_of_others])
-
-        stacked = [*side.stacks(rows, wanted, rows[3:], next_fronts)]
-
-        assert sorted(place for at, _, _ in stacked for place in at.tolist()) == [0, 1, 2, 3]
-        assert beside_small.reads.taken() == fronts(0, 1, 2)
-        assert [*next_fronts] == fronts_of_others
-        for at, index, places in stacked:
-            for file, place in zip(at.tolist(), places.tolist(), strict=True):
-                (entry,) = index.file_index(place).entries["cat"]
-                (own,) = FileIndex.read(beside_small.made.side_file(str(file)).read_bytes()).entries["cat"]
-                told = bytes(index.file_index(place).payload(entry))
-                assert told == beside_small.made.side_file(str(file)).read_bytes()[own.start : own.end]
-
-    def test_a_plan_goes_on_where_another_s_time_is_used_up(self, beside_small: Beside) -> None:
-        version = beside_small.made.version(beside_small.service)
-        manifest, rows = version.files().manifests[0], np.arange(4)
-        wanted, is_over = frozenset([("cat", BITMAP)]), threading.Event()
-
-        def places(*, is_spent: Callable[[], bool]) -> list[int]:
-            side = SideIndexes(version.source, lambda: manifest, ("side",), KeptSegments(lambda _: None))
-            found = side.stacks(rows, wanted, rows[:0], iter(()), is_spent=is_spent)
-            return sorted(place for at, _, _ in found for place in at.tolist())
-
-        def hold_up(_: Read) -> None:
-            later = threading.Event()
-            while not beside_small.service.cache_statistics()["file_indexes"]["waits"]:
-                assert not later.wait(0.001)
-            is_over.set()
-
-        beside_small.reads.before = hold_up
-        with ThreadPoolExecutor(2) as pool:
-            impatient = pool.submit(places, is_spent=is_over.is_set)
-            while not beside_small.service.cache_statistics()["file_indexes"]["misses"]:
-                assert not impatient.done()
-            patient = pool.submit(places, is_spent=lambda: False)
-            assert patient.result(30) == [0, 1, 2, 3]
-            assert set(impatient.result(30)) <= {0, 1, 2, 3}
-
-    def test_one_that_storage_does_not_give_is_kept(self, beside: Beside) -> None:
-        def fail(read: Read) -> None:
-            if read.file == "3":
-                raise ConnectionResetError("dropped")
-
-        beside.reads.before = fail
-        plan = beside.made.plan(beside.service, "cat = 1")
-        assert (names_of(plan.files), unreadable(plan)) == (["1", "3"], ["3"])
-
-        beside.reads.before = lambda _: None
-        assert beside.kept("cat = 1") == ["1"]
+    read = beside.reads.taken()
+    assert [each for each in read if not each.start] == fronts(*range(FILES))
+    assert len(read) == len(set(read))
 
 
-def test_the_next_files_are_read_while_the_first_are_looked_at(
-    beside: Beside, monkeypatch: pytest.MonkeyPatch
+def test_memory_is_claimed_before_files_are_read(beside: Beside) -> None:
+    claimed: list[int] = []
+    beside.reads.before = lambda read: claimed.append(0 if read.start else LEDGER.claimed["loads"])
+    nothing = LEDGER.claimed.get("loads", 0)
+
+    assert beside.kept("cat = 3") == ["3"]
+
+    assert min(size for size in claimed if size) > nothing + 2 * FRONT_BYTES
+    assert LEDGER.claimed["loads"] == nothing
+
+
+def test_fronts_beyond_memory_are_read_again_for_their_payloads(
+    make_beside: MakeBeside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(range_reading, "_RANGES_AHEAD", 2)
+    monkeypatch.setattr(fetch, "_MOST_FRONT_BYTES", FRONT_BYTES)
+    beside = make_beside(medium)
+
+    assert beside.kept("cat = 3") == ["3"]
+
+    read = beside.reads.taken()
+    assert sorted(each for each in read if not each.start) == fronts(*range(FILES))
+    assert len(read) > FILES
+    assert beside.kept("cat = 4") == ["4"]
+
+
+def test_files_of_one_manifest_are_read_while_those_of_another_are_looked_at(beside: Beside) -> None:
+    """Each manifest has a segment of its own."""
     next_began = threading.Event()
 
     def hold_up(read: Read) -> None:
-        if read == Read("2", 0, FRONT_BYTES):
+        if read == Read("5", 0, FRONT_BYTES):
             next_began.set()
         elif read.start and read.file == "0":
-            # Behind its front lies what a look at the first two files needs.
+            # Behind its front lies what a look at the first manifest needs.
             assert next_began.wait(30)
 
     beside.reads.before = hold_up
 
     assert beside.kept("cat = 5") == ["5"]
-    assert [read for read in beside.reads.taken() if read.start == 0] == fronts(*range(FILES))
+    assert sorted(read for read in beside.reads.taken() if read.start == 0) == fronts(*range(FILES))
+
+
+class TestReach:
+    @pytest.fixture
+    def version(self, beside_small: Beside) -> Version:
+        return beside_small.made.version(beside_small.service)
+
+    def places(self, version: Version, budget: Budget) -> list[int]:
+        indexes, files = FileIndexes(version, budget), version.files().all()
+        stacks = indexes.stacks(files, frozenset([("cat", BITMAP)]))
+        places = sorted(place for stacked in stacks for place in stacked.at.tolist())
+        assert sorted([*places, *indexes.not_loaded(files).tolist()]) == files.tolist()
+        return places
+
+    def test_without_time_only_what_is_in_memory_is_asked(
+        self, version: Version, beside_small: Beside
+    ) -> None:
+        assert self.places(version, Budget(0)) == []
+        assert not beside_small.reads.taken()
+
+        assert self.places(version, UNBOUNDED) == [*range(FILES)]
+        assert self.places(version, Budget(0)) == [*range(FILES)]
+
+    def test_a_plan_goes_on_where_another_s_request_ends(
+        self, version: Version, beside_small: Beside
+    ) -> None:
+        cancellation, may_end = Cancellation(), threading.Event()
+        beside_small.reads.before = lambda _: may_end.wait(30)
+
+        def impatient() -> list[int]:
+            with cancellable(cancellation):
+                return self.places(version, UNBOUNDED)
+
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(impatient)
+            second = pool.submit(self.places, version, UNBOUNDED)
+            while not beside_small.service.cache_statistics()["file_indexes"]["waits"]:
+                assert not second.done()
+            cancellation.cancel()
+            may_end.set()
+            outcomes = [first.exception(30), second.exception(30)]
+
+        assert sum(outcome is None for outcome in outcomes) >= 1
+        assert second.result() == [*range(FILES)]
+
+
+def test_one_that_storage_does_not_give_is_kept(beside: Beside) -> None:
+    def fail(read: Read) -> None:
+        if read.file == "3":
+            raise ConnectionResetError("dropped")
+
+    beside.reads.before = fail
+    plan = beside.made.plan(beside.service, "cat = 1")
+    assert (names_of(plan.files), unreadable(plan)) == (["1", "3"], ["3"])
+
+    beside.reads.before = lambda _: None
+    assert beside.kept("cat = 1") == ["1"]
 
 
 def test_a_plan_says_that_its_index_files_do_not_fit_into_the_cache(beside: Beside) -> None:

@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
 from app.file_index.stacked_index import Heads
-from app.planning.side_files.fetch import FRONT_BYTES, UNKNOWN_SIZE
+from app.planning.side_files.fetch import UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
     HeadSegment,
-    KeptSegments,
     body_bytes,
+    body_name,
     files_of_bodies,
+    heads_name,
+    is_worth_keeping,
     merged,
 )
 from app.storage import DiskTier
-from app.storage.disk.disk_entry import Piece
-from app.storage.disk.disk_tier import KeptArrays
 from app.types.bytes_column import BytesColumn
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import names_of
-from tests.planning.tables_beside import FILES, Beside, large, small
+from tests.planning.tables_beside import Beside, large, small
 
 STRINGS = st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=6)
 COUNT = 6
@@ -102,17 +102,6 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
     payloads = [payloads_of(segment.heads, file) for file in known]
     assert segment.listed(ASKED) == {key for each in payloads for key in each}
     assert segment.largest_body(ASKED) == max((sum(map(len, each.values())) for each in payloads), default=0)
-
-
-def test_as_many_are_read_at_once_as_there_is_memory_for_their_fronts() -> None:
-    nothing, whole = HeadSegment.none(COUNT), with_fronts(HeadSegment.none(COUNT), [1, 3])
-    half = with_fronts(whole, [0, 2])
-
-    assert nothing.files_at_once(2, 10 * FRONT_BYTES) == 2
-    assert half.files_at_once(2, 10 * FRONT_BYTES) == 20
-    assert half.files_at_once(2, FRONT_BYTES // 2) == 2
-    # Small ones need no memory beside the segment.
-    assert whole.files_at_once(2, 10 * FRONT_BYTES) > 20
 
 
 @given(portions=turns())
@@ -217,15 +206,18 @@ class Restarted:
                 found.append(names_of(plan.files))
         return found
 
-    def entries(self, magic: bytes) -> list[Path]:
-        return [path for path in self.cache.rglob("*") if path.is_file() and path.read_bytes()[:4] == magic]
+    def entries(self) -> list[Path]:
+        """Files in which segments lie."""
+        return [
+            path
+            for path in self.cache.rglob("*")
+            if path.is_file() and b"of index files" in path.read_bytes()
+        ]
 
     def lose_index_files(self) -> None:
         """Nothing is left of them but segments."""
         for path in self.beside.made.directory.rglob("*.index"):
             path.unlink()
-        for entry in self.entries(b"PIC1"):
-            entry.unlink()
 
 
 @pytest.fixture(params=[large, small], ids=["large", "small"])
@@ -251,12 +243,12 @@ def test_what_is_not_kept_yet_is_read_and_kept_as_well(restarted: Restarted) -> 
 
 def test_damaged_segments_are_read_again(restarted: Restarted) -> None:
     restarted.kept(*FILTERS)
-    for entry in restarted.entries(b"ARR1"):
+    assert restarted.entries()
+    for entry in restarted.entries():
         written = entry.read_bytes()
-        if b"index files" in written:
-            # Mapped files are never written to, but replaced.
-            entry.unlink()
-            entry.write_bytes(written[:-100] + bytes(byte ^ 1 for byte in written[-100:]))
+        # Mapped files are never written to, but replaced.
+        entry.unlink()
+        entry.write_bytes(written[:-100] + bytes(byte ^ 1 for byte in written[-100:]))
 
     assert restarted.kept(*FILTERS) == list(FILTERS.values())
 
@@ -265,48 +257,42 @@ def payloads_in(column: BytesColumn) -> dict[tuple[str, str], BytesColumn]:
     return {(name, str(kind)): column for name, kind in ASKED}
 
 
-def segments(directory: Path) -> KeptSegments:
-    tier = DiskTier(directory, 1 << 30)
-    piece = Piece("w", "db.db/t/manifest/manifest-1", 1, 0, None)
-    return KeptSegments(lambda name: KeptArrays(tier, piece, name))
+def test_a_few_new_heads_are_no_reason_to_write_all_anew() -> None:
+    segment = with_fronts(HeadSegment.none(COUNT), [0, 1, 2, 3])
+    assert is_worth_keeping(segment)
+
+    kept = HeadSegment.restore(segment.stored())
+    one_more = with_fronts(kept, [5])
+    assert not is_worth_keeping(one_more)
+    assert is_worth_keeping(with_fronts(one_more, [4]))
 
 
-def test_a_few_new_heads_are_no_reason_to_write_all_anew(tmp_path: Path) -> None:
-    kept = segments(tmp_path)
-    segment = kept.keep_heads(0, with_fronts(HeadSegment.none(COUNT), [0, 1, 2, 3]))
-
-    one_more = kept.keep_heads(0, with_fronts(segment, [5]))
-    assert (one_more.kept, kept.heads(0, COUNT).known) == (4, 4)
-    two_more = kept.keep_heads(0, with_fronts(one_more, [4]))
-    assert (two_more.kept, kept.heads(0, COUNT).known) == (6, 6)
-
-
-def test_indexes_of_other_questions_and_places_are_kept_apart(tmp_path: Path) -> None:
-    kept = segments(tmp_path)
+def test_indexes_come_back_for_the_question_that_they_were_read_for() -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
-    places = np.array([0, 3])
     payloads = payloads_in(BytesColumn.of([index(0)[-3:], index(3)[-3:]]))
-    segment = BodySegment.none(COUNT).with_payloads(heads, places, payloads)
+    segment = BodySegment.none(COUNT).with_payloads(heads, np.array([0, 3]), payloads)
 
-    kept.keep_body(8, COUNT, segment)
+    restored = BodySegment.restore(segment.stored(), ASKED, heads)
 
-    found = kept.body(8, COUNT, ASKED, heads)
-    assert np.flatnonzero(found.fetched).tolist() == [0, 3]
-    assert {key: list(column) for key, column in (found.index.fetched or {}).items()} == {
+    assert np.flatnonzero(restored.fetched).tolist() == [0, 3]
+    assert {key: list(column) for key, column in (restored.index.fetched or {}).items()} == {
         key: list(column) for key, column in (segment.index.fetched or {}).items()
     }
+    assert not BodySegment.restore(segment.stored(), frozenset([("score", BITMAP)]), heads).known
+
+
+def test_segments_of_other_questions_and_places_have_other_names() -> None:
     fewer = frozenset(sorted(ASKED)[:1])
-    for other in (kept.body(0, COUNT, ASKED, heads), kept.body(8, 2 * COUNT, ASKED, heads)):
-        assert not other.known
-    assert not kept.body(8, COUNT, fewer, heads).known
+    bodies = [body_name(*of) for of in ((0, 8, ASKED), (8, 8, ASKED), (8, 16, ASKED), (8, 8, fewer))]
+
+    assert len({*bodies, heads_name(0), heads_name(8)}) == 6
 
 
-def test_indexes_whose_heads_are_not_known_are_left_out(tmp_path: Path) -> None:
-    kept = segments(tmp_path)
-    heads = with_fronts(HeadSegment.none(COUNT), range(FILES)).heads
+def test_indexes_whose_heads_are_not_known_are_left_out() -> None:
+    heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
     payloads = payloads_in(BytesColumn.of([b"abc"] * COUNT))
-    kept.keep_body(0, COUNT, BodySegment.none(COUNT).with_payloads(heads, np.arange(COUNT), payloads))
+    stored = BodySegment.none(COUNT).with_payloads(heads, np.arange(COUNT), payloads).stored()
 
-    found = kept.body(0, COUNT, ASKED, with_fronts(HeadSegment.none(COUNT), [1, 4]).heads)
+    restored = BodySegment.restore(stored, ASKED, with_fronts(HeadSegment.none(COUNT), [1, 4]).heads)
 
-    assert np.flatnonzero(found.fetched).tolist() == [1, 4]
+    assert np.flatnonzero(restored.fetched).tolist() == [1, 4]
