@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -205,6 +206,9 @@ class SideIndexes:
             at, places = at[~whole], places[~whole]
         # Columns of the filter without an index must not tell segments apart that hold the same.
         listed = heads.listed(wanted)
+        if not listed:
+            yield Found(at, heads.without_payloads, places)
+            return
         size = files_of_bodies(heads.largest_body(listed))
         for start_of_part, start, stop in _runs(places, size):
             check_deadline()
@@ -257,17 +261,10 @@ class SideIndexes:
         reach: Reach,
     ) -> BodySegment:
         """The ``wanted`` indexes of a part of a segment, ``rows`` among them."""
-        first = opened.first + part.start
-        of = _Part(
-            first,
-            len(part),
-            wanted,
-            opened.heads.slice(part.start, part.stop),
-            opened.heads.whole[part.start : part.stop],
-        )
+        of = _Part(opened, part, wanted)
         key = self._body_key(of)
         segment = self._known_body(of)
-        lacking = self._readable(rows[~segment.fetched[rows - first]])
+        lacking = self._readable(rows[~segment.fetched[rows - of.first]])
         if reach is not Reach.MACHINE and len(lacking):
             # What is taken of a front needs no more memory.
             fronts = {row: opened.fronts.pop(row) for row in lacking.tolist() if row in opened.fronts}
@@ -327,7 +324,7 @@ class SideIndexes:
             self._body_key(of),
             lambda: self._body_entry(of),
             of.restore,
-            lambda: BodySegment.none(len(of.heads)),
+            lambda: BodySegment.none(of.heads),
         )
 
     def _shared(
@@ -415,15 +412,33 @@ class SideIndexes:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Part:
-    """The ``size`` files of a manifest from row ``first`` on, whose ``wanted`` indexes lie together."""
+    """Some files of an open segment whose ``wanted`` indexes lie together."""
 
-    first: int
-    size: int
+    opened: Opened
+    places: range
     wanted: WantedIndexes
-    heads: Heads
-    whole: NDArray[np.bool_]
+
+    @property
+    def first(self) -> int:
+        """Row of the first file."""
+        return self.opened.first + self.places.start
+
+    @property
+    def size(self) -> int:
+        """How many rows a part has, unless it is the last one."""
+        return len(self.places)
+
+    @cached_property
+    def heads(self) -> Heads:
+        """Heads of the part's files alone."""
+        return self.opened.heads.slice(self.places.start, self.places.stop)
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which of the part's files are held as a whole."""
+        return self.opened.heads.whole[self.places.start : self.places.stop]
 
     def restore(self, stored: Mapping[str, Any]) -> BodySegment:
         """The segment of which an entry has this."""

@@ -88,6 +88,11 @@ class HeadSegment:
         """Whether a file is here as a whole."""
         return bool(self.whole.any())
 
+    @cached_property
+    def without_payloads(self) -> StackedIndex:
+        """What heads alone tell: files that have none of the indexes that a filter asks."""
+        return StackedIndex(self.heads, {})
+
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files have a head here."""
         known: NDArray[np.bool_] = self.heads.buffers.lengths[places] >= 0
@@ -155,16 +160,16 @@ class BodySegment:
         return self.fetched.nbytes + self.index.nbytes
 
     @classmethod
-    def none(cls, count: int) -> Self:
-        """Nothing is fetched yet of ``count`` files."""
-        return cls(np.zeros(count, np.bool_), StackedIndex(Heads.read(BytesColumn.of([None] * count)), {}))
+    def none(cls, heads: Heads) -> Self:
+        """Nothing is fetched yet of files with these heads."""
+        return cls(np.zeros(len(heads), np.bool_), StackedIndex(heads, {}))
 
     @classmethod
     def restore(cls, stored: Mapping[str, Any], wanted: WantedIndexes, heads: Heads) -> Self:
         """The segment of ``wanted`` indexes of which an entry has :meth:`stored`."""
         names = {(column, str(kind)): _payloads_name(column, kind) for column, kind in wanted}
         if not all(name in stored for name in names.values()):
-            return cls.none(len(heads))
+            return cls.none(heads)
         payloads = {index: stored[name] for index, name in names.items()}
         fetched = stored["fetched"] & ~heads.buffers.is_null
         segment = cls(fetched, StackedIndex(heads, payloads))

@@ -305,7 +305,11 @@ class TestReach:
         self, version: Version, beside_small: Beside
     ) -> None:
         cancellation, may_end = Cancellation(), threading.Event()
-        beside_small.reads.before = lambda _: may_end.wait(30)
+
+        def hold_up(_: Read) -> None:
+            assert may_end.wait(30)
+
+        beside_small.reads.before = hold_up
 
         def impatient() -> list[int]:
             with cancellable(cancellation):

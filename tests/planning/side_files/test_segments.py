@@ -107,7 +107,7 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
 @given(portions=turns())
 def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
-    segment = BodySegment.none(COUNT)
+    segment = BodySegment.none(heads)
     for files in portions:
         found = [payloads_of(heads, file) for file in files]
         column = {key: BytesColumn.of([each.get(key) for each in found]) for key in map(_key, ASKED)}
@@ -140,7 +140,7 @@ def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
             for key in [("id", "bloom-filter")]
         }
 
-    segment = BodySegment.none(COUNT).with_payloads(every, np.array([1, 2]), column([1, 2]))
+    segment = BodySegment.none(every).with_payloads(every, np.array([1, 2]), column([1, 2]))
     segment = segment.with_payloads(one, np.array([3]), column([3]))
 
     assert np.flatnonzero(segment.fetched).tolist() == [3]
@@ -270,7 +270,7 @@ def test_a_few_new_heads_are_no_reason_to_write_all_anew() -> None:
 def test_indexes_come_back_for_the_question_that_they_were_read_for() -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
     payloads = payloads_in(BytesColumn.of([index(0)[-3:], index(3)[-3:]]))
-    segment = BodySegment.none(COUNT).with_payloads(heads, np.array([0, 3]), payloads)
+    segment = BodySegment.none(heads).with_payloads(heads, np.array([0, 3]), payloads)
 
     restored = BodySegment.restore(segment.stored(), ASKED, heads)
 
@@ -291,7 +291,7 @@ def test_segments_of_other_questions_and_places_have_other_names() -> None:
 def test_indexes_whose_heads_are_not_known_are_left_out() -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
     payloads = payloads_in(BytesColumn.of([b"abc"] * COUNT))
-    stored = BodySegment.none(COUNT).with_payloads(heads, np.arange(COUNT), payloads).stored()
+    stored = BodySegment.none(heads).with_payloads(heads, np.arange(COUNT), payloads).stored()
 
     restored = BodySegment.restore(stored, ASKED, with_fronts(HeadSegment.none(COUNT), [1, 4]).heads)
 
