@@ -313,7 +313,7 @@ def _added(version: Version) -> Iterator[str]:
     metadata = version.table.metadata
     *_, delta = metadata.manifest_lists(version.resolved)
     for file in delta.manifests:
-        manifest = metadata.manifest(file, whole=False)
+        manifest = metadata.manifest(file)
         if (manifest.kinds != FileKind.ADD).any():
             raise _more_than_appending(version.snapshot_id, "an append that removes files")
         yield from map(manifest.file_name, range(len(manifest)))

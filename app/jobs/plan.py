@@ -36,7 +36,7 @@ from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import decide
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.manifests import Manifests, NeededManifests
+from app.planning.version.needed_manifests import NeededManifests
 from app.planning.version.version import Loaded, Version
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_list import ManifestFile
@@ -161,9 +161,8 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     others = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
     rows = live_rows([*others, manifest])[-1]
     entries, columns = whole.table.metadata.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
-    manifests = Manifests.of([manifest])
-    contents = VersionContents.read(columns, manifests, entries, whole.schema)
-    part = replace(whole, loaded=Loaded((task.manifest,), manifests, contents))
+    contents = VersionContents.read(columns, [manifest], entries, whole.schema)
+    part = replace(whole, loaded=Loaded((task.manifest,), [manifest], contents))
     request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
     return _planned(decide(part, request, Limits(), session_zone(task.time_zone)).plan())
 

@@ -398,9 +398,8 @@ class IndexService:
 
 
 def _warm(version: Version, *, at_once: bool) -> None:
-    whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
     for file in () if at_once else version.manifest_files():
-        version.table.metadata.manifest(file, whole=whole)
+        version.table.metadata.manifest(file)
     # Short by now: a request for the same version, which would wait for it, has nothing left to read.
     version.load()
     open_declared(version)

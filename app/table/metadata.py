@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
-from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    LimitExceededError,
+    SnapshotExpiredError,
+    UnsupportedFormatError,
+)
 from app.release import __version__
 from app.storage import ByteCache
 from app.storage.disk.column_entry import Columns
+from app.storage.disk.spilled import spill
 from app.storage.tiers import TierEntry
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
-from app.table.manifests.manifest import EmbeddedIndexes, Manifest
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
 from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
@@ -35,8 +45,8 @@ _SMALL_BYTES: Final = 1 << 20
 _QUICK_SECONDS: Final = 0.005
 """Small files of this machine take less, so that threads would wait for each other more than for the disk."""
 
-_EXPANSION: Final = 2
-"""Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
+_SHARE_OF_CACHE: Final = 4
+"""The manifests of one version take at most so much of what all may take; the others are mapped."""
 
 _SHARED_BYTES: Final = 128 << 10
 _SHARED_FILES: Final = 4
@@ -52,29 +62,37 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 class _DiskForm(Generic[Parsed]):
     name: str
     columns: Callable[[Parsed], dict[str, pa.Array]]
-    open: Callable[[Columns, TierEntry, Callable[[], Parsed]], Parsed]
+    open: Callable[[Columns, TierEntry | None, Callable[[], Parsed]], Parsed]
+    weigh: Callable[[Parsed], int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoding(Generic[Parsed]):
     parse: Callable[[Buffer], Parsed]
-    part: str = ""
     disk_form: _DiskForm[Parsed] | None = None
 
-    @property
-    def form_name(self) -> str:
-        """What entries call what is decoded."""
-        return f"{'' if self.disk_form is None else self.disk_form.name} {self.part}"
 
-
-_DISK_FORM: Final = _DiskForm("manifest 1", manifest_columns, open_manifest)
 _LIST: Final = _Decoding(ManifestList.read)
-_WHOLE: Final = _Decoding(Manifest.read, "", _DISK_FORM)
-_WITHOUT_EMBEDDED: Final = _Decoding(
-    lambda data: Manifest.read(data).without_embedded(), "without embedded indexes", _DISK_FORM
+_MANIFEST: Final = _Decoding(
+    Manifest.read, _DiskForm("manifest 1", manifest_columns, open_manifest, attrgetter("nbytes"))
 )
-_EMBEDDED: Final = _Decoding(EmbeddedIndexes.read, "embedded indexes")
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
+
+
+class _Room:
+    """Memory that the manifests of one version may take, which threads load side by side."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def takes(self, size: int) -> bool:
+        """Whether there is room for so many bytes more, which are taken then."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
 
 
 def _of_release(what: str) -> str:
@@ -112,38 +130,24 @@ class TableMetadata:
         )
         return self._get_all(self._reader.metadata, files, _LIST)
 
-    def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
-        """Whether manifests of a version may be too large for the cache with the indexes embedded in them."""
-        capacity = self._reader.manifests.capacity
-        size = sum(size or 0 for _, size in self.manifest_files(resolved))
-        if _EXPANSION * size <= self._reader.tiers.capacity:
-            # They are mapped, and take next to no memory.
-            return False
-        # They take more memory than bytes on disk, and what is nearly too large is evicted by others.
-        return 2 * size > capacity > 0
-
     def manifests(
         self,
         resolved: ResolvedSnapshot,
         files: Sequence[ManifestFile] | None = None,
-        *,
-        whole: bool = True,
-        cached: bool = True,
     ) -> tuple[Manifest, ...]:
         """Decoded manifests of a version, in their order.
 
         Args:
             files: which of :meth:`manifest_files`; None for all.
-            whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
-            cached: whether the cache is asked for them, and gets them.
 
         Raises:
+            LimitExceededError: they take too much memory, and nothing can be written to the disk.
             UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved) if files is None else files
-        decoding = _WHOLE if whole or not self.keeps_indexes_apart(resolved) else _WITHOUT_EMBEDDED
-        cache = self._reader.manifests if cached else None
-        manifests = tuple(self._get_all(cache, files, decoding))
+        cache = self._reader.manifests
+        room = _Room(cache.capacity // _SHARE_OF_CACHE) if cache.capacity else None
+        manifests = tuple(self._get_all(cache, files, _MANIFEST, room))
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
@@ -153,18 +157,13 @@ class TableMetadata:
             )
         return manifests
 
-    def manifest(self, file: ManifestFile, *, whole: bool = True) -> Manifest:
-        """One manifest, with the indexes embedded in it or without."""
-        return self._get(self._reader.manifests, file, _WHOLE if whole else _WITHOUT_EMBEDDED)
-
-    def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
-        """The indexes embedded in one manifest."""
-        return self._get_all(self._reader.manifests, (file,), _EMBEDDED)[0]
+    def manifest(self, file: ManifestFile) -> Manifest:
+        """One manifest."""
+        return self._get(self._reader.manifests, file, _MANIFEST)
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        decoding = _WHOLE if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
-        self._reader.manifests.put(self._key(file, decoding), manifest)
+        self._reader.manifests.put(self._key(file), manifest)
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of a manifest alone, from the disk if this release has made it as ``what``."""
@@ -202,51 +201,67 @@ class TableMetadata:
             self._reader.manifests, (resolved.snapshot.index_manifest, None), _INDEX_MANIFEST
         ).entries
 
-    def _key(self, file: MetadataFile, decoding: _Decoding[Any]) -> Hashable:
-        name, size = file
-        return self._storage.name, self._directory, name, size, decoding.part
+    def _key(self, file: MetadataFile) -> Hashable:
+        return self._storage.name, self._directory, *file
 
     def _entry(self, file: MetadataFile, decoding: _Decoding[Any]) -> TierEntry | None:
         form = decoding.disk_form
-        return None if form is None else self.entry_of_manifest(file, decoding.form_name)
+        return None if form is None else self.entry_of_manifest(file, form.name)
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/manifest/{name}"
 
     def _get(
         self,
-        cache: ByteCache[Any] | None,
+        cache: ByteCache[Any],
         file: MetadataFile,
         decoding: _Decoding[Parsed],
+        room: _Room | None = None,
         *,
         in_store: bool = False,
     ) -> Parsed:
         """A file that is written once under a name of its own, decoded; from the nearest tier that has it."""
-        if cache is None:
-            return self._load(file, decoding, in_store=in_store)
         parsed: Parsed = cache.get_or_load(
-            self._key(file, decoding), lambda: self._load(file, decoding, in_store=in_store)
+            self._key(file), lambda: self._load(file, decoding, room, in_store=in_store)
         )
         return parsed
 
-    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed], *, in_store: bool) -> Parsed:
+    def _load(
+        self, file: MetadataFile, decoding: _Decoding[Parsed], room: _Room | None, *, in_store: bool
+    ) -> Parsed:
         form, entry = decoding.disk_form, self._entry(file, decoding)
-        if form is None or entry is None:
+        if form is None:
             return self._read(file, decoding.parse, is_kept=True)
         read = partial(self._read, file, decoding.parse, is_kept=False)
-        columns = entry.get()
-        if columns is None and in_store:
+        columns = None if entry is None else entry.get()
+        if columns is None and entry is not None and in_store:
             columns = entry.fetch()
+        if columns is None:
+            decoded = read()
+            if entry is not None:
+                made = form.columns(decoded)
+                entry.put(made)
+                if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
+                    entry.share(made)
+                # What is mapped takes less memory than what was decoded.
+                columns = entry.get()
         if columns is not None:
-            return form.open(columns, entry, read)
-        decoded = read()
-        made = form.columns(decoded)
-        entry.put(made)
-        if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
-            entry.share(made)
-        # What is mapped takes less memory than what was decoded.
-        mapped = entry.get()
-        return decoded if mapped is None else form.open(mapped, entry, read)
+            decoded = form.open(columns, entry, read)
+        if room is None or room.takes(form.weigh(decoded)):
+            return decoded
+        return form.open(self._spill(file, form.columns(decoded)), entry, read)
+
+    def _spill(self, file: MetadataFile, columns: Mapping[str, pa.Array]) -> Columns:
+        try:
+            return spill(columns)
+        except OSError as error:
+            raise LimitExceededError(
+                f"{self._path(file[0])}: the manifests of the version take more than a quarter of the memory "
+                f"for caches, and no file can be written to {tempfile.gettempdir()} in their place "
+                f"({error.strerror}): give PAIMON_INDEX_DISK_CACHE a directory, or raise "
+                "PAIMON_INDEX_MEMORY_BYTES",
+                limit=self._reader.manifests.capacity // _SHARE_OF_CACHE,
+            ) from error
 
     def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
         name, size = file
@@ -272,27 +287,30 @@ class TableMetadata:
 
     def _get_all(
         self,
-        cache: ByteCache[Any] | None,
+        cache: ByteCache[Any],
         files: Sequence[MetadataFile],
         decoding: _Decoding[Parsed],
+        room: _Room | None = None,
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy."""
-        keys = [self._key(file, decoding) for file in files]
-        found: dict[Any, Parsed] = {} if cache is None else cache.get_many(keys)
+        keys = [self._key(file) for file in files]
+        found: dict[Any, Parsed] = cache.get_many(keys)
         if len(found) == len(keys):
             return [found[key] for key in keys]
         for file, key in zip(files, keys, strict=True):
             entry = None if key in found else self._entry(file, decoding)
             if entry is not None and entry.is_on_disk:
                 # What is mapped is there before threads have handed over to each other.
-                found[key] = self._get(cache, file, decoding)
+                found[key] = self._get(cache, file, decoding, room)
+        if room is not None and decoding.disk_form is not None:
+            room.takes(sum(map(decoding.disk_form.weigh, found.values())))
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in found}
         total = sum(size or 0 for _, size in missing)
         in_store = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers = self._reader.readers
         read = readers.map(
-            lambda file: self._get(cache, file, decoding, in_store=in_store),
+            lambda file: self._get(cache, file, decoding, room, in_store=in_store),
             missing,
             alone_seconds=_QUICK_SECONDS if is_quick else 0,
         )

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -202,8 +201,7 @@ class Planner:
         self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
         self.lasting_warnings += self._unreadable_warnings(bounds.unreadable)
         self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
-        beyond_memory = version.contents_cache.warnings(version.contents())
-        beyond_memory += file_indexes.lasting_warnings()
+        beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
         self.lasting_warnings += beyond_memory
         self.lasting_warnings += self._table_warnings()
@@ -229,8 +227,7 @@ class Planner:
         self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]
     ) -> None:
         """Skips those of ascending files, part by part, that hold no match by their statistics or indexes."""
-        # What is read of a manifest serves both.
-        for some in chain.from_iterable(map(state.files.portions, parts)):
+        for some in parts:
             indexes.test(state, values.test_values(state, some))
 
     def _distrust_warnings(self, files: int) -> list[str]:

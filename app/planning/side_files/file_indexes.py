@@ -26,8 +26,7 @@ from app.planning.side_files.indexes import Opened, Reach, SideIndexes
 from app.planning.side_files.segments import FILES_OF_HEADS
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.table.manifests.manifest import Derived, Manifest
-from app.types.bytes_column import BytesColumn
+from app.table.manifests.manifest import Manifest
 from app.work import check_deadline
 from app.work.deadline import wait_for
 
@@ -75,8 +74,6 @@ class FileIndexes:
     budget: Budget = UNBOUNDED
     reach: Reach = Reach.SOURCE
     _beside: dict[int, SideIndexes] = field(default_factory=dict)
-    _apart: set[int] = field(default_factory=set)
-    """Numbers of manifests whose embedded indexes were loaded by themselves."""
     _unloaded: set[int] = field(default_factory=set)
     """Files whose indexes were not asked, since the budget was used up."""
 
@@ -116,7 +113,8 @@ class FileIndexes:
             positions = np.arange(part.start, part.stop)
             beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
             if not beside.all():
-                yield from self._embedded_stacks(files, number, positions[~beside], rows[~beside])
+                embedded = _embedded(all_files.manifests[number])
+                yield Stacked(number, positions[~beside], embedded, rows[~beside])
             if beside.any():
                 side = self._side(number)
                 segments = side.segments(rows[beside])
@@ -202,21 +200,14 @@ class FileIndexes:
 
     def lasting_warnings(self) -> list[str]:
         """What the caller has to know of every plan of the version that asks these indexes."""
-        warnings = []
-        if self._apart:
-            size = sum(size or 0 for _, size in self.version.manifest_files())
-            warnings.append(
-                f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
-                f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
-                "other tables, unless PAIMON_INDEX_MEMORY_BYTES is raised"
-            )
-        if self._held > self._capacity:
-            warnings.append(
-                f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
-                f"them has {self._capacity}: some are read again for each plan, unless "
-                "PAIMON_INDEX_MEMORY_BYTES is raised"
-            )
-        return warnings
+        if self._held <= self._capacity:
+            return []
+        warning = (
+            f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
+            f"them has {self._capacity}: some are read again for each plan, unless "
+            "PAIMON_INDEX_MEMORY_BYTES is raised"
+        )
+        return [warning]
 
     @property
     def _held(self) -> int:
@@ -235,31 +226,13 @@ class FileIndexes:
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, failures[row]
 
-    def _embedded_stacks(
-        self, files: NDArray[np.int64], number: int, at: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> Iterator[Stacked]:
-        manifest = self.version.files().manifests[number]
-        if manifest.embedded_digests is not None and self.budget.is_spent:
-            self._unloaded.update(files[at].tolist())
-        else:
-            yield Stacked(number, at, self._embedded(number, manifest), rows)
-
-    def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
-        if manifest.embedded_digests is None:
-            return _stacked(manifest.embedded_indexes, manifest.derived)
-        # Of these there is one at a time, since all of them may be more than there is memory for.
-        self._apart.add(number)
-        apart = self.version.table.metadata.embedded_indexes(self.version.manifest_files()[number])
-        return _stacked(apart.column, apart.derived)
-
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
             entry_of = partial(table.metadata.entry_of_manifest, file)
-            manifest = partial(version.files().manifests.__getitem__, number)
-            live = partial(self._live, number)
+            live, manifest = partial(self._live, number), version.files().manifests[number]
             self._beside[number] = SideIndexes(version.source, manifest, key, entry_of, live)
         return self._beside[number]
 
@@ -288,17 +261,14 @@ def open_declared(version: Version) -> None:
     one of the manifests are damaged, or a file has two index files.
     """
     files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version, reach=Reach.STORE)
-    if not files.manifests.in_memory:
-        # Nothing of them would stay.
-        return
     for declared in version.schema.options.file_indexes:
         column, kind = version.schema.by_name.get(declared.column), KINDS.get(declared.kind)
         if column is None or kind is None:
             continue
         bounds.values(column, files.all())
         for manifest in files.manifests:
-            if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
-                _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
+            if not manifest.embedded_indexes.is_null.all():
+                _embedded(manifest).open(column.name, kind, column.type)
     if version.table.metadata.is_shared:
         for name in dict.fromkeys(declared.column for declared in version.schema.options.file_indexes):
             indexes.load_shared(name)
@@ -317,7 +287,9 @@ def read_indexes(version: Version, columns: Iterable[str]) -> None:
             check_deadline()
 
 
-def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:
-    return derived.get_or_make(
-        "embedded indexes", lambda: StackedIndex.read(embedded), lambda index: index.own_nbytes
+def _embedded(manifest: Manifest) -> StackedIndex:
+    return manifest.derived.get_or_make(
+        "embedded indexes",
+        lambda: StackedIndex.read(manifest.embedded_indexes),
+        lambda index: index.own_nbytes,
     )

@@ -99,7 +99,6 @@ class SideIndexes:
     """Index files of one manifest.
 
     Attributes:
-        read_manifest: gives the manifest, which may not be held between two calls.
         entry_of: gives the entry of what is called by some name among all that is made of the manifest.
         live: gives ascending rows of the files that the version has; int64.
         failures: why files could not be read so far, by row.
@@ -107,18 +106,13 @@ class SideIndexes:
     """
 
     source: IndexSource
-    read_manifest: Callable[[], Manifest]
+    manifest: Manifest
     key: tuple[Hashable, ...]
     entry_of: Callable[[str], TierEntry | None]
     live: Callable[[], NDArray[np.int64]]
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
     held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
-
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest."""
-        return self.read_manifest()
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files have an index file. Raises CorruptMetadataError: a file has more than one."""

@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.manifests import Manifests, NeededManifests
+from app.planning.version.needed_manifests import NeededManifests
 from app.storage import ByteCache
 from app.storage.tiers import TierEntry
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestFile
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
@@ -54,7 +55,7 @@ class VersionFiles:
 
     @classmethod
     def of(
-        cls, keys: Sequence[ManifestFile], manifests: Manifests, other: VersionFiles | None = None
+        cls, keys: Sequence[ManifestFile], manifests: Sequence[Manifest], other: VersionFiles | None = None
     ) -> Self:
         """The files of a version."""
         same = 0 if other is None else _common(keys, other.keys)
@@ -70,7 +71,7 @@ class VersionFiles:
         if not added:
             return cls(keys, before, other.removing, on_disk)
         # What is added may have been removed before.
-        rows = live_rows(manifests.choose([*other.removing, *range(same, len(keys))]))
+        rows = live_rows([manifests[at] for at in (*other.removing, *range(same, len(keys)))])
         rows = rows[len(other.removing) :]
         return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
 
@@ -198,7 +199,6 @@ class VersionContents:
         hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
             buckets, other levels than the one that is read), in manifest order; None where it sees all.
         other_indexes: the kinds of index files that the engine alone reads, such as global indexes.
-        decoded_bytes: memory that the manifests take at least, if they are kept.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
     """
 
@@ -208,14 +208,13 @@ class VersionContents:
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
     other_indexes: frozenset[str]
-    decoded_bytes: int
     columns_bytes: int
 
     @classmethod
     def read(
         cls,
         live: FileColumns,
-        manifests: Manifests,
+        manifests: Sequence[Manifest],
         index_entries: Sequence[IndexEntry],
         schema: TableSchema,
         level: int | None = None,
@@ -240,7 +239,6 @@ class VersionContents:
             VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
             frozenset(entry.file.index_type for entry in index_entries) - {HASH, DELETION_VECTORS},
-            manifests.decoded_bytes,
             columns.additional_bytes(before),
         )
 
@@ -273,28 +271,11 @@ class ContentsCache:
     cache: ByteCache[Any]
     warehouse: str
 
-    def warnings(self, contents: VersionContents) -> list[str]:
-        """What a caller has to know of every plan of a version, whatever the filter."""
-        capacity = self.cache.capacity
-        if not 0 < capacity < contents.decoded_bytes:
-            return []
-        warning = (
-            f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
-            f"has {capacity}: most of them are read again for each plan, unless "
-            "PAIMON_INDEX_MEMORY_BYTES is raised, or PAIMON_INDEX_DISK_CACHE a directory"
-        )
-        return [warning]
-
-    def decoded_bytes(self, resolved: ResolvedSnapshot, needed: NeededManifests | None) -> int | None:
-        """Memory that manifests of a version take if they are kept; None where nobody has read them."""
-        known: _DecodedBytes | None = self.cache.get(_key("decoded bytes", resolved, needed))
-        return None if known is None else known.count
-
     def read(
         self,
         table: Table,
         resolved: ResolvedSnapshot,
-        manifests: Manifests,
+        manifests: Sequence[Manifest],
         needed: NeededManifests | None = None,
     ) -> VersionContents:
         """The contents of a version, or what some of its manifests tell of them.
@@ -306,7 +287,7 @@ class ContentsCache:
         def read() -> VersionContents:
             keys = table.metadata.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
-            is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
+            is_large = sum(map(len, manifests)) >= LEAST_FILES
             entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
             known: VersionFiles | None = self.cache.get(newest)
             before: FileColumns | None = None
@@ -334,15 +315,7 @@ class ContentsCache:
             )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)
-        weight = _DecodedBytes(contents.decoded_bytes)
-        self.cache.put(_key("decoded bytes", resolved, needed), weight)
         return contents
-
-
-@dataclass(frozen=True, slots=True)
-class _DecodedBytes:
-    count: int
-    nbytes: int = 100
 
 
 def _key(

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.planning.version.manifests import Manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.records.columns import OptionalIntegers
@@ -224,7 +223,7 @@ class Files:
     """The files of a version, with the manifests that describe them."""
 
     columns: FileColumns
-    manifests: Manifests
+    manifests: Sequence[Manifest]
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -240,19 +239,13 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         parts = self._parts(files)
-        for number in self.manifests.load_in_order(parts):
-            rows, places = self.columns.rows[number], files[parts[number]] - self.columns.starts[number]
-            yield number, parts[number], places if rows is None else rows[places]
+        for number, part in parts.items():
+            rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
+            yield number, part, places if rows is None else rows[places]
 
     def manifests_of(self, files: NDArray[np.int64]) -> list[int]:
         """Numbers of the manifests that ascending ``files`` lie in."""
         return [*self._parts(files)]
-
-    def portions(self, files: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Ascending ``files`` cut up into those whose manifests can be held at the same time."""
-        parts = self._parts(files)
-        for portion in self.manifests.portions(parts):
-            yield files[parts[portion[0]].start : parts[portion[-1]].stop]
 
     def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
         """Ascending ``files`` cut up into at most so many, between manifests where that is possible."""

@@ -6,10 +6,9 @@ version as far as these tell: its files are those of these manifests, and count 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +19,10 @@ from app.observation import Phase, during
 from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
-from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
+from app.planning.version.needed_manifests import NeededManifests
 from app.predicates.binding.names import Relation, shown_defaults
 from app.storage import ByteCache, Readers, Warehouse
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestFile
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import Partitions
@@ -53,7 +53,7 @@ class Loaded(NamedTuple):
     """What was read of a version."""
 
     manifest_files: tuple[ManifestFile, ...]
-    manifests: Manifests
+    manifests: Sequence[Manifest]
     contents: VersionContents
 
 
@@ -89,10 +89,8 @@ class Version:
     def load(self) -> Loaded:
         """The version's manifests and files, read at the first call; they stay for the request.
 
-        Manifests of a table that is too large for the cache lack the indexes embedded in them, and if that is
-        still too much, only some of them are in memory at a time.
-
         Raises:
+            LimitExceededError: they take too much memory, and nothing can be written to the disk.
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests, or its index manifest, is damaged.
             UnsupportedFormatError: batch reads of the table see other rows.
@@ -100,14 +98,8 @@ class Version:
         if self.loaded is None:
             check_options(self.schema.options.values, self.table.name)
             with during(Phase.LOAD):
-                files, read = self.manifest_files(), self.table.metadata.manifests
-                manifests = read_manifests(
-                    files,
-                    partial(read, self.resolved, whole=False),
-                    partial(read, self.resolved, whole=False, cached=False),
-                    self.contents_cache.cache.capacity,
-                    self.contents_cache.decoded_bytes(self.resolved, self.needed),
-                )
+                files = self.manifest_files()
+                manifests = self.table.metadata.manifests(self.resolved, files)
                 contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)
                 self.loaded = Loaded(files, manifests, contents)
         return self.loaded
@@ -119,7 +111,7 @@ class Version:
         files = self.table.metadata.manifest_files(self.resolved)
         return files if self.needed is None else self.needed.of(files)
 
-    def manifests(self) -> Manifests:
+    def manifests(self) -> Sequence[Manifest]:
         """The manifests that are looked at; errors as of :meth:`load`."""
         return self.load().manifests
 
@@ -129,7 +121,7 @@ class Version:
 
     def keep_derived(self) -> None:
         """Has the cache weigh manifests anew of which more is known than before."""
-        if self.loaded is None or not self.loaded.manifests.in_memory:
+        if self.loaded is None:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
             if manifest.derived.has_grown():

@@ -120,7 +120,7 @@ def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
     return {name: _column(getattr(manifest, name)) for name in _COLUMNS}
 
 
-def open_manifest(columns: Columns, entry: TierEntry, read: Callable[[], Manifest]) -> Manifest:
+def open_manifest(columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> Manifest:
     """The manifest that columns of an entry hold.
 
     ``read`` decodes the original, where a column is damaged.
@@ -132,10 +132,10 @@ class _MappedManifest(Manifest):
     __slots__ = ("_columns", "_entry", "_read")
 
     _columns: Columns
-    _entry: TierEntry
+    _entry: TierEntry | None
     _read: Callable[[], Manifest]
 
-    def __init__(self, columns: Columns, entry: TierEntry, read: Callable[[], Manifest]) -> None:
+    def __init__(self, columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> None:
         own = {
             "_columns": columns,
             "_entry": entry,
@@ -156,7 +156,8 @@ class _MappedManifest(Manifest):
         try:
             column = _value(self._columns, self._columns[name])
         except DamagedEntryError:
-            self._entry.drop()
+            if self._entry is not None:
+                self._entry.drop()
             column = getattr(self._read(), name)
         object.__setattr__(self, name, column)
         return column

@@ -41,7 +41,7 @@ class _Identities(NamedTuple):
             manifest.levels[rows],
             _strings(manifest.file_names, rows),
             _extra_files(manifest, rows),
-            _strings(_embedded(manifest), rows),
+            _strings(manifest.embedded_indexes, rows),
             _strings(manifest.external_paths, rows),
         )
 
@@ -154,11 +154,6 @@ def _extra_files(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeListArr
     # Arrow believes offsets, and would read whatever lies behind the strings.
     lists.validate(full=True)
     return lists.take(pa.array(rows))
-
-
-def _embedded(manifest: Manifest) -> BytesColumn:
-    """The embedded indexes, or digests of them; the manifests of a version have either all or none."""
-    return manifest.embedded_indexes if manifest.embedded_digests is None else manifest.embedded_digests
 
 
 def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from itertools import repeat
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from xxhash import xxh3_128_digest
 
 from app.errors import CorruptMetadataError
 from app.table.manifests.manifest_entry import (
@@ -91,13 +89,11 @@ class Manifest:
         extra_file_starts: shape (n + 1,): where the names of each file begin in ``extra_files``.
         extra_files: UTF-8, names of all files one behind the other.
         creation_times: milliseconds.
-        embedded_indexes: null where there is none. In a manifest without them (:meth:`without_embedded`) the
-            bytes are missing, their lengths are not.
+        embedded_indexes: null where there is none.
         file_sources: values of :class:`FileSource`, -1 where unknown.
         value_statistics_columns: none where it is every column.
         external_paths: UTF-8, null where the file lies in its bucket directory.
         write_columns: none where it is every column.
-        embedded_digests: stand for ``embedded_indexes`` where the bytes of these are missing, else None.
     """
 
     decoded_bytes: int
@@ -127,7 +123,6 @@ class Manifest:
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
     write_columns: NameLists
-    embedded_digests: BytesColumn | None = None
     derived: Derived = field(default_factory=Derived)
 
     @classmethod
@@ -169,19 +164,6 @@ class Manifest:
             external_paths=files.strings("_EXTERNAL_PATH"),
             first_row_ids=files.optional_integers("_FIRST_ROW_ID"),
             write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
-        )
-
-    def without_embedded(self) -> Self:
-        """The same with digests in place of embedded indexes, whose entries then have none."""
-        whole = self.embedded_indexes
-        views = (whole.view(row) for row in range(len(whole)))
-        digests = BytesColumn.of(None if view is None else xxh3_128_digest(view) for view in views)
-        return replace(
-            self,
-            decoded_bytes=self.decoded_bytes - whole.data.nbytes + digests.data.nbytes,
-            embedded_indexes=BytesColumn(np.zeros(0, np.uint8), np.zeros_like(whole.starts), whole.lengths),
-            embedded_digests=digests,
-            derived=Derived(),
         )
 
     def __len__(self) -> int:
@@ -240,7 +222,7 @@ class Manifest:
             (tuple(_texts(extra_files.take(part))) for part in parts),
             self.creation_times.take(rows).tolist(),
             self.delete_row_counts.take(rows).tolist(),
-            self.embedded_indexes.take(rows) if self.embedded_digests is None else repeat(None),
+            self.embedded_indexes.take(rows),
             (
                 None if source == _UNKNOWN_SOURCE else FileSource(source)
                 for source in integers(self.file_sources)
@@ -262,25 +244,6 @@ class Manifest:
     def entry(self, row: int) -> ManifestEntry:
         """One entry as an object."""
         return next(self.entries(np.array([row])))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EmbeddedIndexes:
-    """The file indexes embedded in a manifest, without the rest of it."""
-
-    column: BytesColumn
-    derived: Derived = field(default_factory=Derived)
-
-    @classmethod
-    def read(cls, data: Buffer) -> Self:
-        """Reads them from a manifest; errors as of :meth:`Manifest.read`."""
-        _, column = take_out(read_pieces(data, RECORD), *EMBEDDED)
-        return cls(column)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return _MEMORY_PER_MANIFEST + self.column.nbytes + self.derived.nbytes
 
 
 def _check(entries: RecordColumns, files: RecordColumns) -> None:

@@ -24,7 +24,6 @@ from app.planning.plan.state import PlanState, decision
 from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.manifests import Manifests
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
@@ -145,7 +144,7 @@ CHANGES = st.lists(st.tuples(SOME, st.sampled_from([*SkipStep, *KeepReason])), m
 
 def start(*, explain: bool = False) -> PlanState:
     manifests = (manifest([entry(file_name=str(at), row_count=10 + at) for at in range(COUNT)]),)
-    files = Files(FileColumns.of(manifests, [np.arange(COUNT)]), Manifests.of(manifests))
+    files = Files(FileColumns.of(manifests, [np.arange(COUNT)]), manifests)
     return PlanState.start(files, numbers(ASKED), ALWAYS_TRUE, explain=explain)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.manifests import Manifests
-from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.manifest_list import ManifestFile
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
@@ -59,20 +55,7 @@ def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
     plain = [Placed(number, row, listed[number][row]) for number, rows in enumerate(left) for row in rows]
     manifests = tuple(map(manifest, listed))
     rows = [np.array(each, np.int64) for each in left]
-    return plain, Files(
-        FileColumns.of(manifests, rows),
-        draw(st.sampled_from([Manifests.of(manifests), one_at_a_time(manifests)])),
-    )
-
-
-def one_at_a_time(manifests: Sequence[Manifest]) -> Manifests:
-    """The manifests, of which one is in memory at a time."""
-    files = [(str(number), 1) for number in range(len(manifests))]
-
-    def read(some: Sequence[ManifestFile]) -> list[Manifest]:
-        return [manifests[int(name)] for name, _ in some]
-
-    return Manifests(files, read, sum(each.decoded_bytes for each in manifests), 1)
+    return plain, Files(FileColumns.of(manifests, rows), manifests)
 
 
 @st.composite
@@ -138,7 +121,6 @@ def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list
 
     assert found == [(file, plain[file].manifest, plain[file].row) for file in at]
     assert files.manifests_of(asked) == sorted({plain[file].manifest for file in at})
-    assert np.concatenate([asked[:0], *files.portions(asked)]).tolist() == at
 
 
 @given(some=chosen(), most=st.integers(1, 8))

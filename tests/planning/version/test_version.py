@@ -16,7 +16,6 @@ from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces, VersionContents
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.manifests import Manifests
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
@@ -70,7 +69,7 @@ def test_a_version_has_the_files_that_batch_reads_see(
     listed = [file for entries in manifests for file in entries]
 
     read = [manifest(entries) for entries in manifests]
-    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), Manifests.of(read), [], kept)
+    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, [], kept)
 
     visible = [is_visible(file, kept) for file in listed]
     assert len(contents.columns) == sum(visible)
@@ -95,9 +94,7 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
     ]
 
     read = [manifest([entry(partition=b"p"), entry(partition=b"q")])]
-    contents = VersionContents.read(
-        FileColumns.of(read, live_rows(read)), Manifests.of(read), entries, schema()
-    )
+    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, entries, schema())
 
     assert {row: [each.file.file_name for each in found] for row, found in contents.hash_indexes.items()} == {
         b"p": ["h1", "h3"],
@@ -194,9 +191,7 @@ def index_files(draw: st.DrawFn) -> IndexEntry:
 
 def files_of(*manifests: Sequence[ManifestEntry]) -> Files:
     parsed = tuple(map(manifest, manifests))
-    return Files(
-        FileColumns.of(parsed, [np.arange(len(entries)) for entries in manifests]), Manifests.of(parsed)
-    )
+    return Files(FileColumns.of(parsed, [np.arange(len(entries)) for entries in manifests]), parsed)
 
 
 FILES = st.lists(

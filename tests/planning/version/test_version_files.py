@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from app.planning.version import contents
 from app.planning.version.contents import VersionFiles, open_version_files, store_version_files
-from app.planning.version.manifests import Manifests
 from app.storage import DiskTier
 from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.manifest import Manifest
@@ -52,11 +51,11 @@ def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], 
     keys = [("manifest", number) for number in range(len(manifests))]
     some = data.draw(st.lists(st.sampled_from(keys), unique=True) if keys else st.just([]))
     other_keys = data.draw(st.sampled_from([some, keys[: len(some)], keys[: len(some)] + some]))
-    other = VersionFiles.of(other_keys, Manifests.of([manifests[number] for _, number in other_keys]))
+    other = VersionFiles.of(other_keys, [manifests[number] for _, number in other_keys])
 
     found, expected = (
-        VersionFiles.of(keys, Manifests.of(manifests), other),
-        VersionFiles.of(keys, Manifests.of(manifests)),
+        VersionFiles.of(keys, manifests, other),
+        VersionFiles.of(keys, manifests),
     )
 
     assert columns(found) == columns(expected)
@@ -65,10 +64,10 @@ def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], 
 
 def test_only_what_was_added_is_looked_at() -> None:
     first, second = manifest([entry(file_name="a"), entry(file_name="b")]), manifest([entry(file_name="c")])
-    before = VersionFiles.of([("first", 1)], Manifests.of([first]))
+    before = VersionFiles.of([("first", 1)], [first])
     before = replace(before, columns=before.columns.select(np.array([False, True])))
 
-    after = VersionFiles.of([("first", 1), ("second", 1)], Manifests.of([first, second]), before)
+    after = VersionFiles.of([("first", 1), ("second", 1)], [first, second], before)
 
     assert after.columns.rows[0] is before.columns.rows[0]
     assert len(after.columns) == 2
@@ -83,17 +82,15 @@ def test_versions_that_grow_from_one_another_keep_what_they_had(
 ) -> None:
     """Also where several follow the same one, as after a rollback, or drop what it had last."""
     manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
-    versions = [VersionFiles.of([], Manifests.of([]))]
+    versions = [VersionFiles.of([], [])]
     for before, added, dropped in commits:
         other = versions[before % len(versions)]
         kept = other.keys[: max(0, len(other.keys) - dropped)]
         keys = [*kept, (f"manifest of {len(versions)}", added % len(manifests))]
-        versions.append(VersionFiles.of(keys, Manifests.of([manifests[number] for _, number in keys]), other))
+        versions.append(VersionFiles.of(keys, [manifests[number] for _, number in keys], other))
 
     for version in versions:
-        expected = VersionFiles.of(
-            version.keys, Manifests.of([manifests[number] for _, number in version.keys])
-        )
+        expected = VersionFiles.of(version.keys, [manifests[number] for _, number in version.keys])
         assert columns(version) == columns(expected)
 
 
@@ -102,7 +99,7 @@ def test_versions_that_follow_one_another_share_their_memory() -> None:
     versions: list[VersionFiles | None] = [None]
     for count in range(1, 6):
         keys = [("manifest", number) for number in range(count)]
-        versions.append(VersionFiles.of(keys, Manifests.of(manifests[:count]), versions[-1]))
+        versions.append(VersionFiles.of(keys, manifests[:count], versions[-1]))
 
     _, _, _, third, fourth, fifth = versions
     assert third is not None
@@ -137,7 +134,7 @@ def kept_in(directory: Path) -> TierEntry:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_files_come_back(tmp_path: Path, count: int) -> None:
-    live = VersionFiles.of(KEYS[:count], Manifests.of(manifests()[:count]))
+    live = VersionFiles.of(KEYS[:count], manifests()[:count])
 
     kept = store_version_files(kept_in(tmp_path), live)
     found = open_version_files(kept_in(tmp_path))
@@ -150,7 +147,7 @@ def test_the_files_come_back(tmp_path: Path, count: int) -> None:
 
 
 def test_what_is_mapped_takes_no_memory(tmp_path: Path) -> None:
-    live = VersionFiles.of(KEYS, Manifests.of(manifests()))
+    live = VersionFiles.of(KEYS, manifests())
     store_version_files(kept_in(tmp_path), live)
 
     found = open_version_files(kept_in(tmp_path))
@@ -160,16 +157,16 @@ def test_what_is_mapped_takes_no_memory(tmp_path: Path) -> None:
 
 
 def test_a_version_that_follows_is_told_from_what_was_kept(tmp_path: Path) -> None:
-    store_version_files(kept_in(tmp_path), VersionFiles.of(KEYS[:2], Manifests.of(manifests()[:2])))
+    store_version_files(kept_in(tmp_path), VersionFiles.of(KEYS[:2], manifests()[:2]))
 
-    found = VersionFiles.of(KEYS, Manifests.of(manifests()), open_version_files(kept_in(tmp_path)))
+    found = VersionFiles.of(KEYS, manifests(), open_version_files(kept_in(tmp_path)))
 
-    assert columns(found) == columns(VersionFiles.of(KEYS, Manifests.of(manifests())))
+    assert columns(found) == columns(VersionFiles.of(KEYS, manifests()))
     assert found.on_disk == 5
 
 
 def test_a_few_new_files_are_no_reason_to_write_everything_anew(tmp_path: Path) -> None:
-    live = VersionFiles.of(KEYS, Manifests.of(manifests()))
+    live = VersionFiles.of(KEYS, manifests())
     store_version_files(kept_in(tmp_path), replace(live, on_disk=0))
     kept_in(tmp_path).drop()
 
@@ -181,7 +178,7 @@ def test_a_few_new_files_are_no_reason_to_write_everything_anew(tmp_path: Path) 
 
 def test_nothing_is_taken_from_a_damaged_file(tmp_path: Path) -> None:
     """Wherever the file is damaged; it is gone then."""
-    live = VersionFiles.of(KEYS, Manifests.of(manifests()))
+    live = VersionFiles.of(KEYS, manifests())
     store_version_files(kept_in(tmp_path), live)
     [file] = (path for path in tmp_path.rglob("*") if path.is_file())
     written = file.read_bytes()

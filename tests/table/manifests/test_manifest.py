@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.manifests.manifest import Derived, EmbeddedIndexes, Manifest
+from app.table.manifests.manifest import Derived, Manifest
 from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.expansion import claiming
@@ -180,7 +180,6 @@ def test_many_large_indexes_are_those_of_their_files() -> None:
     found = manifest(large)
 
     assert list(found.entries(np.arange(20))) == large
-    assert list(EmbeddedIndexes.read(avro(map(record, large))).column) == list(found.embedded_indexes)
 
 
 def test_copies_of_columns_are_claimed() -> None:

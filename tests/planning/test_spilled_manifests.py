@@ -1,4 +1,4 @@
-"""What plans hold in memory: manifests too large for the cache one at a time, and nothing after the request.
+"""What plans hold in memory: manifests that take too much are mapped, and nothing stays after the request.
 
 A plan of 100,000 files is 8 MB. Exceptions that are kept hold frames, and these what all callers have found.
 """
@@ -6,18 +6,18 @@ A plan of 100,000 files is 8 MB. Exceptions that are kept hold frames, and these
 from __future__ import annotations
 
 import gc
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from app.planning.plan.answers import Plan
+from app.errors import LimitExceededError
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.request.limits import CacheBytes
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from app.planning.service import IndexService
-from app.table.manifests.manifest import Manifest
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests import golden_tables
@@ -28,12 +28,11 @@ from tests.planning.counted_reads import Reads, counted_service
 MANIFESTS = 5
 FILES = 400
 EVENTS = TableRef("golden", DATABASE, TABLE)
-READ_AGAIN = "are read again for each plan"
 
 
 @pytest.fixture(scope="module")
 def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
-    """Knows all golden tables, and keeps no manifest."""
+    """Knows all golden tables, and has no room for any manifest, which are all mapped."""
     rooms = CacheBytes(manifests=1, plans=0)
     opened = open_service(golden.root, golden.allow_external(), cache_bytes=rooms, engine_writes_only=True)
     with closing(opened) as service:
@@ -51,7 +50,7 @@ def test_the_plans_are_the_same(service: IndexService, small: IndexService, tabl
         assert [*found.files] == [*expected.files]
         assert [*found.skipped_files] == [*expected.skipped_files]
         assert found.summary == expected.summary
-        assert [each for each in found.warnings if READ_AGAIN not in each] == [*expected.warnings]
+        assert [*found.warnings] == [*expected.warnings]
 
 
 @pytest.fixture(scope="module")
@@ -62,48 +61,34 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def plan(warehouse: Path, manifests: int) -> tuple[Plan, int]:
-    """A plan that asks every bloom filter, and the bytes of manifests that are kept after it."""
-    with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=manifests))) as service:
-        service.warm(service.resolve(EVENTS, SnapshotSelector()))
-        found = service.plan(EVENTS, PlanRequest(filter="id = 12345"))
-        return found, service.cache_statistics()["manifests"]["bytes"]
-
-
-def test_a_plan_says_that_indexes_are_read_again(warehouse: Path) -> None:
+def test_manifests_beyond_a_quarter_of_the_cache_are_mapped_once(warehouse: Path) -> None:
     stored = sum(each.stat().st_size for each in warehouse.glob("*/*/manifest/manifest-[0-9]*"))
-    found, kept = plan(warehouse, stored)
-    roomy, kept_by_roomy = plan(warehouse, 4 * stored)
+    request = PlanRequest(filter="id = 12345")
+    with closing(open_service(warehouse)) as service:
+        roomy = service.plan(EVENTS, request)
+    with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=stored))) as service:
+        found = service.plan(EVENTS, request)
+        decoded = service.cache_statistics()["manifests"]["misses"]
+        service.plan(EVENTS, PlanRequest(filter="id = 54321"))
+        after = service.cache_statistics()["manifests"]
 
     assert [*found.files] == [*roomy.files]
     assert found.summary.skipped_by == roomy.summary.skipped_by
-    (warning,) = found.warnings
-    assert f"embedded in {MANIFESTS} manifests {READ_AGAIN}" in warning
-    assert not roomy.warnings
-    # What is left of manifests stays, and of their indexes what there is room for.
-    assert 0 < kept <= stored < kept_by_roomy
+    assert not found.warnings
+    assert decoded > MANIFESTS
+    assert after["misses"] == decoded
+    assert after["bytes"] < stored // 2
 
 
-def test_a_version_that_does_not_fit_is_planned_a_few_manifests_at_a_time(warehouse: Path) -> None:
-    request = PlanRequest(filter="c0 < 500")
-    with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service:
-        before = _alive()
-        version = service.resolve(EVENTS, SnapshotSelector())
-        found = service.plan(version, request)
-        held = _alive() - before
-    with closing(open_service(warehouse)) as service:
-        roomy = service.plan(EVENTS, request)
-
-    assert [*found.files] == [*roomy.files]
-    assert 0 < found.summary.files_kept < found.summary.files_total == FILES
-    assert any("PAIMON_INDEX_MEMORY_BYTES" in each for each in found.warnings)
-    # Of MANIFESTS.
-    assert held == 1
-
-
-def _alive() -> int:
-    gc.collect()
-    return sum(isinstance(each, Manifest) for each in gc.get_objects())
+def test_where_nothing_can_be_written_the_setting_is_named(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with (
+        closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,
+        pytest.raises(LimitExceededError, match=r"PAIMON_INDEX_DISK_CACHE"),
+    ):
+        service.plan(EVENTS, PlanRequest())
 
 
 NO_PLANS = CacheBytes(plans=0)
