@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from app import regular_files
 from app.errors import PaimonIndexError, SettingsError
-from app.memory_budget import MemoryBudget
+from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
 from app.storage.shared_tier import SharedTier
+from app.work.ledger import LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 _MOST_KEY_BYTES: Final = 4_096
@@ -25,7 +26,7 @@ _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
 
 def create_service(settings: Settings) -> IndexService:
-    """The service over the warehouses of ``settings``.
+    """The service over the warehouses of ``settings``; the process keeps to its memory from now on.
 
     Raises:
         SettingsError: there are no warehouses, or one of their URLs cannot be used.
@@ -36,6 +37,7 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
+    LEDGER.keep_within(budget.limit, PROCESS_BYTES)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     store = open_shared_store(settings, RetryPolicy(attempts=1))

@@ -130,12 +130,14 @@ class Settings(BaseSettings):
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
     def with_shared_cache(self, url: str) -> Self:
-        """The same with the shared cache in another place.
+        """The settings of a job that fills the shared cache at ``url``, and reads from the warehouse.
 
         Raises:
             SettingsError: nothing says how entries are signed there.
         """
-        return self.load(**{**self.model_dump(exclude_unset=True), "shared_cache": url})
+        # What lies on a disk is taken from there, and not left to others.
+        changed = {"shared_cache": url, "disk_cache": None}
+        return self.load(**{**self.model_dump(exclude_unset=True), **changed})
 
     @classmethod
     def _unknown(cls, variable: str) -> str | None:

@@ -21,7 +21,7 @@ from starlette.types import Receive
 from app.api.gate.admission import Bulkhead
 from app.api.http.strict_json import write_json
 from app.errors import DeadlineExceededError
-from app.memory_budget import PROCESS_BYTES, MemoryBudget
+from app.memory_budget import MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
@@ -30,7 +30,6 @@ from app.settings import Settings
 from app.telemetry.logs import event_record
 from app.work import Cancellation, cancellable, check_deadline, time_limit
 from app.work.cores import CORES
-from app.work.ledger import LEDGER
 
 _TURNS: Final = 4
 """Callers who wait for tables of one warehouse and whose answers are computed at the same time."""
@@ -113,9 +112,8 @@ class Runtime:
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """The runtime of a service that starts; the process keeps to its memory from now on."""
+        """The runtime of a service that starts."""
         budget = MemoryBudget.of(settings)
-        LEDGER.keep_within(budget.limit, PROCESS_BYTES)
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
                 ("warehouses that are served", {"warehouses": sorted(service.warehouses)}),

@@ -146,8 +146,9 @@ spec:
     {{- end }}
   volumes:
     - name: tmp
+      # Manifests that memory has no room for are mapped from here, where there is no disk cache.
       emptyDir:
-        sizeLimit: 256Mi
+        sizeLimit: {{ ternary "4Gi" "256Mi" (eq .Values.cache.type "none") }}
     {{- if eq .Values.cache.type "emptyDir" }}
     - name: cache
       emptyDir:
