@@ -104,6 +104,18 @@ def test_plan_takes_json_filters_and_explains() -> None:
     assert len(answer["skipped_files"]) == 7
 
 
+def test_an_explained_plan_tells_groups_and_lists_files_where_asked() -> None:
+    options = ("--warehouse", str(WAREHOUSE), "--filter", "fee = 58.43", "--explain")
+
+    explained = run("plan", "demo.sessions", *options).stdout
+    listed = run("plan", "demo.sessions", *options, "--files").stdout
+
+    assert re.search(r"^3 files are kept, matched: .*\nstep ", explained, re.MULTILINE)
+    assert re.search(r"^7 files are skipped by file_index: .*, and 4 more\nstep ", explained, re.MULTILINE)
+    assert listed.startswith(explained)
+    assert len(re.findall(r"^data-\S+ +\{\} ", listed.removeprefix(explained), re.MULTILINE)) == 10
+
+
 def test_plan_takes_the_first_rows_of_an_order() -> None:
     options = ("--order-by", "s.rank_no:desc:last", "--top", "1", "--alias", "s", "--json")
 
