@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import AggregateAnswer, AggregateValue
+from app.aggregates.answers import AggregateAnswer, AggregateValue, Function
 from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
 from app.api.answers.paging import Window
 from app.api.answers.selections import SelectionEncoding
@@ -171,6 +171,8 @@ def lookup(
     as_json: JsonOption = False,
 ) -> None:
     """Tell which buckets keys live in."""
+    if bool(keys) == bool(hashes):
+        raise RequestError("name what to look up by --key or by --hash, and not by both")
     opened = version.open()
     body = LookupBody.read(
         {
@@ -293,6 +295,8 @@ def count(  # noqa: PLR0913 - one parameter per option
 
 def _aggregate(text: str) -> dict[str, object]:
     function, colon, column = text.partition(":")
+    if not colon and function not in [*Function]:
+        raise RequestError(f"--of takes FUNCTION:COLUMN, or count: write sum:{text}, say, not {text!r}")
     if bool(colon) != bool(column):
         raise RequestError(f"--of takes FUNCTION:COLUMN, such as sum:amount, or count, not {text!r}")
     return {"function": function, "column": column or None}

@@ -170,8 +170,8 @@ async def live() -> Response:
 async def ready(request: Request) -> Response:
     """Tell whether requests should come: 503 while starting, watched tables included, and shutting down.
 
-    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count; 503 where
-    the directory or bucket of none is there. A store that fails may answer again, and caches go on meanwhile.
+    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count; 503
+    where the directory or bucket of none is there. A store that fails may answer again, and caches go on.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:
