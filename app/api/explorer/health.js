@@ -22,11 +22,10 @@ export async function showHealth(description, state, signal) {
   const { files_total: total, files_invisible: unseen, manifests_total: manifests } = plan.summary;
   const { savings, files_without_index: without } = advice;
   const isIndexed = without < advice.files;
-  const buckets = new Set(plan.groups.map(({ bucket }) => bucket)).size;
-  const parts = buckets > 1 || !description.partition_keys.length ? plural(plan.groups.length, "bucket") : plural(plan.groups.length, "partition");
+  const isParted = description.partition_keys.length && plan.groups.every(({ bucket }) => bucket === plan.groups[0].bucket);
   fill(find("health"),
     h("div", { className: "cards" },
-      card("Files", number(plan.count), `${bytes(size)} in ${parts}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
+      card("Files", number(plan.count), `${bytes(size)} in ${plural(plan.groups.length, isParted ? "partition" : "bucket")}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
       card("Deleted rows", number(deleted), `${percent(deleted, rows)} of ${plural(rows, "row")}`),
       card("Manifests", number(manifests), manifests > 0 && `${number(Math.round(total / manifests))} files each`),
       card("Indexes", isIndexed ? percent(advice.index_bytes, advice.data_bytes) : "none", isIndexed && `${bytes(advice.index_bytes)} beside ${bytes(advice.data_bytes)} of data`, without > 0 && `${plural(without, "file")} without one`),
@@ -35,7 +34,7 @@ export async function showHealth(description, state, signal) {
     advice.indexes.length > 0 && [h("h2", {}, "Indexes"), indexTable(advice, state), h("div", { id: "values" })],
     h("h2", {}, "Advice"),
     advice.advice.length ? advice.advice.map(adviceCard) : muted("Nothing to advise."),
-    [advice.statements.map((each) => `${each};`).join("\n"), advice.command].filter(Boolean).map(copied),
+    advice.command && [advice.statements.map((each) => `${each};`).join("\n"), advice.command].filter(Boolean).map(copied),
     h("h2", {}, "Levels"),
     levels(plan),
     entries.length > 0 && [h("h2", {}, "Files of the index manifest"), manifestFiles(entries, size)]);
