@@ -28,7 +28,7 @@ class TestTls:
         assert {each["spec"]["ports"][0]["appProtocol"] for each in rendered.all("Service")} == {"https"}
 
     @pytest.mark.parametrize("given", [{}, {"serverName": "paimon-index.example.com"}])
-    def test_certificates_are_verified_as_the_monitor_says(self, given: dict[str, str]) -> None:
+    def test_certificates_are_verified_as_the_monitor_says(self, given: dict[str, object]) -> None:
         monitor = {"enabled": True, "tlsConfig": given}
 
         rendered = render(MINIMAL, tls__existingSecret="tls", serviceMonitor=monitor)
