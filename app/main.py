@@ -56,6 +56,7 @@ from app.server.processes import Processes
 from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
+from app.storage.locations import without_credentials
 from app.telemetry.service import Accounting, Telemetry
 from app.work.memory import prepare_process
 
@@ -104,6 +105,8 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
+        if settings.shared_cache is not None:
+            _log.info("the shared cache is %s", without_credentials(settings.shared_cache))
         telemetry.start()
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)

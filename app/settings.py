@@ -302,4 +302,9 @@ def _explain(fault: ErrorDetails) -> str:
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")
+    if str(fault["input"]).startswith("tcp://"):
+        message = (
+            f"{fault['input']} is Kubernetes' own, of a Service called paimon-index: set enableServiceLinks: "
+            f"false in the pod, or call the Service otherwise"
+        )
     return f"{ENVIRONMENT_PREFIX}{name.upper()}{place}: {message}"

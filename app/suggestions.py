@@ -13,7 +13,7 @@ _MOST_COMPARED: Final = 20_000
 _MOST_CHARACTERS: Final = 64
 """Of a name or word; names of data files have some 60."""
 _MOST_ALIKE: Final = 3
-_MOST_LISTED: Final = 12
+_MOST_LISTED: Final = 24
 _ALIKE: Final = 0.6
 
 

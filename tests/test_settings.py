@@ -32,6 +32,13 @@ def test_warehouses_come_from_json_in_the_environment(monkeypatch: pytest.Monkey
     assert Settings.load().warehouses == {"main": "file:///data/warehouse", "cold": "s3://cold/w"}
 
 
+def test_the_variable_of_a_service_of_kubernetes_is_told_from_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_PORT", "tcp://10.0.0.1:80")
+
+    with pytest.raises(SettingsError, match=r"^PAIMON_INDEX_PORT: .*set enableServiceLinks: false"):
+        Settings.load()
+
+
 @pytest.mark.parametrize(
     "text", ['["s3://a", "s3://b=file:///b"]', "s3://a, s3://b=file:///b", "s3://a,s3://b=file:///b,"]
 )

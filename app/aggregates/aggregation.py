@@ -59,7 +59,7 @@ def aggregate(
     decisions = decide(version, wanted, limits, zone)
     state = decisions.state
     left = state.left()
-    is_exact = state.is_exact(left) & (not question.doubts)
+    is_exact = state.is_exact(left)
     answer: Facets | Totals
     if question.group is None:
         answer = Totals(version, question, state)
@@ -70,7 +70,7 @@ def aggregate(
     version.keep_derived()
     groups, groups_total = answer.groups(opened, request.top)
     warnings = (
-        *question.doubts,
+        *question.doubts.values(),
         *decisions.warnings.all,
         *answer.warnings,
     )

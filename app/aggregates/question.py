@@ -27,13 +27,13 @@ class Question:
     Attributes:
         aggregates: with the column of each; None for COUNT of rows.
         places: positions of partition columns in a partition's row, by column id.
-        doubts: why values of some of the columns are not known, whatever files tell of them.
+        doubts: why values of a column are not known, whatever files tell of them, by column id.
     """
 
     aggregates: Sequence[tuple[Aggregate, DataField | None]]
     group: DataField | None
     places: Mapping[int, int]
-    doubts: Sequence[str]
+    doubts: Mapping[int, str]
 
     @classmethod
     def of(cls, version: Version, request: AggregateRequest) -> Question:
@@ -60,11 +60,11 @@ class Question:
                 "group_by counts the rows of each value of one column, and takes no other column or "
                 "function: ask for one group by a filter, or the engine for all of them"
             )
-        doubts = [
-            f"every file leaves aggregates and groups of {field.name} open: {why}"
+        doubts = {
+            field.id: f"every file leaves aggregates and groups of {field.name} open: {why}"
             for field in columns
             if (why := names.doubt_of(field)) is not None
-        ]
+        }
         places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
         return cls(aggregates, groups[0] if groups else None, places, doubts)
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pyroaring import BitMap
 
 from app.aggregates.answers import Aggregate, AggregateGroup, AggregateValue, Function
 from app.aggregates.question import Question, type_of
@@ -47,33 +46,54 @@ class _Statistics:
 
 
 @dataclass(slots=True)
-class _Part:
-    """One aggregate of a question: what settled files give, and statistics of the files at hand."""
+class _Sum:
+    """What files give of one aggregate."""
 
-    asked: Aggregate
-    column: DataField | None
+    function: Function
     key: Callable[[Value], Any]
-    statistics: _Statistics | None = None
     count: int = 0
     end: Value | None = None
     total: int = 0
 
     def add(self, counts: Counts) -> None:
         self.count += sum(count for _, count in counts)
-        if self.asked.function is Function.SUM:
+        if self.function is Function.SUM:
             self.total += sum(int(value) * count for value, count in counts)
-        elif counts and self.asked.function is not Function.COUNT:
+        elif counts and self.function is not Function.COUNT:
             values = [value for value, _ in counts] + ([] if self.end is None else [self.end])
-            self.end = (min if self.asked.function is Function.MIN else max)(values, key=self.key)
+            self.end = (min if self.function is Function.MIN else max)(values, key=self.key)
 
     @property
     def value(self) -> Value | None:
         """None is SQL's NULL."""
-        if self.asked.function is Function.COUNT:
+        if self.function is Function.COUNT:
             return self.count
-        if self.asked.function is Function.SUM:
+        if self.function is Function.SUM:
             return self.total if self.count else None
         return self.end
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """One aggregate of a question.
+
+    Attributes:
+        is_known: which files of the version tell their values of it, shape (files of the version,).
+        settled: what files give that tell the values of every aggregate of the question.
+        known: what files give that tell those of this one.
+    """
+
+    asked: Aggregate
+    column: DataField | None
+    is_known: NDArray[np.bool_]
+    settled: _Sum
+    known: _Sum
+    statistics: _Statistics | None = None
+
+    def add(self, counts: Counts, *, is_settled: bool) -> None:
+        self.known.add(counts)
+        if is_settled:
+            self.settled.add(counts)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,57 +108,58 @@ class Totals:
     _parts: list[_Part] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._parts = [
-            _Part(aggregate, column, int if column is None else sql_key(column.type))
-            for aggregate, column in self.question.aggregates
-        ]
+        self._parts = []
+        for asked, column in self.question.aggregates:
+            is_known = np.zeros(len(self.state.files), np.bool_)
+            key = int if column is None else sql_key(column.type)
+            settled, known = _Sum(asked.function, key), _Sum(asked.function, key)
+            self._parts.append(_Part(asked, column, is_known, settled, known))
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Adds what files give whose matching rows are known; gives those that no aggregate has taken.
+        """Adds what files give whose matching rows are known; gives those that an aggregate leaves open.
 
-        A file is taken by all aggregates or by none: callers add what they compute of the others.
+        A file is settled for all aggregates or for none: callers add what they compute of the others. What it
+        gives of one aggregate narrows that one's bounds, whatever another leaves open.
         """
         row_counts = self.state.files.columns.row_counts
-        whole = files[self.state.rows_left[files] == row_counts[files]]
-        is_known = np.ones(len(whole), np.bool_)
+        is_whole = self.state.rows_left[files] == row_counts[files]
+        whole, places = files[is_whole], np.cumsum(is_whole) - 1
+        at_once = []
         for part in self._parts:
             part.statistics = self._statistics(part, whole)
-            if not self._is_plain(part.column):
-                is_known &= False if part.statistics is None else part.statistics.is_known
-        if self.question.needs_values:
-            at_once, at = whole[is_known], np.flatnonzero(is_known)
-        else:
-            at_once, at = files, np.arange(0)
-        self._add(at_once, [self._counts_at_once(part, at_once, at) for part in self._parts])
-        places = {file: place for place, file in enumerate(whole.tolist())}
-        left = dict.fromkeys(files[~np.isin(files, at_once)].tolist())
-        columns = {
-            part.column.id
-            for part in self._parts
-            if part.column is not None and not self._is_plain(part.column)
-        }
-        single = np.array(list(left), np.int64)
+            if part.statistics is not None:
+                part.is_known[whole] = part.statistics.is_known
+            elif self._is_plain(part.column):
+                part.is_known[files] = True
+            at_once.append(part.is_known[files])
+        is_settled = np.logical_and.reduce(at_once)
+        at_of = {int(files[at]): at for at in np.flatnonzero(~is_settled)}
+        asked = [part.column for part in self._parts if part.column and not self._is_plain(part.column)]
+        columns = {column.id for column in asked if not self._is_doubted(column)}
+        single = np.array([*at_of], np.int64)
         for values in open_files(self.version, self.state, single, columns, self.warnings):
-            if self._take_file(values, places.get(values.file)):
-                del left[values.file]
-        return list(left)
+            is_settled[at_of[values.file]] = self._take_file(values)
+        for part, is_told in zip(self._parts, at_once, strict=True):
+            for settles in (False, True):
+                at = np.flatnonzero(is_told & (is_settled == settles))
+                part.add(self._counts_at_once(part, files[at], places[at]), is_settled=settles)
+        self.rows += int(self.state.rows_left[files[is_settled]].sum())
+        return [int(file) for file in files[~is_settled]]
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
         """The one group, with what open files may add. RequestError: a sum is beyond its type."""
         return [AggregateGroup({}, self.rows, [self._value(part, opened) for part in self._parts])], 1
 
+    def _is_doubted(self, column: DataField) -> bool:
+        return column.id in self.question.doubts
+
     def _is_plain(self, column: DataField | None) -> bool:
         """Whether the number of matching rows is enough: COUNT of rows, or a partition column."""
-        return column is None or column.id in self.question.places
-
-    def _add(self, files: NDArray[np.int64], counts: Sequence[Counts]) -> None:
-        self.rows += int(self.state.rows_left[files].sum())
-        for part, of_part in zip(self._parts, counts, strict=True):
-            part.add(of_part)
+        return column is None or (column.id in self.question.places and not self._is_doubted(column))
 
     def _statistics(self, part: _Part, files: NDArray[np.int64]) -> _Statistics | None:
         column, function = part.column, part.asked.function
-        if column is None or self._is_plain(column):
+        if column is None or self._is_plain(column) or self._is_doubted(column):
             return None
         file_bounds = FileBounds(self.version)
         bounds = file_bounds.values(column, files) if len(files) else None
@@ -170,39 +191,41 @@ class Totals:
         return alike
 
     def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
+        """What files give without their indexes; ``at`` is where their statistics stand."""
         if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
-        place = self.question.places.get(part.column.id)
-        if place is None:
+        if not self._is_plain(part.column):
             statistics = part.statistics
             return () if statistics is None or not len(at) else statistics.counts(at, part.asked.function)
-        counts = partition_counts(self.version, self.state, place, files)
+        counts = partition_counts(self.version, self.state, self.question.places[part.column.id], files)
         return [(value, count) for value, count in counts if value is not None]
 
-    def _take_file(self, values: FileValues, place: int | None) -> bool:
-        try:
-            rows, _ = values.matching()
-            counts = [self._counts(values, part, place, rows) for part in self._parts]
-        except NotKnownError:
-            return False
-        except CorruptIndexError as error:
-            name = self.state.files.name(values.file)
-            self.warnings.append(f"the index of {name} is not used: {error}")
-            return False
-        self._add(np.array([values.file]), counts)
-        return True
+    def _take_file(self, values: FileValues) -> bool:
+        """Adds what a file's index gives of each aggregate; whether it is known of all of them now."""
+        counts: dict[int, Counts] = {}
+        for number, part in enumerate(self._parts):
+            if part.column is None or part.is_known[values.file] or self._is_doubted(part.column):
+                continue
+            try:
+                counts[number] = self._counts(values, part.column, part.asked.function)
+            except NotKnownError:
+                continue
+            except CorruptIndexError as error:
+                name = self.state.files.name(values.file)
+                self.warnings.append(f"the index of {name} is not used: {error}")
+                continue
+            part.is_known[values.file] = True
+        is_settled = all(part.is_known[values.file] for part in self._parts)
+        for number, of_part in counts.items():
+            self._parts[number].add(of_part, is_settled=is_settled)
+        return is_settled
 
-    def _counts(self, values: FileValues, part: _Part, place: int | None, rows: BitMap | None) -> Counts:
-        """What one file gives; ``place`` is where its statistics stand, None where not all rows match."""
-        column, statistics = part.column, part.statistics
-        is_by_statistics = statistics is not None and place is not None and statistics.is_known[place]
-        if column is None or self._is_plain(column) or is_by_statistics:
-            at = np.array([] if place is None else [place], np.int64)
-            return self._counts_at_once(part, np.array([values.file]), at)
+    def _counts(self, values: FileValues, column: DataField, function: Function) -> Counts:
+        rows, _ = values.matching()
         if not values.has_column(column):
             # It came later: every row of the file reads as null.
             return ()
-        if part.asked.function is Function.COUNT:
+        if function is Function.COUNT:
             index, _ = values.row_index(column, counts_only=True)
             valued = index.value_rows()
             size = len(valued) if rows is None else valued.intersection_cardinality(rows)
@@ -211,26 +234,33 @@ class Totals:
         return [(space.value(key), size) for key, size in index.key_counts(rows)]
 
     def _value(self, part: _Part, opened: NDArray[np.int64]) -> AggregateValue:
-        asked, settled, data_type = part.asked, part.value, type_of(part.asked, part.column)
-        if not _holds(data_type, settled):
-            raise RequestError(
-                f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: filter more"
-            )
-        value, low, high = settled, settled, settled
-        if len(opened):
+        asked, data_type = part.asked, type_of(part.asked, part.column)
+        settled, known = part.settled.value, part.known.value
+        files = opened[~part.is_known[opened]]
+        value, low, high = known, known, known
+        if len(files):
             value = None
             if asked.function is Function.COUNT:
-                high = part.count + int(self.state.rows_left[opened].sum())
+                high = part.known.count + int(self.state.rows_left[files].sum())
             elif asked.function is Function.SUM:
                 low = high = None
             else:
-                low, high = self._ends(part.column, opened).around(asked.function, settled)
+                low, high = self._ends(part.column, files).around(asked.function, known)
+        if not (_holds(data_type, value) and _holds(data_type, settled)):
+            raise RequestError(
+                f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: filter more"
+            )
         written = [to_json(number, data_type) for number in (value, low, high, settled)]
-        return AggregateValue(asked.function, asked.column, not len(opened), *written)
+        return AggregateValue(asked.function, asked.column, not len(files), *written)
 
     def _ends(self, column: DataField | None, files: NDArray[np.int64]) -> Ends:
-        if column is None or self._is_plain(column) or self.question.doubts:
+        if column is None or self._is_doubted(column):
             return Ends()
+        if self._is_plain(column):
+            place, key = self.question.places[column.id], sql_key(column.type)
+            counts = partition_counts(self.version, self.state, place, files)
+            values = [value for value, _ in counts if value is not None]
+            return Ends(min(values, key=key, default=None), max(values, key=key, default=None), key)
         bounds = FileBounds(self.version).values(column, files)
         return Ends.of(bounds, column.type, self.state.rows_left[files])
 

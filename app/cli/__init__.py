@@ -61,6 +61,8 @@ _COMMANDS: Final = {
     "cache": _Command("cache", "Look after the shared cache: cache prune."),
     "openapi": _Command("serve", "Print the OpenAPI document."),
 }
+_ALSO: Final = {"aggregate": "count"}
+"""What the HTTP API calls commands."""
 _REMOVED: Final = {
     "orphans": "the engine removes files that nothing refers to: in Spark CALL "
     "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
@@ -127,6 +129,8 @@ def main() -> None:
         # A shell that completes a line gives it in a variable: bash in the first, zsh and fish in the second.
         words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
     word = next(iter(words[1:]), "--help")
+    if word in _ALSO:
+        words[1] = word = _ALSO[word]
     if word in _REMOVED:
         typer.echo(f"error: there is no command {word} any more: {_REMOVED[word]}", err=True)
         sys.exit(2)

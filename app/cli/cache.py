@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -37,7 +38,9 @@ def prune(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove old entries of the shared cache; those that are needed are written again."""
-    settings = Settings.load()
+    # Entries are listed and removed, and none is read: without a key, none is needed.
+    has_key = any(f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY{end}" in os.environ for end in ("", "_FILE"))
+    settings = Settings.load(shared_cache_private=None if has_key else True)
     store = open_shared_store(settings, RetryPolicy())
     if store is None:
         raise RequestError(f"set {ENVIRONMENT_PREFIX}SHARED_CACHE to the prefix that is to be pruned")

@@ -135,7 +135,9 @@ def _flatten(value: Any, place: str) -> Iterator[tuple[str, object]]:
             for name, member in value.items():
                 yield from _flatten(member, f"{place}.{name}" if place else name)
         case [dict(), *_]:
-            for index, item in enumerate(value):
-                yield from _flatten(item, f"{place}[{index}]")
+            for number, item in enumerate(value):
+                # Columns have names, and their indexes types.
+                label = item.get("name") or item.get("type") or number
+                yield from _flatten(item, f"{place}[{label}]")
         case _:
             yield place, value

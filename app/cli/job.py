@@ -38,6 +38,7 @@ from app.jobs import (
     UpsertReport,
     audit,
     build_index,
+    check_deletable,
     delete,
     drop_index,
     plan,
@@ -285,6 +286,9 @@ def delete_command(
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
+    check_deletable(opened.name, opened.latest())
+    if not job.conf:  # settings of the session may give the condition another meaning
+        opened.check_filter(where)
     with (
         job.spark(time_zone) as spark,
         progress("reading", len(opened.latest().files())) as advance,
@@ -336,11 +340,12 @@ def plan_command(
     job: JobOptions,
 ) -> None:
     """Plan a filter over very many manifests of an append table, on executors."""
-    opened = job.table(table)
+    opened, written = job.table(table), parse_filter(filter_text)
+    opened.check_filter(written)
     with job.spark(time_zone) as spark:
         manifests = len(opened.latest().manifest_files())
         with progress("planning", manifests) as advance:
-            report = plan(spark, opened, parse_filter(filter_text), advance=advance)
+            report = plan(spark, opened, written, advance=advance)
     if out is not None:
         pq.write_table(report.files, out)
     if job.as_json:

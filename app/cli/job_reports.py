@@ -41,11 +41,11 @@ def print_indexes(report: IndexReport) -> None:
 def print_upsert(report: UpsertReport) -> None:
     """What writing rows did."""
     what = "there were no rows" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
-    keys = "" if report.keys_added is None else f", {report.keys_added:,} of new keys"
+    keys = "" if report.keys_added is None else f" ({report.keys_added:,} new keys)"
     print_line(
-        f"{what}: {report.rows_written:,} rows{keys}, of {report.rows_read:,} that were read; "
-        f"{report.files:,} files with {report.data_bytes:,} bytes in {report.buckets:,} buckets, "
-        f"{report.buckets_added:,} of them new"
+        f"{what}: rows written {report.rows_written:,} of {report.rows_read:,}{keys}; "
+        f"files {report.files:,}, bytes {report.data_bytes:,}, buckets {report.buckets:,} "
+        f"({report.buckets_added:,} new)"
     )
     if report.waits_for_compaction and report.snapshot_id is not None:
         print_line("batch reads see them once the table is compacted")
@@ -55,8 +55,8 @@ def print_deletion(report: DeleteReport) -> None:
     """What deleting rows did."""
     what = "nothing was deleted" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
     print_line(
-        f"{what}: {report.rows_deleted:,} rows of {report.files_changed} files; read {report.files_read} of "
-        f"{report.files_total} files"
+        f"{what}: rows deleted {report.rows_deleted:,}; files changed {report.files_changed:,}, "
+        f"read {report.files_read:,} of {report.files_total:,}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import AggregateAnswer, AggregateValue
+from app.aggregates.answers import AggregateAnswer, AggregateValue, Function
 from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
 from app.api.answers.paging import Window
 from app.api.answers.selections import SelectionEncoding
@@ -77,7 +77,12 @@ def plan(  # noqa: PLR0913 - one parameter per option
     selection: Annotated[
         str, typer.Option(help="Output format for row positions: none, count, bitmap, ranges or positions.")
     ] = "ranges",
-    explain: Annotated[bool, typer.Option("--explain", help="Show which step decided each file.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show which step decided, once for files that are alike.")
+    ] = False,
+    lists_files: Annotated[
+        bool, typer.Option("--files", help="With --explain, list every file below, skipped ones too.")
+    ] = False,
     uris: Annotated[bool, typer.Option("--uris", help="Print absolute URIs instead of paths.")] = False,
     version: VersionOptions,
     time_zone: TimeZoneOption = None,
@@ -107,7 +112,11 @@ def plan(  # noqa: PLR0913 - one parameter per option
     answer = opened.service.plan(opened.table(table), request)
     form = SelectionEncoding(request.selection)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
-    print_answer(encoded, lambda plan: _print_plan(plain(plan), uris=uris), as_json=as_json)
+    print_answer(
+        encoded,
+        lambda plan: _print_plan(plain(plan), uris=uris, lists_files=lists_files or not explain),
+        as_json=as_json,
+    )
 
 
 @grouped
@@ -162,6 +171,8 @@ def lookup(
     as_json: JsonOption = False,
 ) -> None:
     """Tell which buckets keys live in."""
+    if bool(keys) == bool(hashes):
+        raise RequestError("name what to look up by --key or by --hash, and not by both")
     opened = version.open()
     body = LookupBody.read(
         {
@@ -195,13 +206,30 @@ def _sort_key(text: str) -> dict[str, Any]:
     return {"column": column} | dict(zip(("direction", "nulls"), rest, strict=False))
 
 
-def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
+def _print_plan(plan: dict[str, Any], *, uris: bool, lists_files: bool) -> None:
     summary = plan["summary"]
     print_line(
         f"snapshot {plan['snapshot_id']}: {summary['files_kept']} of {summary['files_total']} files, "
         f"{summary['rows_selected']} of {summary['rows_total']} rows"
     )
     files = (*plan["files"], *plan.get("skipped_files", ()))
+    if "skipped_files" in plan:
+        print_explanation(
+            ExplainedFile(
+                file["file_name"],
+                f"{'kept,' if 'selection' in file else 'skipped by'} {file['decision_reason']}",
+                file["explain"],
+            )
+            for file in files
+        )
+        print_line("")
+    if lists_files:
+        _print_files(files, uris=uris)
+    print_warnings(plan["warnings"])
+    _print_unknown(plan)
+
+
+def _print_files(files: Sequence[dict[str, Any]], *, uris: bool) -> None:
     columns = {
         "file": "path" if uris else "file_name",
         "partition": "partition",
@@ -215,17 +243,6 @@ def _print_plan(plan: dict[str, Any], *, uris: bool) -> None:
     if all(file["first_row_id"] is None for file in files):
         del columns["first row id"]
     print_records(columns, ({"selected_rows": 0, **file} for file in files))
-    if "skipped_files" in plan:
-        print_explanation(
-            ExplainedFile(
-                file["file_name"],
-                f"{'kept,' if 'selection' in file else 'skipped by'} {file['decision_reason']}",
-                file["explain"],
-            )
-            for file in files
-        )
-    print_warnings(plan["warnings"])
-    _print_unknown(plan)
 
 
 def _print_unknown(answer: dict[str, Any]) -> None:
@@ -278,6 +295,8 @@ def count(  # noqa: PLR0913 - one parameter per option
 
 def _aggregate(text: str) -> dict[str, object]:
     function, colon, column = text.partition(":")
+    if not colon and function not in [*Function]:
+        raise RequestError(f"--of takes FUNCTION:COLUMN, or count: write sum:{text}, say, not {text!r}")
     if bool(colon) != bool(column):
         raise RequestError(f"--of takes FUNCTION:COLUMN, such as sum:amount, or count, not {text!r}")
     return {"function": function, "column": column or None}

@@ -85,8 +85,8 @@ def encode(text: str) -> bytes:
 
 
 MAGIC: Final = 1493475289347502
+_MAGIC_BYTES: Final = MAGIC.to_bytes(8)
 VERSION: Final = 1
-_MARK_BYTES: Final = 4
 _DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
 """What files begin with that are easily taken for an index file."""
 EMPTY_START: Final = -1
@@ -151,9 +151,12 @@ class HeadLayout:
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")
         if magic != MAGIC:
-            start = bytes(buffer[:_MARK_BYTES])
-            content = next((name for mark, name in _DATA_FILES.items() if start.startswith(mark)), magic)
-            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {content}", offset=0)
+            start = bytes(buffer[: len(_MAGIC_BYTES)])
+            known = (name for mark, name in _DATA_FILES.items() if start.startswith(mark))
+            content = next(known, start.hex())
+            raise CorruptIndexError(
+                f"expected the magic of a file index, {_MAGIC_BYTES.hex()}, found {content}", offset=0
+            )
         version = cursor.i32("version")
         if version != VERSION:
             raise CorruptIndexError(

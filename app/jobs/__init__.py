@@ -10,7 +10,7 @@ it was.
 
 from app.jobs.audit import AuditReport, audit
 from app.jobs.build_index import IndexReport, build_index, drop_index
-from app.jobs.delete import DeleteReport, delete
+from app.jobs.delete import DeleteReport, check_deletable, delete
 from app.jobs.job_table import JobTable
 from app.jobs.plan import PlanReport, plan
 from app.jobs.upsert import UpsertReport, rows_from_files, upsert
@@ -24,6 +24,7 @@ __all__ = [
     "UpsertReport",
     "audit",
     "build_index",
+    "check_deletable",
     "delete",
     "drop_index",
     "plan",

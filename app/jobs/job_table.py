@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,12 +13,13 @@ from typing import Final
 
 from app.errors import RequestError
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.request.requests import SnapshotSelector, TableRef, read_filter
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.commits import Committer
+from app.types import Json
 
 _WAREHOUSE: Final = "warehouse"
 _WHOLE_MANIFESTS: Final = CacheBytes(manifests=1 << 40)
@@ -86,6 +87,11 @@ class JobTable:
     def latest(self) -> Version:
         """The latest version."""
         return self.service.resolve(self.ref, SnapshotSelector())
+
+    def check_filter(self, written: str | Mapping[str, Json] | None) -> None:
+        """Reads a filter before Spark starts. FilterError: it cannot be read, or does not fit the columns."""
+        version = self.latest()
+        read_filter(written, version.schema.fields, Limits(), version.relation(None), None)
 
     def committer(self) -> Committer:
         """Commits as a user of its own."""

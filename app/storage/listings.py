@@ -34,19 +34,27 @@ def check_listable(warehouse: Warehouse) -> None:
     except StorageError as error:
         raise StorageError(f"{what}: {error}") from error
     if not is_there:
-        raise StorageError(f"{what}: there is no directory or bucket {warehouse.public_url}: check its URL")
+        raise MissingWarehouseError(
+            f"{what}: there is no directory or bucket {warehouse.public_url}: check its URL"
+        )
+
+
+class MissingWarehouseError(StorageError):
+    """Storage answers that there is no directory or bucket of a warehouse."""
 
 
 class Listings:
     """Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
 
-    ``listable`` tells by name whether the last listing went well; those not listed yet are missing.
+    ``listable`` tells by name whether the last listing went well, without those not listed yet; ``missing``
+    names the warehouses whose directory or bucket was not there.
     """
 
     def __init__(self, warehouses: Mapping[str, Warehouse]) -> None:
         self._warehouses = warehouses
         self._ended = threading.Event()
         self.listable: dict[str, bool] = {}
+        self.missing: set[str] = set()
 
     def start(self) -> None:
         """Begins; each warehouse has a thread of its own, since one that hangs must not hold the others."""
@@ -64,6 +72,11 @@ class Listings:
         """How many warehouses could not be listed."""
         return sum(not is_listable for is_listable in self.listable.values())
 
+    @property
+    def all_missing(self) -> bool:
+        """Whether no warehouse is there."""
+        return len(self.missing) == len(self._warehouses)
+
     def check(self, warehouse: Warehouse) -> None:
         """Lists one warehouse; warns where that fails and did not before."""
         try:
@@ -73,8 +86,11 @@ class Listings:
             if self.listable.get(warehouse.name, True):
                 _log.warning("%s", error)
             self.listable[warehouse.name] = False
+            if isinstance(error, MissingWarehouseError):
+                self.missing.add(warehouse.name)
         else:
             self.listable[warehouse.name] = True
+            self.missing.discard(warehouse.name)
 
     def _watch(self, warehouse: Warehouse) -> None:
         while not self._ended.is_set():

@@ -159,6 +159,8 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("nothing at /v1/main/database/", f"did you mean {SESSIONS}?", "/docs"),
     ),
     "a path without the version": (get("/main/databases"), 404, ("did you mean /v1/main/databases?",)),
+    "another version": (get("/v2"), 404, ("did you mean /v1?",)),
+    "the command line's word": (post(f"{SESSIONS}/count", {}), 404, (f"did you mean {SESSIONS}/aggregate?",)),
     "a path with a slash at its end": (get(f"{DATABASES}/"), 404, (f"did you mean {DATABASES}?",)),
     "an endpoint": (post(f"{SESSIONS}/plans", {}), 404, (f"did you mean {SESSIONS}/plan?",)),
     "a member": (plan(filtr="fee = 1"), 400, ("no member 'filtr'", "did you mean 'filter'", "alias")),
@@ -179,7 +181,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a partition's column": (
         post(LOOKUP, {"partition": {"dt": "2024-01-01"}, "keys": [{"uid": 1}]}),
         422,
-        ("partition of this table has dte", "found dt"),
+        ("partition of this table is named by dte", "found dt"),
     ),
     # Filters.
     "text without quotes": (plan(filter="owner = Berlin"), 422, ("'Berlin'", "text stands in quotes")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import re
 import zipfile
 from pathlib import Path
@@ -499,11 +500,15 @@ def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Pa
         assert emptied == filled
 
 
-def test_the_shared_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Path) -> None:
+def test_the_shared_cache_is_told_of_where_there_is_one(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     with serve() as client:
         assert "shared" not in get(client, "/v1/cache", CacheStatistics)
     with serve(shared_cache=str(tmp_path), shared_cache_private=True) as client:
         assert set(get(client, "/v1/cache", CacheStatistics)["shared"].values()) == {0}
+    assert f"the shared cache is {tmp_path}" in caplog.messages
 
 
 def literal(column: str, text: str) -> str:

@@ -138,6 +138,33 @@ def test_large_answers_are_compressed(client: httpx.Client) -> None:
     assert plain.headers["vary"] == response.headers["vary"] == "Accept, Accept-Encoding"
 
 
+def test_an_answer_that_the_caller_has_varies_as_the_answer_does(client: httpx.Client) -> None:
+    first = client.post(PLAN, json={"explain": True})
+    again = client.post(PLAN, json={"explain": True}, headers={"If-None-Match": first.headers["etag"]})
+
+    assert again.status_code == 304
+    assert again.headers["vary"] == first.headers["vary"]
+
+
+def test_a_plan_tells_its_summary_ahead_of_its_files(client: httpx.Client) -> None:
+    members = list(client.post(PLAN, json={"explain": True}).json())
+
+    assert max(map(members.index, ("summary", "warnings"))) < members.index("files")
+
+
+def test_a_get_is_told_of_a_body_for_any_table(client: httpx.Client) -> None:
+    detail = client.get(PLAN).json()["detail"]
+
+    assert f"{client.base_url}{PLAN} -d " in detail
+    assert '{"filter": "COLUMN = 5"}' in detail
+
+
+def test_a_service_without_icebergs_catalog_says_how_to_have_one(client: httpx.Client) -> None:
+    message = client.get("/iceberg/v1/main/x").json()["error"]["message"]
+
+    assert "this service has no Iceberg catalog, which PAIMON_INDEX_ICEBERG=true switches on" in message
+
+
 def test_small_answers_are_not(client: httpx.Client) -> None:
     assert "content-encoding" not in client.get("/health/live", headers={"Accept-Encoding": "gzip"}).headers
 

@@ -14,6 +14,7 @@ from app.telemetry.state import listing_family
 from tests import s3_server
 from tests.api.conftest import Serve
 from tests.cli.commands import run
+from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import GoldenWarehouse
 from tests.growing_tables import TABLE, GrowingTable
 
@@ -150,6 +151,41 @@ def test_readiness_tells_how_many_fail(serve: Serve, golden: GoldenWarehouse, tm
 
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "warehouses_failing": 1})
     assert 'paimon_index_warehouse_listable{warehouse="gone"} 0.0' in metrics
+
+
+def test_a_service_whose_only_warehouse_is_missing_is_not_ready(serve: Serve, tmp_path: Path) -> None:
+    with serve(warehouses={"gone": str(tmp_path / "gone")}) as client:
+        answer = client.get("/health/ready")
+        while answer.json() == {"status": "ready"}:  # the first listing is made beside requests
+            answer = client.get("/health/ready")
+        live = client.get("/health/live")
+
+    problem = answer.json()
+    assert (answer.status_code, problem["type"]) == (503, "urn:paimon-index:error:not-ready")
+    assert problem["detail"].startswith("no warehouse is there")
+    assert str(tmp_path) not in problem["detail"]
+    assert live.status_code == 200
+
+
+def test_a_warehouse_that_comes_is_not_missing_any_more(tmp_path: Path) -> None:
+    gone = Warehouse("gone", str(tmp_path / "gone"))
+    listings = Listings({"gone": gone})
+    listings.check(gone)
+    before = listings.all_missing
+
+    (tmp_path / "gone").mkdir()
+    listings.check(gone)
+
+    assert (before, listings.all_missing) == (True, False)
+
+
+def test_a_warehouse_whose_store_fails_is_not_missing() -> None:
+    with Store({}, lambda _: Fault.RESET).serving() as options:
+        failing = Warehouse("failing", f"s3://{BUCKET}", options=options)
+        listings = Listings({"failing": failing})
+        listings.check(failing)
+
+    assert (listings.failing, listings.all_missing) == (1, False)
 
 
 def test_the_command_line_tells_of_the_warehouse_and_not_of_the_table(tmp_path: Path) -> None:

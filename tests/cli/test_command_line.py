@@ -31,12 +31,13 @@ def test_cache_prune_counts_and_removes(tmp_path: Path) -> None:
     old.parent.mkdir()
     old.write_bytes(b"12345")
     os.utime(old, (0, 0))
-    variables = {"PAIMON_INDEX_SHARED_CACHE": str(tmp_path), "PAIMON_INDEX_SHARED_CACHE_PRIVATE": "true"}
+    variables = {"PAIMON_INDEX_SHARED_CACHE": str(tmp_path)}
 
     tried = run("cache", "prune", "--older-than", "30", "--dry-run", **variables)
     assert tried.stdout == "1 entries of 5 bytes would be removed, 0 of 0 bytes left\n"
     assert old.exists()
-    done = run("cache", "prune", "--older-than", "30", "--json", **variables)
+    key = {"PAIMON_INDEX_SHARED_CACHE_KEY": "0123456789abcdef"}
+    done = run("cache", "prune", "--older-than", "30", "--json", **variables, **key)
     assert json.loads(done.stdout) == {"removed": 1, "removed_bytes": 5, "left": 0, "left_bytes": 0}
     assert not old.exists()
     refused = run("cache", "prune", "--older-than", "30")
@@ -104,6 +105,18 @@ def test_plan_takes_json_filters_and_explains() -> None:
     assert len(answer["skipped_files"]) == 7
 
 
+def test_an_explained_plan_tells_groups_and_lists_files_where_asked() -> None:
+    options = ("--warehouse", str(WAREHOUSE), "--filter", "fee = 58.43", "--explain")
+
+    explained = run("plan", "demo.sessions", *options).stdout
+    listed = run("plan", "demo.sessions", *options, "--files").stdout
+
+    assert re.search(r"^3 files are kept, matched: .*\nstep ", explained, re.MULTILINE)
+    assert re.search(r"^7 files are skipped by file_index: .*, and 4 more\nstep ", explained, re.MULTILINE)
+    assert listed.startswith(explained)
+    assert len(re.findall(r"^data-\S+ +\{\} ", listed.removeprefix(explained), re.MULTILINE)) == 10
+
+
 def test_plan_takes_the_first_rows_of_an_order() -> None:
     options = ("--order-by", "s.rank_no:desc:last", "--top", "1", "--alias", "s", "--json")
 
@@ -168,7 +181,7 @@ def test_index_files_are_inspected_and_evaluated_without_a_warehouse() -> None:
         "--json",
     )
 
-    assert "rank_no" in inspected.stdout, inspected.stderr
+    assert "columns[rank_no].indexes[range-bitmap].cardinality" in inspected.stdout, inspected.stderr
     results = json.loads(evaluated.stdout)["results"]
     assert [result["name"] for result in results] == files
     assert [result["selection"] for result in results if result["decision"] == "keep"] == [[[12, 13]]]
@@ -194,7 +207,7 @@ def test_index_files_of_a_warehouse(golden: GoldenWarehouse) -> None:
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--selection", "bits"), "selection"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--top", "1"), "--order-by"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--snapshot-id", "4711"), "4711"),
-        (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "keys and hashes"),
+        (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "by --key or by --hash"),
         (("evaluate", "nowhere.index", "--column", "id"), "NAME=TYPE"),
         (("inspect", "nowhere.index"), "nowhere.index"),
         (("serve",), "no warehouse is configured"),
@@ -284,6 +297,27 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    ("job", "table", "message"),
+    [
+        (("delete", "--where", "nothing = 1"), "append_dv32", "there is no column 'nothing'"),
+        (("delete", "--where", "1 = 1"), "pk_dv", "has a primary key"),
+        (("plan", "--filter", "nothing = 1"), "append_dv32", "there is no column 'nothing'"),
+    ],
+)
+def test_jobs_refuse_a_condition_before_spark_starts(
+    golden: GoldenWarehouse, job: tuple[str, ...], table: str, message: str
+) -> None:
+    name, *options = job
+
+    done = run(
+        "job", name, f"golden.{table}", "--warehouse", str(golden.root), *options, "--master", "nowhere"
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+
+
 def test_counts_and_facets_without_data() -> None:
     table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
 
@@ -291,12 +325,14 @@ def test_counts_and_facets_without_data() -> None:
     facets = run("count", *table, "--by", "grade", "--top", "2")
     between = run("count", *table, "--of", "min:memo")
     wrong = run("count", *table, "--of", "sum:")
+    bare = run("aggregate", *table, "--of", "fee")
 
     assert counted.stdout.split() == ["count", "8"]
     assert facets.stdout.splitlines()[0].split() == ["grade", "count"]
     assert "more groups" in facets.stdout
     assert "10 of 10 files leave the answer open" in between.stdout
     assert (wrong.returncode, "FUNCTION:COLUMN" in wrong.stderr) == (1, True)
+    assert (bare.returncode, "write sum:fee" in bare.stderr) == (1, True)
 
 
 def test_advice_and_what_if() -> None:

@@ -27,6 +27,15 @@ class TestTls:
         assert rendered.one("ServiceMonitor")["spec"]["endpoints"][0]["scheme"] == "https"
         assert {each["spec"]["ports"][0]["appProtocol"] for each in rendered.all("Service")} == {"https"}
 
+    @pytest.mark.parametrize("given", [{}, {"serverName": "paimon-index.example.com"}])
+    def test_certificates_are_verified_as_the_monitor_says(self, given: dict[str, object]) -> None:
+        monitor = {"enabled": True, "tlsConfig": given}
+
+        rendered = render(MINIMAL, tls__existingSecret="tls", serviceMonitor=monitor)
+
+        (endpoint,) = rendered.one("ServiceMonitor")["spec"]["endpoints"]
+        assert endpoint["tlsConfig"] == (given or {"insecureSkipVerify": True})
+
 
 class TestIngress:
     def test_there_is_none_unless_asked_for(self) -> None:

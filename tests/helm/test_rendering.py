@@ -84,9 +84,9 @@ class TestSettings:
         ],
     )
     def test_any_setting_reaches_the_service_as_it_reads_it(self, value: object, text: str) -> None:
-        rendered = render(MINIMAL, settings={"page_size": value})
+        rendered = render(MINIMAL, settings={"public_urls": value})
 
-        assert rendered.environment["PAIMON_INDEX_PAGE_SIZE"] == text
+        assert rendered.environment["PAIMON_INDEX_PUBLIC_URLS"] == text
 
     @pytest.mark.parametrize("name", ["warehouses", "port", "tokens_file", "auth", "disk_cache_bytes"])
     def test_what_the_chart_sets_is_not_set_twice(self, name: str) -> None:

@@ -65,11 +65,22 @@ def test_the_schema_knows_the_settings_and_no_others() -> None:
     ("values", "place"),
     [
         ({"settings": {"pagesize": 3}}, "at '/settings': additional properties 'pagesize' not allowed"),
+        ({"settings": {"page_size": "abc"}}, "at '/settings/page_size'"),
         ({"extraEnv": [{"name": "PAIMON_INDEX_PAGESIZE", "value": "3"}]}, "at '/extraEnv/0/name'"),
     ],
 )
-def test_a_misspelled_setting_is_refused(values: dict[str, Any], place: str) -> None:
+def test_a_setting_that_no_pod_would_take_is_refused(values: dict[str, Any], place: str) -> None:
     assert place in refusal(MINIMAL, **values)
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("url", ["s3://bucket/warehouse/cache", "s3://bucket/", "s3://bucket/warehouse"])
+def test_a_shared_cache_inside_of_a_warehouse_is_refused(url: str) -> None:
+    shared = {"url": url, "existingSecret": "key"}
+
+    told = refusal(MINIMAL, warehouses={"main": "s3://bucket/warehouse"}, sharedCache=shared)
+
+    assert "warehouses.main lie inside of one another" in told
 
 
 @for_each("name", documented())

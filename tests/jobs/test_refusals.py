@@ -53,7 +53,13 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
             "append_dv32",
             {"only": True},
         ),
-        (FilterError, "the partition of this table", "build_index", "append_orc", {"partitions": [{"a": 1}]}),
+        (
+            FilterError,
+            "a partition of this table is named by",
+            "build_index",
+            "append_orc",
+            {"partitions": [{"a": 1}]},
+        ),
     ]
     for kind, message, job, name, arguments in refused:
         with pytest.raises(kind, match=message):

@@ -59,16 +59,17 @@ class PlanAnswer:
 
     snapshot_id: SnapshotId
     schema_id: int
-    schemas: list[Schema] | None = None
-    """With `schemas` only: those of the version and of the kept files of all pages."""
-    files: list[PlannedFile]
-    skipped_files: list[SkippedFile] | None = None
-    """With explain only."""
+    # Ahead of the files, of which there are many.
     summary: Summary
     warnings: list[str]
     unknown_files: list[str]
     """Files named in the request that the snapshot has not."""
     timings_ms: dict[str, float]
+    schemas: list[Schema] | None = None
+    """With `schemas` only: those of the version and of the kept files of all pages."""
+    files: list[PlannedFile]
+    skipped_files: list[SkippedFile] | None = None
+    """With explain only."""
     next_page_token: NextPageToken
 
 

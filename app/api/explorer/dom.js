@@ -50,12 +50,13 @@ export function bytes(value) {
   return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toPrecision(value >= 9.95 ? 3 : 2)} ${["B", "KB", "MB", "GB", "TB", "PB"][unit]}`;
 }
 
-/** A share, which is 0 % only for nothing and 100 % only for all. */
+/** A share, which is 0 % only for nothing and 100 % only for all; ten times and more as such. */
 export function percent(part, all) {
   if (!all || !part) return "0 %";
   const share = (100 * part) / all;
   if (share < 0.1) return "< 0.1 %";
   if (share > 99.9 && part < all) return "> 99.9 %";
+  if (share >= 1000) return `${number(Math.round(share / 100))} times`;
   return `${share < 10 ? Number(share.toFixed(1)) : Math.round(share)} %`;
 }
 

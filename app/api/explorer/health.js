@@ -1,6 +1,7 @@
 // How a version of a table is doing, and the service's advice on its indexes.
 
 import { ask, askPages, tablePath } from "./api.js";
+import { copy } from "./copy.js";
 import { indexName } from "./decisions.js";
 import { bytes, fill, find, h, muted, number, percent, plural, table } from "./dom.js";
 import { askPlan, versionOf } from "./plan.js";
@@ -21,18 +22,19 @@ export async function showHealth(description, state, signal) {
   const { files_total: total, files_invisible: unseen, manifests_total: manifests } = plan.summary;
   const { savings, files_without_index: without } = advice;
   const isIndexed = without < advice.files;
+  const isParted = description.partition_keys.length && plan.groups.every(({ bucket }) => bucket === plan.groups[0].bucket);
   fill(find("health"),
     h("div", { className: "cards" },
-      card("Files", number(plan.count), `${bytes(size)} in ${plural(plan.groups.length, "bucket")}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
+      card("Files", number(plan.count), `${bytes(size)} in ${plural(plan.groups.length, isParted ? "partition" : "bucket")}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
       card("Deleted rows", number(deleted), `${percent(deleted, rows)} of ${plural(rows, "row")}`),
       card("Manifests", number(manifests), manifests > 0 && `${number(Math.round(total / manifests))} files each`),
-      card("Indexes", isIndexed ? percent(advice.index_bytes, advice.data_bytes) : "none", isIndexed && `of the size of their data, ${bytes(advice.index_bytes)}`, without > 0 && `${plural(without, "file")} without one`),
+      card("Indexes", isIndexed ? percent(advice.index_bytes, advice.data_bytes) : "none", isIndexed && `${bytes(advice.index_bytes)} beside ${bytes(advice.data_bytes)} of data`, without > 0 && `${plural(without, "file")} without one`),
       card("Spared", bytes(savings.bytes), `${plural(savings.files, "file")} left out by indexes alone in ${plural(savings.plans, "plan")}`, savings.money !== null && `worth ${savings.money.toFixed(2)}`)),
     muted(description.iceberg_refusal ?? "Iceberg's clients can read this table."),
     advice.indexes.length > 0 && [h("h2", {}, "Indexes"), indexTable(advice, state), h("div", { id: "values" })],
     h("h2", {}, "Advice"),
     advice.advice.length ? advice.advice.map(adviceCard) : muted("Nothing to advise."),
-    advice.command && h("pre", {}, [...advice.statements.map((each) => `${each};`), advice.command].join("\n")),
+    advice.command && [advice.statements.map((each) => `${each};`).join("\n"), advice.command].filter(Boolean).map(copied),
     h("h2", {}, "Levels"),
     levels(plan),
     entries.length > 0 && [h("h2", {}, "Files of the index manifest"), manifestFiles(entries, size)]);
@@ -59,6 +61,9 @@ async function showValues(column, state) {
     fill(place, muted(problem.message));
   }
 }
+
+const copied = (text) =>
+  h("div", { className: "copied" }, h("pre", {}, text), h("button", { className: "quiet", onclick: ({ target }) => copy(target, text) }, "Copy"));
 
 const adviceCard = ({ subject, detail, bytes_saved: saved }) =>
   h("details", { className: "advice" },

@@ -12,7 +12,7 @@ const MOST_FILES = 1000;
 const SHOWN = 8;
 
 const named = (column) => (/^(?!(and|false|not|null|or|true)$)[a-z_]\w*$/i.test(column) ? column : `\`${column.replaceAll("`", "``")}\``);
-const literal = (value, { type }) => (BARE.test(type) ? `${value}` : `'${`${value}`.replaceAll(/[\\']/g, "\\$&")}'`);
+const literal = (value, { type }) => (BARE.test(type) && isFinite(value) ? `${value}` : `'${`${value}`.replaceAll(/[\\']/g, "\\$&")}'`);
 
 export class Hints {
   constructor(text) {

@@ -213,7 +213,7 @@ function showPicture() {
 }
 
 function showFile(file) {
-  if (file === null) panel.say("Point at a cell to see what decided about its file, step by step.");
+  if (file === null) panel.say(`${matchMedia("(pointer: coarse)").matches ? "Tap" : "Point at"} a cell to see what decided about its file, step by step.`);
   else panel.show(plan, file, state, file === picture.picked);
 }
 

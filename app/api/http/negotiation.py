@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
+from http import HTTPStatus
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 _ACCEPT_ENCODING = b"accept-encoding"
@@ -58,7 +59,14 @@ class Compression(GZipMiddleware):
             if not accepted.get("gzip", 0.0):
                 headers = [each for each in scope["headers"] if each[0] != _ACCEPT_ENCODING]
                 scope = {**scope, "headers": headers}
-        await super().__call__(scope, receive, send)
+
+        async def send_varied(message: Message) -> None:
+            # An answer without a body has the headers of the one with it, which caches go by.
+            if message["type"] == "http.response.start" and message["status"] == HTTPStatus.NOT_MODIFIED:
+                MutableHeaders(scope=message).add_vary_header("Accept-Encoding")
+            await send(message)
+
+        await super().__call__(scope, receive, send_varied)
 
 
 def _quality(liked: Mapping[str, float], media_type: str) -> float:

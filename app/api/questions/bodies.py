@@ -231,7 +231,7 @@ class LookupBody(VersionedBody):
     @model_validator(mode="after")
     def _keys_or_hashes(self) -> Self:
         if (self.keys is None) == (self.hashes is None):
-            raise ValueError("exactly one of keys and hashes is expected")
+            raise ValueError("expected keys, or the hashes of keys, and not both")
         return self
 
     def claimed(self, most: int) -> AbstractContextManager[object]:

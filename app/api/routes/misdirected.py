@@ -26,12 +26,14 @@ def unknown_path(request: Request) -> str:
     """What to say where there is nothing at the path of a request."""
     path = request.url.path
     if path.startswith(f"{ICEBERG}/"):
-        return (
-            f"there is nothing at {path:.200}: with PAIMON_INDEX_ICEBERG=true, GET {ICEBERG}/v1/config lists "
-            f"what Iceberg's catalog has"
-        )
-    segments = path.strip("/").split("/")[:_MOST_SEGMENTS]
-    meant = alike(path, sorted({filled for template in _METHODS for filled in _filled(template, segments)}))
+        is_served = any(getattr(route, "path", "").startswith(ICEBERG) for route in request.app.routes)
+        told = f"GET {ICEBERG}/v1/config lists what Iceberg's catalog has"
+        missing = "this service has no Iceberg catalog, which PAIMON_INDEX_ICEBERG=true switches on"
+        return f"there is nothing at {path:.200}: {told if is_served else missing}"
+    # Another version, and what the command line calls it.
+    known = re.sub(r"/count$", "/aggregate", re.sub(r"^/v\d+(?=/|$)", "/v1", path))
+    segments = known.strip("/").split("/")[:_MOST_SEGMENTS]
+    meant = alike(known, sorted({filled for template in _METHODS for filled in _filled(template, segments)}))
     advice = f"did you mean {meant[0]}? " if meant else ""
     return f"there is nothing at {path:.200}: {advice}GET /docs lists every path, as does GET /openapi.json"
 
@@ -51,7 +53,11 @@ def wrong_method(request: Request) -> str:
     body = BODIES.get(template)
     if body is None:
         return fault
-    return f"{fault}, with a JSON object as the body: curl {request.url} -d '{_quoted(body.example_text())}'"
+    example = body.example_text()
+    if "filter" in body.example and not any(field.is_required() for field in body.model_fields.values()):
+        # The example's columns are not those of this table.
+        example = '{"filter": "COLUMN = 5"}'
+    return f"{fault}, with a JSON object as the body: curl {request.url} -d '{_quoted(example)}'"
 
 
 def _filled(template: str, segments: list[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from app.described import DESCRIBED
 from app.planning.service import IndexService
 from app.release import __version__
 from app.server.processes import Processes
-from app.storage import CacheState, DiskCacheState
+from app.storage import CacheState, DiskCacheState, Listings
 from app.storage.shared_tier import SharedCacheState
 from app.telemetry.service import Telemetry
 
@@ -170,7 +170,8 @@ async def live() -> Response:
 async def ready(request: Request) -> Response:
     """Tell whether requests should come: 503 while starting, watched tables included, and shutting down.
 
-    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count.
+    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count; 503
+    where the directory or bucket of none is there. A store that fails may answer again, and caches go on.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:
@@ -180,8 +181,12 @@ async def ready(request: Request) -> Response:
     warmth: Warmth = request.app.state.warmth
     if not await warmth.is_reached():
         raise ProblemError(problem_of_status(503, "the service reads the tables that it watches"))
+    listings: Listings = request.app.state.listings
+    if listings.all_missing:
+        detail = "no warehouse is there: the log names the directory or bucket that is missing; check its URL"
+        raise ProblemError(problem_of_status(503, detail))
     answer: dict[str, object] = {"status": "ready"}
-    if failing := request.app.state.listings.failing:
+    if failing := listings.failing:
         answer["warehouses_failing"] = failing
     return Response(write_json(answer), media_type="application/json")
 

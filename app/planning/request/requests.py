@@ -266,8 +266,11 @@ class NamedPartition:
         fields = schema.partition_fields
         given = dict(written or {})
         if set(given) != {field.name for field in fields}:
-            names = ", ".join(field.name for field in fields) or "no columns"
-            raise FilterError(f"the partition of this table has {names}; found {', '.join(given) or 'none'}")
+            names = ", ".join(field.name for field in fields) or "no column"
+            raise FilterError(
+                f"a partition of this table is named by {names}, each with its value; "
+                f"found {', '.join(given) or 'none'}"
+            )
         return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))
 
     @property

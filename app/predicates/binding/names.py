@@ -314,7 +314,10 @@ class Names:
 
     def _known(self) -> str:
         known = " or ".join(self._relation.qualifiers)
-        return f"a column may be qualified by {known}" if known else "no alias of the table is given"
+        if not known:
+            return "no alias of the table is given: `alias` of the request names one"
+        other = "" if self._relation.database is None else "; `alias` of the request names it otherwise"
+        return f"a column may be qualified by {known}{other}"
 
 
 def _map_key(field: DataField, key: str) -> DataField | None:

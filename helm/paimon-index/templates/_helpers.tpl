@@ -133,6 +133,13 @@ annotations:
 {{- if and .Values.sharedCache.url (not .Values.sharedCache.existingSecret) (not (hasKey .Values.settings "shared_cache_private")) }}
 {{- fail "sharedCache.existingSecret: name the Secret that has the key which entries are signed with, or set settings.shared_cache_private=true where nobody else may write to the prefix" }}
 {{- end }}
+{{- range $name, $url := .Values.warehouses }}
+{{- $shared := printf "%s/" (trimSuffix "/" $.Values.sharedCache.url) }}
+{{- $own := printf "%s/" (trimSuffix "/" $url) }}
+{{- if and $.Values.sharedCache.url (or (hasPrefix $own $shared) (hasPrefix $shared $own)) }}
+{{- fail (printf "sharedCache.url: %s and warehouses.%s lie inside of one another: give the cache a prefix of its own" $shared $name) }}
+{{- end }}
+{{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
 {{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" }}
 {{- end }}

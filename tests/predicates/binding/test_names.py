@@ -118,6 +118,7 @@ def test_fields_of_structs_and_what_can_be_read_in_two_ways_keep_every_row(
         ("events.event_id = 5", 0, "qualified by e", E),
         ("db.e.event_id = 5", 0, "qualified by e", E),
         ("`events$branch_b2`.event_id = 5", 0, "qualified by events or events.branch_b1", BRANCH),
+        ("o.event_id = 5", 0, "`alias` of the request names it otherwise", EVENTS),
         ("events.event_id = 5", 0, "no alias of the table is given", NAMELESS),
         ("events.nowhere = 5", 0, "no column 'events.nowhere'", EVENTS),
         ("events.twice = 5", 0, "could be 'Twice' or 'tWICE'", EVENTS),
