@@ -36,6 +36,12 @@ def print_indexes(report: IndexReport) -> None:
                 for index in report.indexes
             ],
         )
+    for index in report.indexes:
+        if index.kept and not index.declared:
+            print_line(
+                f"no option names the {index.kind} of {index.column!r}: {index.kept:,} files keep it, and "
+                f"new ones will not have it; --take-off {index.column}={index.kind} takes it off"
+            )
 
 
 def print_upsert(report: UpsertReport) -> None:

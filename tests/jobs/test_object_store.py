@@ -25,7 +25,7 @@ from tests.spark.environment import spark_python
 from tests.writable_tables import WritableTable, files_below
 
 INDEX = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 B"}
-ONE_INDEX = ("--only", *(word for each in INDEX.items() for word in ("--option", "=".join(each))))
+ONE_INDEX = tuple(word for each in INDEX.items() for word in ("--option", "=".join(each)))
 
 # Starts a Spark of its own, which is much for a test of every day.
 pytestmark = [pytest.mark.spark, pytest.mark.long]
