@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli.spark_submit import run_job
-from app.errors import JobError
+from app.errors import JobError, RequestError
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
@@ -156,10 +156,13 @@ def test_given_indexes_are_added_to_those_of_the_table(jobs: Jobs, tmp_path: Pat
 
 @pytest.fixture
 def counters(jobs: Jobs, tmp_path: Path) -> Path:
-    """A table whose options name no index, with two files, each of which has a bitmap on both columns."""
+    """A table whose options name no index, with two files, which have bitmaps on both columns.
+
+    Even numbers are in one, odd ones in the other, so that bounds decide nothing.
+    """
     make_table(tmp_path, "t", {"city": "STRING", "counter": "INT"})
-    for first in (0, 20):
-        query = f"SELECT concat('c', id) AS city, CAST(id AS INT) AS counter FROM range({first}, {first + 20}, 1, 1)"
+    for first in (0, 1):
+        query = f"SELECT concat('c', id) city, CAST(id AS INT) counter FROM range({first}, 40, 2, 1)"  # noqa: S608 - numbers
         jobs.run("upsert", tmp_path, table("t"), paths=[], query=query)
     given = {"file-index.bitmap.columns": "city,counter"}
     jobs.run("build_index", tmp_path, table("t"), options=given)
@@ -202,6 +205,8 @@ def test_an_index_is_taken_off_by_name(jobs: Jobs, counters: Path) -> None:
     assert indexes(last) == {"bitmap counter": (0, 0, 2)}
     assert jobs.run("audit", counters, table("t"))["indexed"] == 0
     assert files_left(counters, "counter = 30") == 2
+    with pytest.raises(RequestError, match="has no option file-index"):
+        jobs.run("build_index", counters, table("t"))
 
 
 def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, counters: Path) -> None:

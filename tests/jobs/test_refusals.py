@@ -51,7 +51,7 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
         ),
         (
             RequestError,
-            "did you mean bitmap",
+            "did you mean 'bitmap'",
             "build_index",
             "append_orc",
             {"take_off": [["city", "bitmpa"]]},
