@@ -45,7 +45,7 @@ from app.file_index.bloom_filter.kind import BLOOM_FILTER, BloomFilterOptions, r
 from app.file_index.bsi.kind import BSI
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, in_manifest_threshold
+from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, THRESHOLD, in_manifest_threshold
 from app.planning.usage import CALLS_OF_A_FILE, TableUsage
 from app.planning.version.version import Version
 
@@ -61,12 +61,6 @@ _LARGE_FILE_INDEX_BYTES: Final = 4 << 10
 _ENOUGH_PLANS: Final = 20
 """Before what plans did not do says something."""
 _OFTEN: Final = 0.2
-_REBUILT: Final = (
-    AdviceSubject.BLOOM_FILTER_ITEMS,
-    AdviceSubject.EMBED_INDEXES,
-    AdviceSubject.SEPARATE_INDEXES,
-)
-"""Followed only by building indexes again that files have."""
 _SMALL_TABLE_BYTES: Final = 1 << 20
 
 
@@ -216,7 +210,11 @@ class _Adviser:
         if not table.is_at_its_name:
             # Jobs find tables by their names alone.
             return f"CALL sys.rewrite_file_index(table => {_text(name)})"
-        if any(each.subject in _REBUILT for each in advice):
+        roomy = {
+            (each.column, each.index) for each in advice if each.subject is AdviceSubject.BLOOM_FILTER_ITEMS
+        }
+        if roomy & survey.declared.keys():
+            # A job passes over files that have an index, whatever its options.
             words.append("--rebuild")
         for column, kind in sorted(self.dropped & survey.declared.keys() & survey.sampled.keys()):
             words += ["--take-off", f"{column}={kind}"]
@@ -372,7 +370,7 @@ class _Adviser:
             )
 
     def _of_table(self, subject: AdviceSubject, detail: str, files: int, threshold: int) -> Advice:
-        self.parameters["file-index.in-manifest-threshold"] = f"{threshold} b"
+        self.parameters[THRESHOLD] = f"{threshold} b"
         return Advice(subject, None, None, detail, self.survey.scaled(files), None)
 
     def _unindexed(self) -> Iterator[Advice]:

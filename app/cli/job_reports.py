@@ -17,7 +17,7 @@ def print_indexes(report: IndexReport) -> None:
         print_line(f"snapshot {report.snapshot_id}")
     if report.built:
         print_line(
-            f"built the indexes of {report.built} files with {report.row_count:,} rows: "
+            f"wrote the indexes of {report.built} files with {report.row_count:,} rows: "
             f"{report.index_bytes:,} bytes, {report.embedded} of them in manifests"
         )
     if report.dropped:

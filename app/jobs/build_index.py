@@ -34,7 +34,7 @@ from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, 
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
-from app.options.file_indexes import PREFIX, split_map_key, with_added
+from app.options.file_indexes import PREFIX, THRESHOLD, split_map_key, with_added
 from app.planning.request.requests import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
@@ -124,7 +124,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     types = {column.name: column.type for column in version.schema.fields}
     wanted = FileIndexOptions.parse(values, types)
     lost = _indexes_to_take_off(take_off, wanted, types)
-    if not wanted.indexes and not lost.indexes:
+    if not wanted.indexes and not lost.indexes and THRESHOLD not in values:
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
@@ -138,7 +138,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             )
             for each in (wanted, lost)
         )
-        if in_file.indexes or lost_in_file.indexes:
+        if in_file.indexes or has_index(entry):
             file = indexed_file(version, number, entry)
             new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
             off = frozenset((index.column, str(index.kind)) for index in lost_in_file.indexes)
@@ -297,10 +297,7 @@ def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]
 
 
 def _defines_index(option: str) -> bool:
-    return option.startswith("file-index.") and option not in (
-        "file-index.in-manifest-threshold",
-        "file-index.read.enabled",
-    )
+    return option.startswith(PREFIX) and option not in (THRESHOLD, "file-index.read.enabled")
 
 
 def has_index(entry: ManifestEntry) -> bool:

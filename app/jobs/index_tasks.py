@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from app.building import ColumnTypes, DataFile, Payloads, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
@@ -18,6 +19,9 @@ from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.schema.schema import TableSchema
 from app.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """What came of it; an index is not new where the file had what is wanted.
+    """What came of it; an index is not new where the file had what is wanted, in its place.
 
     Attributes:
         before: column and kind of each index that the file had.
@@ -88,27 +92,29 @@ def build_file(task: BuildTask) -> BuiltFile:
     replaced = task.take_off | (task.wanted if task.rebuild else frozenset())
     kept = {index: payload for index, payload in before.items() if index not in replaced}
     new = tuple(index for index in task.options.indexes if (index.column, str(index.kind)) not in kept)
-    if not new and len(kept) == len(before):
-        return BuiltFile(task.file.number, frozenset(before), is_new=False)
+    file, has_all = task.file, not new and len(kept) == len(before)
     if not new and not kept:
-        return BuiltFile(task.file.number, frozenset(before), is_new=True, row_count=task.file.row_count)
-    with local_file(warehouse, task.file.path) as local:
-        data = DataFile.open(local)
-        try:
-            columns = read_columns(data, {index.column for index in new})
-            built = build(columns, replace(task.options, indexes=new), kept=kept)
-        except IndexWriteError as error:
-            raise IndexWriteError(f"{task.file.path}: {error}", column=error.column, row=error.row) from error
+        return BuiltFile(file.number, frozenset(before), is_new=not has_all, row_count=file.row_count)
+    columns: Mapping[str, pa.ChunkedArray] = {}
+    try:
+        if new:
+            with local_file(warehouse, file.path) as local:
+                columns = read_columns(DataFile.open(local), {index.column for index in new})
+        built = build(columns, replace(task.options, indexes=new), kept=kept)
+    except IndexWriteError as error:
+        raise IndexWriteError(f"{file.path}: {error}", column=error.column, row=error.row) from error
+    if has_all and built.in_manifest == (file.embedded is not None):
+        return BuiltFile(file.number, frozenset(before), is_new=False)
     if not built.in_manifest and not Writing(warehouse).create(task.new_path, built.content):
         raise CorruptIndexError("another file has the name of the new index", path=task.new_path)
     return BuiltFile(
-        task.file.number,
+        file.number,
         frozenset(before),
         is_new=True,
         built={(entry.column, entry.kind): entry.size_bytes for entry in built.entries},
         embedded=built.content if built.in_manifest else None,
         size_bytes=len(built.content),
-        row_count=data.row_count,
+        row_count=file.row_count,
     )
 
 

@@ -279,16 +279,18 @@ def test_what_only_a_job_was_told_to_build_stays(tmp_path: Path) -> None:
     assert found.command.partition(" --take-off ")[2] == "amount=bsi"
 
 
-@pytest.mark.parametrize("kind", ["bitmap", "bloom-filter"])
-def test_what_asks_for_other_bytes_of_an_index_has_it_built_again(tmp_path: Path, kind: str) -> None:
-    """Into manifests, or for fewer values: a job passes over files that have an index of this kind."""
-    found = indexed_table(tmp_path, grown(FILES), {f"file-index.{kind}.columns": "city"}).advice()
+def test_a_bloom_filter_for_fewer_values_is_built_again(tmp_path: Path) -> None:
+    """A job passes over files that have one, unless no option would tell it what to build."""
+    options = {"file-index.bloom-filter.columns": "city"}
 
-    assert [str(each.subject) for each in found.advice] == [
-        "embed-indexes" if kind == "bitmap" else "bloom-filter-items"
-    ]
-    assert found.command is not None
-    assert found.command.endswith(" --rebuild")
+    named = indexed_table(tmp_path, grown(FILES), options).advice()
+    unnamed = indexed_table(tmp_path, grown(FILES), options, declared={}).advice()
+
+    for found in (named, unnamed):
+        assert piece(found, AdviceSubject.BLOOM_FILTER_ITEMS).column == "city"
+    assert named.command is not None
+    assert named.command.endswith(" --rebuild")
+    assert (unnamed.options, unnamed.command) == ({}, None)
 
 
 def test_a_small_table_has_a_warning_and_nothing_to_paste(tmp_path: Path) -> None:

@@ -193,6 +193,20 @@ def test_what_no_option_names_stays(jobs: Jobs, counters: Path, rebuild: bool) -
     assert jobs.run("audit", counters, table("t"))["problems"] == []
 
 
+def test_indexes_lie_where_the_options_say(jobs: Jobs, counters: Path) -> None:
+    """Moving them needs no index to be named, and reads no data."""
+    for path in counters.rglob("*.parquet"):
+        path.rename(path.with_suffix(".away"))
+    given = {"file-index.in-manifest-threshold": "1 mb"}
+
+    moved = jobs.run("build_index", counters, table("t"), options=given)
+    again = jobs.run("build_index", counters, table("t"), options=given)
+
+    assert (moved["embedded"], again["snapshot_id"]) == (2, None)
+    assert indexes(moved) == indexes(again) == {"bitmap city": (0, 2, 0), "bitmap counter": (0, 2, 0)}
+    assert files_left(counters, "city = 'c30'") == 1
+
+
 def test_an_index_is_taken_off_by_name(jobs: Jobs, counters: Path) -> None:
     off = {"take_off": [["city", "bitmap"]]}
 
