@@ -10,7 +10,7 @@ small-files               they have room for the largest file, but most files ar
 bitmap-of-many-values     more than half of the rows of a file have a value of their own
 range-bitmap-for-bsi      a BSI is on a type that a range bitmap takes, which answers the same and more
 index-missing             files lack an index that the table's options name
-large-index               an index takes more than a third of its data
+large-index               an index takes more than a third of its data, and helped no plan; it stays
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
 separate-indexes          embedded indexes are large: every first plan of a process reads all of them
 index-without-effect      plans asked an index many times, and none of them left out a file by its kind
