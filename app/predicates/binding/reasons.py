@@ -9,7 +9,7 @@ from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Nowhere
 from app.predicates.binding.time_fitting import TIME_ROOTS
 from app.predicates.model import TEXT_TESTS
-from app.predicates.unbound import ColumnFunction, Leaf, Literal, LiteralKind
+from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralKind
 from app.types import DataField, DataType, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
@@ -25,6 +25,18 @@ _TEXT_WITH_NUMBER: Final = (
     "it compares text with a number, so that Spark casts every value of the column; write the number as "
     "text, in quotes, if the column holds it so"
 )
+_DAY: Final = "{0} >= '2026-11-03' AND {0} < '2026-11-04'"
+_LINES_OF_TIMES: Final = {
+    ColumnFunction.DATE_FORMAT: "date({0}) = '2026-11-03', or " + _DAY,
+    ColumnFunction.DATE_TRUNC: _DAY,
+    ColumnFunction.MONTH: "year({0}) = 2026 AND month({0}) = 11, or " + _DAY,
+    ColumnFunction.SUBSTRING: "date({0}) = '2026-11-03', or " + _DAY,
+}
+_LINES_OF_OTHERS: Final = {
+    **dict.fromkeys(ColumnFunction, _DAY + ", as the column has days"),
+    ColumnFunction.CAST: "{0} = ... with a literal of that type",
+    ColumnFunction.SUBSTRING: "{0} LIKE 'abc%'",
+}
 _SHORT_NUMBER: Final = 40
 _DATE_DIGITS: Final = 8
 
@@ -42,11 +54,15 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
     return _why(literal, field) or _general(literal, field)
 
 
-def why_not_within(function: ColumnFunction, field: DataField) -> str:
-    """Why a test of a function of a field is not decided."""
+def why_not_within(call: Call, field: DataField) -> str:
+    """Why a test of a function of a field is not decided, and the line to write instead."""
+    is_time = field.type.root in TIME_ROOTS
+    line = (_LINES_OF_TIMES if is_time else _LINES_OF_OTHERS).get(
+        call.function, "{0} = ..., or a range of it"
+    )
     return (
-        f"Spark computes the {function} of each value of {field.name}, which is {field.type}: compare the "
-        f"column itself"
+        f"Spark computes the {call.function} of each value of {field.name}, which is {field.type}: write "
+        f"{line.format(field.name)}"
     )
 
 

@@ -7,11 +7,13 @@
     product  = bare { "*" bare }
     bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
-    call     = ( DATE | TO_DATE | YEAR ) "(" column ")" | ( CAST | TRY_CAST ) "(" column AS DATE ")"
+    call     = function "(" argument { "," argument } ")", one of them a column; the functions stand below
+             | ( CAST | TRY_CAST ) "(" column AS type ")" | column "::" type
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
+             | literal "::" type | ( UPPER | LOWER | TRIM | CONCAT ) "(" string { "," string } ")"
 
 What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 """
@@ -19,12 +21,13 @@ What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
 
 from app.predicates.sql.literals import (
+    CAST_ROOTS,
     added,
     cast_literal,
     integer_literal,
@@ -58,9 +61,23 @@ _SIGNS: Final = frozenset({"+", "-", "*"})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 _COLUMN_FUNCTIONS: Final = {
     "DATE": ColumnFunction.DATE,
+    "DATE_FORMAT": ColumnFunction.DATE_FORMAT,
+    "DATE_TRUNC": ColumnFunction.DATE_TRUNC,
+    "LEFT": ColumnFunction.SUBSTRING,
+    "MONTH": ColumnFunction.MONTH,
+    "SUBSTR": ColumnFunction.SUBSTRING,
+    "SUBSTRING": ColumnFunction.SUBSTRING,
     "TO_DATE": ColumnFunction.DATE,
     "YEAR": ColumnFunction.YEAR,
 }
+_TEXT_FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {
+    "LCASE": str.lower,
+    "LOWER": str.lower,
+    "TRIM": lambda text: text.strip(" "),
+    "UCASE": str.upper,
+    "UPPER": str.upper,
+}
+_ANY_LENGTH: Final = (1 << 31) - 1
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
 """Functions of the clock, and whether they give a day; those above need no parentheses."""
@@ -167,6 +184,13 @@ class OperandReader(TokenReader):
         return literals
 
     def _bare_operand(self) -> Operand | None:
+        start = self.next.start
+        operand = self._before_cast()
+        while operand is not None and self.take("::"):
+            operand = self._to_type(operand, start)
+        return operand
+
+    def _before_cast(self) -> Operand | None:
         token = self.next
         match token.kind:
             case TokenKind.NUMBER:
@@ -220,18 +244,63 @@ class OperandReader(TokenReader):
                 return self._moved_date(name)
             if self.take_call(_COLUMN_FUNCTIONS):
                 return self._function(name)
+            if name.word == "CONCAT" or name.word in _TEXT_FUNCTIONS:
+                self.at += 2
+                return self._constant_text(name)
             return None
         finally:
             self._in_call = False
 
     def _function(self, name: Token) -> Operand | None:
-        function = _COLUMN_FUNCTIONS[name.word]
-        argument = None if self.next.word == ")" else self._bare_operand()
-        if not self.take(")"):
+        function, arguments = _COLUMN_FUNCTIONS[name.word], self._arguments()
+        values = [_plain(each) for each in arguments if isinstance(each, Literal)]
+        match function, arguments, values:
+            case ColumnFunction.DATE, [Literal() as literal], _:
+                return cast_literal(literal, "DATE", (), name.start, self._zone)
+            case ColumnFunction.DATE | ColumnFunction.MONTH | ColumnFunction.YEAR, [Column() as column], _:
+                return Call(function, column)
+            case ColumnFunction.DATE, [Column() as column, _], [str(pattern)] if name.word == "TO_DATE":
+                return Call(function, column, (pattern,))
+            case ColumnFunction.DATE_FORMAT, [Column() as column, _], [str(pattern)]:
+                return Call(function, column, (pattern,))
+            case ColumnFunction.DATE_TRUNC, [_, Column() as column], [str(unit)]:
+                return Call(function, column, (unit.upper(),))
+            case ColumnFunction.SUBSTRING, [Column() as column, _], [int(length)] if name.word == "LEFT":
+                return Call(function, column, (1, length))
+            case ColumnFunction.SUBSTRING, [Column() as column, _, *_], [int(start)] if name.word != "LEFT":
+                return Call(function, column, (start, _ANY_LENGTH))
+            case ColumnFunction.SUBSTRING, [Column() as column, _, _], [int(start), int(length)]:
+                return Call(function, column, (start, length))
+            case _:
+                return None
+
+    def _arguments(self) -> list[Operand]:
+        """Steps over columns and literals and the closing parenthesis; none if there is anything else."""
+        arguments: list[Operand] = []
+        while self.next.kind is not TokenKind.SYMBOL or self.next.word in ("+", "-"):
+            argument = self._bare_operand()
+            if argument is None:
+                return []
+            arguments.append(argument)
+            if self.take(")"):
+                return arguments
+            if not self.take(","):
+                return []
+        return []
+
+    def _constant_text(self, name: Token) -> Literal | None:
+        """A function of texts in quotes; beyond ASCII the case of letters is a matter of Java's release."""
+        arguments = self._arguments()
+        texts = [
+            each.value for each in arguments if isinstance(each, Literal) and isinstance(each.value, str)
+        ]
+        if not texts or len(texts) < len(arguments):
             return None
-        if isinstance(argument, Literal) and function is ColumnFunction.DATE:
-            return cast_literal(argument, "DATE", (), name.start, self._zone)
-        return Call(function, argument) if isinstance(argument, Column) else None
+        if name.word == "CONCAT":
+            return Literal(LiteralKind.STRING, "".join(texts), name.start)
+        if len(texts) > 1 or not texts[0].isascii():
+            return None
+        return Literal(LiteralKind.STRING, _TEXT_FUNCTIONS[name.word](texts[0]), name.start)
 
     def _moved_date(self, name: Token) -> Operand | None:
         date = None if self.next.word == ")" else self._bare_operand()
@@ -292,15 +361,22 @@ class OperandReader(TokenReader):
         operand = self._bare_operand()
         if operand is None or not self.take("AS"):
             return None
+        cast = self._to_type(operand, start)
+        return cast if self.take(")") else None
+
+    def _to_type(self, operand: Operand, start: int) -> Operand | None:
         type_name = self.next.word
-        self.at += 1
+        self.at += self.next.kind is not TokenKind.END
         arguments = self._type_arguments()
-        if arguments is None or not self.take(")"):
+        if arguments is None:
             return None
         if isinstance(operand, Literal):
             return cast_literal(operand, type_name, arguments, start, self._zone)
-        is_date = type_name == "DATE" and not arguments
-        return Call(ColumnFunction.DATE, operand) if is_date and isinstance(operand, Column) else None
+        if type_name not in CAST_ROOTS or arguments or isinstance(operand, Call):
+            return None
+        if type_name == "DATE":
+            return Call(ColumnFunction.DATE, operand)
+        return Call(ColumnFunction.CAST, operand, (CAST_ROOTS[type_name],))
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
@@ -313,6 +389,15 @@ class OperandReader(TokenReader):
             if not self.take(")"):
                 return None
         return tuple(arguments)
+
+
+def _plain(literal: Literal) -> object:
+    """The value of a literal, an INT as ``int``."""
+    match literal.value:
+        case Decimal() as number if number.as_tuple().exponent == 0 and is_int(int(number)):
+            return int(number)
+        case value:
+            return value
 
 
 def named_moment(column: Column | None) -> Literal | None:
