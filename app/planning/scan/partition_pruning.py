@@ -183,10 +183,8 @@ def _verdicts(part: BoundLeaf | Constant | Unknown, values: ColumnBounds) -> Ver
             found = FieldValues.of([results.get(value) for value in listed], test.leaf.field.type)
             has = ~found.is_null & values.has_low
             nulls = np.where(has, 0, np.where(values.has_low, UNKNOWN_COUNT, 1))
-            bounds = replace(
-                values, low=found.values, high=found.values, has_low=has, has_high=has, null_count=nulls
-            )
-            return leaf_verdicts(test.leaf, bounds)
+            ends = replace(values, low=found.values, high=found.values, has_low=has, has_high=has)
+            return leaf_verdicts(test.leaf, replace(ends, null_count=nulls))
         case _:
             return np.full(len(values), Verdict.SOME, np.int8)
 
@@ -230,13 +228,8 @@ def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundP
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
-        match verdicts.get(id(part)):
-            case Verdict.ALL:
-                return ALWAYS_TRUE
-            case Verdict.NONE:
-                return ALWAYS_FALSE
-            case _:
-                return part
+        verdict = verdicts.get(id(part), Verdict.SOME)
+        return part if verdict == Verdict.SOME else Constant(verdict == Verdict.ALL)
 
     return with_leaves(predicate, leaf)
 

@@ -5,16 +5,24 @@ Files whose bounds enclose the literal were asked, and are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from itertools import islice
-from typing import Final
+from typing import Final, TypeGuard
 
 from app.file_index.index_kinds import KINDS, condition_of
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import PlanState
 from app.planning.request.requests import filter_warnings
 from app.predicates.binding.names import ROW_ID
-from app.predicates.model import NULL_TESTS, BoundLeaf, BoundPredicate, Operator, leaves
+from app.predicates.model import (
+    NULL_TESTS,
+    BoundLeaf,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+    leaves,
+)
 
 _WITHIN_TEXT: Final = frozenset({Operator.ENDS_WITH, Operator.CONTAINS})
 _MOST_TESTS: Final = 5
@@ -29,45 +37,44 @@ def narrowing_warnings(
         bounded: columns of which some file has bounds (False), or counts of NULLs (True).
         reads_indexes: whether the table's options have file indexes read.
     """
-    warnings = list(filter_warnings(predicate))
-    if warnings:
+    warnings: list[str] = []
+    if any(isinstance(part, Unknown) for part in leaves(predicate)):
         counts = state.count_left()
-        left = [each for each, files in zip(state.predicates, counts, strict=True) if files]
-        warnings = list(filter_warnings(*left))
-    unasked = [list(_unasked(each, bounded)) for each in state.predicates]
+        warnings += filter_warnings(
+            *(each for each, files in zip(state.predicates, counts, strict=True) if files)
+        )
+    unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
     if not any(unasked):
         return warnings
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
-    pairs = [(tests, files) for tests, files in zip(unasked, counts, strict=True) if tests and files]
-    tests = {str(test): test for tests, _ in pairs for test in tests}
-    if tests:
-        shown = [f"{text} ({_way_out(tests[text], reads_indexes)})" for text in islice(tests, _MOST_TESTS)]
-        rest = f"; and {len(tests) - len(shown)} more tests" if len(tests) > len(shown) else ""
+    kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
+    ways = {str(part): _way_out(part, reads_indexes=reads_indexes) for parts, _ in kept for part in parts}
+    if ways:
+        shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
+        rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
         warnings.append(
-            f"{sum(files for _, files in pairs):,} files are kept undecided, since none of them has bounds "
-            f"or an index that decide {'; '.join(shown)}{rest}"
+            f"{sum(files for _, files in kept):,} files are kept undecided, since none of them has bounds "
+            f"or an index that decide {shown}{rest}"
         )
     return warnings
 
 
-def _unasked(predicate: BoundPredicate, bounded: Container[tuple[str, bool]]) -> Iterator[BoundLeaf]:
-    for leaf in leaves(predicate):
-        if isinstance(leaf, BoundLeaf) and (
-            leaf.operator in _WITHIN_TEXT or (leaf.field.name, leaf.operator in NULL_TESTS) not in bounded
-        ):
-            yield leaf
+def _is_unasked(
+    part: BoundLeaf | Constant | Unknown, bounded: Container[tuple[str, bool]]
+) -> TypeGuard[BoundLeaf]:
+    return isinstance(part, BoundLeaf) and (
+        part.operator in _WITHIN_TEXT or (part.field.name, part.operator in NULL_TESTS) not in bounded
+    )
 
 
-def _way_out(leaf: BoundLeaf, reads_indexes: bool) -> str:  # noqa: FBT001 - the one thing besides the leaf
+def _way_out(leaf: BoundLeaf, *, reads_indexes: bool) -> str:
     name, condition = leaf.field.name, condition_of(leaf)
-    if leaf.field == ROW_ID:
-        return "only files with a first row id tell"
     if condition is None:
         return f"of patterns those that name how the text begins are decided: {name} LIKE 'abc%'"
+    can_help = reads_indexes and leaf.field != ROW_ID
     kinds = [
-        kind for kind, index in KINDS.items() if index.takes(leaf.field.type) and index.can_answer(condition)
+        kind
+        for kind, index in KINDS.items()
+        if can_help and index.takes(leaf.field.type) and index.can_answer(condition)
     ]
-    if not kinds or not reads_indexes:
-        why = "" if reads_indexes else "; the table's option file-index.read.enabled is false"
-        return f"bounds of {name} would{why}"
-    return f"bounds of {name} would, or an index of it: {', '.join(kinds)}"
+    return f"bounds of {name} would{', or an index of it: ' if kinds else ''}{', '.join(kinds)}"

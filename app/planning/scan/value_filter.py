@@ -126,11 +126,11 @@ class ValueFilter:
 
         def found(field: DataField, some: NDArray[np.int64]) -> ColumnBounds | None:
             known = bounds(field, some)
-            if known is not None:
-                if (field.name, False) not in self.bounded and (known.has_low.any() or known.has_high.any()):
-                    self.bounded.add((field.name, False))
-                if (field.name, True) not in self.bounded and (known.null_count != UNKNOWN_COUNT).any():
-                    self.bounded.add((field.name, True))
+            if known is not None and (field.name, False) not in self.bounded:
+                ends, counts = known.has_low.any() or known.has_high.any(), known.null_count != UNKNOWN_COUNT
+                self.bounded.update(
+                    [(field.name, False)] * bool(ends) + [(field.name, True)] * bool(counts.any())
+                )
             return known
 
         keys = {field.id for field in self.bounds.version.schema.trimmed_primary_keys}

@@ -24,7 +24,7 @@ computed for partitions (:mod:`app.predicates.binding.computed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -37,45 +37,30 @@ from app.predicates.binding.places import Doubt, Stretch, clipped, united
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown
 from app.predicates.simplify import conjunction, disjunction, with_leaves
-from app.predicates.unbound import (
-    Call,
-    Column,
-    ColumnFunction,
-    Leaf,
-    Literal,
-    LiteralKind,
-    Moment,
-    Predicate,
-)
+from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Leaf, LiteralKind, Not, Predicate
 from app.types import DataField, DataType, TypeRoot, parse_type
-from app.types.civil_time import (
-    NANOS_PER_DAY,
-    NANOS_PER_MICRO,
-    NANOS_PER_MILLI,
-    NANOS_PER_SECOND,
-    civil_date,
-    epoch_days,
-)
-from app.types.session_zone import Instants, SessionZone, clocks_of_instants, instants_of_day
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, civil_date, epoch_days
+from app.types.session_zone import Instants, SessionZone, instants_of_day
 
-_YEARS: Final = range(-300_000, 300_001)
-"""More than a timestamp of Spark can be in; nothing is decided by years beyond."""
-_CALENDAR: Final = range(1, 10_000)
-_MOST_STRETCHES: Final = 64
-_NEARBY: Final = 2 * NANOS_PER_DAY
 _INT, _DATE = parse_type("INT"), parse_type("DATE")
 _INSTANT: Final = parse_type("TIMESTAMP(6) WITH LOCAL TIME ZONE")
-_MONTHS: Final = {"YEAR": 12, "YYYY": 12, "YY": 12, "QUARTER": 3, "MONTH": 1, "MM": 1, "MON": 1}
-_DAYS: Final = {"WEEK": 7, "DAY": 1, "DD": 1}
-_MONDAY: Final = -3
-_NANOS: Final = {
-    "HOUR": 3_600 * NANOS_PER_SECOND,
-    "MINUTE": 60 * NANOS_PER_SECOND,
-    "SECOND": NANOS_PER_SECOND,
-    "MILLISECOND": NANOS_PER_MILLI,
-    "MICROSECOND": NANOS_PER_MICRO,
+_YEARS: Final = range(-300_000, 300_001)
+"""More than a timestamp of Spark can be in; nothing is decided by years beyond."""
+_LAST_YEAR: Final = 9_999
+_MOST_STRETCHES: Final = 64
+_NEARBY: Final = 2 * NANOS_PER_DAY
+_CUTS: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), Interval(months=12)),
+    "QUARTER": Interval(months=3),
+    **dict.fromkeys(("MONTH", "MM", "MON"), Interval(months=1)),
+    "WEEK": Interval(days=7),
+    **dict.fromkeys(("DAY", "DD"), Interval(days=1)),
+    "HOUR": Interval(nanos=3_600 * NANOS_PER_SECOND),
+    "MINUTE": Interval(nanos=60 * NANOS_PER_SECOND),
+    "SECOND": Interval(nanos=NANOS_PER_SECOND),
 }
-"""Units that ``date_trunc`` cuts to: so many months, days, or nanoseconds."""
+"""Units of ``date_trunc``."""
+_MONDAY: Final = -3
 
 
 def result_of(call: Call, field: DataField) -> DataField | None:
@@ -86,73 +71,70 @@ def result_of(call: Call, field: DataField) -> DataField | None:
 
 
 def _ranged_type(call: Call, root: TypeRoot) -> DataType | None:
-    """The type of what a function gives whose results from one value to another are ranges of the column."""
+    """The type of results of which those from one to another are ranges of the column."""
     if root not in TIME_ROOTS:
         return None
-    match call.function, call.arguments:
-        case (ColumnFunction.YEAR, ()) | (ColumnFunction.MONTH, (int(),)):
+    match call.function, call.arguments, _cut(call):
+        case (ColumnFunction.YEAR, (), _) | (ColumnFunction.MONTH, (int(),), _):
             return _INT
-        case ColumnFunction.DATE, ():
+        case (ColumnFunction.DATE, (), _) | (_, _, Interval(nanos=0)):
             return _DATE
-        case ColumnFunction.DATE_TRUNC, (str(unit),) if unit in _MONTHS or unit in _DAYS:
-            return _DATE
-        case ColumnFunction.DATE_TRUNC, (str(unit),) if unit in _NANOS and root is not TypeRoot.DATE:
+        case _, _, Interval() if root is not TypeRoot.DATE:
             return _INSTANT
         case _:
             return None
 
 
+def _cut(call: Call) -> Interval | None:
+    return _CUTS.get(str(*call.arguments).upper()) if call.function is ColumnFunction.DATE_TRUNC else None
+
+
 def within_years(children: Sequence[Predicate]) -> tuple[Predicate, ...]:
-    """Conditions joined by AND, tests of a month with the year that another one demands of the column."""
+    """Conditions joined by AND, tests of months with the year that another demands of the column."""
     years: dict[object, int] = {}
     for child in children:
         match child:
-            case Leaf(
-                Operator.EQUAL,
-                column,
-                (Literal(LiteralKind.NUMBER, Decimal() as year),),
-                call=Call(ColumnFunction.YEAR),
-            ) if year in _CALENDAR:
-                years[_same(column)] = int(year)
-    return tuple(
-        replace(child, call=replace(child.call, arguments=(years[_same(child.column)],)))
-        if isinstance(child, Leaf)
-        and child.call is not None
-        and child.call.function is ColumnFunction.MONTH
-        and _same(child.column) in years
-        else child
-        for child in children
-    )
+            case Leaf(operator=Operator.EQUAL, column=column, call=Call(function=ColumnFunction.YEAR)):
+                year = child.literals[0].value
+                if isinstance(year, Decimal) and 1 <= year <= _LAST_YEAR and year == int(year):
+                    years[_key(column)] = int(year)
+    return tuple(_within_year(child, years) if years else child for child in children)
 
 
-def _same(column: Column) -> object:
-    return tuple(map(str.lower, column.parts)), column.key
+def _within_year(child: Predicate, years: Mapping[object, int]) -> Predicate:
+    match child:
+        case Not(negated):
+            return Not(_within_year(negated, years))
+        case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if _key(column) in years:
+            return replace(child, call=replace(call, arguments=(years[_key(column)],)))
+        case _:
+            return child
+
+
+def _key(column: Column) -> object:
+    return column.name.lower(), column.key
 
 
 def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:
     """A test of ``date_trunc`` with its literals as the instants that Spark compares; None for others."""
     if call.function is not ColumnFunction.DATE_TRUNC:
         return leaf
-    # A list with texts is compared as text in some of Spark's modes.
-    if leaf.operator is Operator.IN and any(each.kind is LiteralKind.STRING for each in leaf.literals):
-        return None
     literals = tuple(as_instants(literal, zone) for literal in leaf.literals)
-    for literal in literals:
-        match literal.value:
-            case Instants(low=low, high=high):
-                day = 0 if zone is None else zone.to_clock(low) // NANOS_PER_DAY
-                # A midnight that clocks show twice is two instants, either of which may begin the day.
-                if (
-                    low == high
-                    and zone is not None
-                    and any(len(zone.to_instants(each * NANOS_PER_DAY)) > 1 for each in (day, day + 1))
-                ):
-                    return None
-            case None | Moment():
-                pass
-            case _:
-                return None
-    return replace(leaf, literals=literals)
+    kinds = {literal.kind for literal in literals}
+    # A list with texts is compared as text in some of Spark's modes.
+    as_text = leaf.operator is Operator.IN and LiteralKind.STRING in {each.kind for each in leaf.literals}
+    if as_text or not kinds <= {LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT, LiteralKind.NULL}:
+        return None
+    twice = zone is not None and any(_begins_twice(literal.value, zone) for literal in literals)
+    return None if twice else replace(leaf, literals=literals)
+
+
+def _begins_twice(value: object, zone: SessionZone) -> bool:
+    """Whether the day around an instant has two midnights, either of which may begin it."""
+    if not isinstance(value, Instants):
+        return False
+    day = zone.to_clock(value.low) // NANOS_PER_DAY
+    return any(len(zone.to_instants(each * NANOS_PER_DAY)) > 1 for each in (day, day + 1))
 
 
 def in_column(
@@ -185,7 +167,7 @@ def _in_column(leaf: BoundLeaf, call: Call, field: DataField, zone: SessionZone 
         doubts += [Unknown(str(leaf))] if any(far) else []
     tests: list[BoundPredicate] = []
     for result in results:
-        values, doubt = _values(_before_call(result, call), partial(_edge, call, field.type.root, zone))
+        values, doubt = _values(_before_call(result, call), partial(_edge, _cut(call), field.type.root, zone))
         tests.extend(in_stretch(field, stretch) for stretch in values)
         if doubt is not None:
             doubts.append(Unknown(str(leaf), lacks_time_zone=doubt is Doubt.TIME_ZONE))
@@ -194,25 +176,25 @@ def _in_column(leaf: BoundLeaf, call: Call, field: DataField, zone: SessionZone 
 
 def _before_call(results: Stretch, call: Call) -> Stretch:
     """The days, or instants, of which a function gives some results."""
+    cut = _cut(call)
     match call.function, call.arguments:
         case ColumnFunction.YEAR, _:
             return _days_of_years(results)
         case ColumnFunction.MONTH, (int(year),):
-            months = (results.low or 1, 13 if results.high is None else results.high)
-            low, high = (12 * year + min(max(month, 1), 13) - 1 for month in months)
-            return Stretch(_month_start(low), _month_start(high))
-        case ColumnFunction.DATE_TRUNC, (str(unit),) if unit not in _NANOS:
-            return Stretch(*(None if day is None else _unit_start(day, unit) for day in results))
+            low, high = results.low or 1, 13 if results.high is None else results.high
+            return Stretch(*(_month_start(12 * year + min(max(each, 1), 13) - 1) for each in (low, high)))
+        case _ if cut is not None and not cut.nanos:
+            return Stretch(*(None if day is None else _unit_start(day, cut) for day in results))
         case _:
             return results
 
 
-def _unit_start(day: int, unit: str) -> int:
+def _unit_start(day: int, unit: Interval) -> int:
     """The first day of a unit that is not before a day."""
-    if days := _DAYS.get(unit):
-        return _up(day - _MONDAY, days) + _MONDAY
+    if unit.days:
+        return _up(day - _MONDAY, unit.days) + _MONDAY
     year, month, day_of_month = civil_date(day)
-    return _month_start(_up(12 * year + month - (day_of_month == 1), _MONTHS[unit]))
+    return _month_start(_up(12 * year + month - (day_of_month == 1), unit.months))
 
 
 def _month_start(months: int) -> int:
@@ -275,49 +257,27 @@ def _values(ends: Stretch, edge: Callable[[int], _Edge]) -> tuple[list[Stretch],
     return stretches, next(iter(doubts), None)
 
 
-def _edge(call: Call, root: TypeRoot, zone: SessionZone | None, value: int) -> _Edge:
+def _edge(cut: Interval | None, root: TypeRoot, zone: SessionZone | None, value: int) -> _Edge:
     """Where a day begins among the values of a column, or what is cut to a unit is an instant or later."""
-    is_cut = call.function is ColumnFunction.DATE_TRUNC
-    match root:
-        case _ if is_cut and (nanos := _NANOS.get(str(call.arguments[0]))):
-            return _edge_of_unit(value, nanos, root, zone)
-        case TypeRoot.DATE | TypeRoot.TIMESTAMP:
-            step = 1 if root is TypeRoot.DATE else NANOS_PER_DAY
-            doubt = _doubt_of_clocks(value * NANOS_PER_DAY, zone) if is_cut else None
-            if doubt is None:
-                return _sharp(value * step)
-            return _Edge((Stretch(None, (value + 1) * step),), (Stretch((value - 1) * step, None),), doubt)
-        case _:
-            return _edge_of_instants(value, zone)
-
-
-def _doubt_of_clocks(midnight: int, zone: SessionZone | None) -> Doubt | None:
-    """Why clocks before a midnight may be instants behind it: they move forward across it in a gap."""
-    if zone is None or not zone.is_certain(midnight):
-        return Doubt.TIME_ZONE
-    shifts = zone.shifts(midnight - _NEARBY, midnight + _NEARBY)
-    for before, behind in pairwise(shifts):
-        start, gap = before.end + before.offset, behind.offset - before.offset
-        if gap > 0 and start < midnight < min(start + gap, midnight) + gap:
-            return Doubt.MEANING
-    return None
-
-
-def _edge_of_unit(instant: int, unit: int, root: TypeRoot, zone: SessionZone | None) -> _Edge:
-    is_instant = root is TypeRoot.TIMESTAMP_LTZ
-    if is_instant and unit <= NANOS_PER_SECOND:
-        return _sharp(_up(instant, unit))  # offsets are whole seconds
-    is_known = zone is not None and zone.is_certain(instant)
-    shifts = zone.shifts(instant - _NEARBY, instant + _NEARBY) if zone is not None and is_known else ()
-    if len(shifts) == 1:
-        start = _up(instant + shifts[0].offset, unit)
-        return _sharp(start - shifts[0].offset if is_instant else start)
-    first, last = (instant, instant) if is_instant else clocks_of_instants(Instants(instant, instant), zone)
-    return _Edge(
-        (Stretch(None, last + unit + NANOS_PER_DAY),),
-        (Stretch(first - NANOS_PER_DAY, None),),
-        Doubt.MEANING if is_known else Doubt.TIME_ZONE,
+    if root is TypeRoot.TIMESTAMP_LTZ and (cut is None or not cut.nanos):
+        return _edge_of_instants(value, zone)
+    step = NANOS_PER_DAY if root is TypeRoot.DATE else 1
+    at = value if cut is not None and cut.nanos else value * NANOS_PER_DAY
+    if cut is None:
+        return _sharp(at // step)
+    shifts = zone.shifts(at - _NEARBY, at + _NEARBY) if zone is not None and zone.is_certain(at) else ()
+    if cut.nanos and len(shifts) == 1:
+        start = _up(at + shifts[0].offset, cut.nanos)
+        return _sharp(start - shifts[0].offset if root is TypeRoot.TIMESTAMP_LTZ else start)
+    # A gap may move clocks across a midnight.
+    gaps = (
+        (before.end + before.offset, behind.offset - before.offset) for before, behind in pairwise(shifts)
     )
+    if shifts and not cut.nanos and not any(0 < at - start < 2 * gap for start, gap in gaps):
+        return _sharp(at // step)
+    spread = _NEARBY if cut.nanos else NANOS_PER_DAY
+    behind, before = Stretch((at - spread) // step, None), Stretch(None, (at + spread) // step)
+    return _Edge((before,), (behind,), Doubt.MEANING if shifts else Doubt.TIME_ZONE)
 
 
 def _sharp(value: int) -> _Edge:

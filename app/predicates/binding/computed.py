@@ -41,30 +41,23 @@ _PATTERNS: Final = {
 _FIRST_YEAR: Final = 1583
 """Before, calendars differ."""
 _EPOCH: Final = dt.date(1970, 1, 1)
-_TEXT: Final = frozenset({TypeRoot.VARCHAR})
+_TEXT, _INT, _DATE = parse_type("STRING"), parse_type("INT"), parse_type("DATE")
+_TEXTS: Final = frozenset({TypeRoot.VARCHAR})
 """Of CHAR readers disagree about the blanks."""
-_ROOTS: Final = {
-    ColumnFunction.SUBSTRING: _TEXT | {TypeRoot.DATE, *INTEGER_BITS},
-    ColumnFunction.DATE: _TEXT,
-    ColumnFunction.DATE_FORMAT: _TEXT | {TypeRoot.DATE},
-    ColumnFunction.MONTH: _TEXT | {TypeRoot.DATE, TypeRoot.TIMESTAMP},
-    ColumnFunction.YEAR: _TEXT,
-}
-_RESULTS: Final = {
-    ColumnFunction.SUBSTRING: parse_type("STRING"),
-    ColumnFunction.DATE: parse_type("DATE"),
-    ColumnFunction.DATE_FORMAT: parse_type("STRING"),
-    ColumnFunction.MONTH: parse_type("INT"),
-    ColumnFunction.YEAR: parse_type("INT"),
+_FUNCTIONS: Final = {
+    ColumnFunction.SUBSTRING: (_TEXT, _TEXTS | {TypeRoot.DATE, *INTEGER_BITS}),
+    ColumnFunction.DATE: (_DATE, _TEXTS),
+    ColumnFunction.DATE_FORMAT: (_TEXT, _TEXTS | {TypeRoot.DATE}),
+    ColumnFunction.MONTH: (_INT, _TEXTS | {TypeRoot.DATE}),
+    ColumnFunction.YEAR: (_INT, _TEXTS),
 }
 
 
 def computed_type(call: Call, data_type: DataType) -> DataType | None:
     """The type of what a function gives; None where it is not computed of columns of a type."""
-    has_pattern = call.function in (ColumnFunction.DATE, ColumnFunction.DATE_FORMAT) and call.arguments
-    if has_pattern and call.arguments[0] not in _PATTERNS:
-        return None
-    return _RESULTS[call.function] if data_type.root in _ROOTS.get(call.function, ()) else None
+    result, roots = _FUNCTIONS.get(call.function, (None, frozenset()))
+    pattern = next((each for each in call.arguments if isinstance(each, str)), "yyyy")
+    return result if data_type.root in roots and pattern in _PATTERNS else None
 
 
 def computed(part: BoundLeaf, call: Call, field: DataField, zone: SessionZone | None) -> BoundPredicate:
@@ -75,20 +68,20 @@ def computed(part: BoundLeaf, call: Call, field: DataField, zone: SessionZone | 
 
 
 def _compute(call: Call, root: TypeRoot, zone: SessionZone | None, value: Any) -> Value:
-    text = value.decode() if root in _TEXT else date_text(value) if root is TypeRoot.DATE else str(value)
+    text = value.decode() if root in _TEXTS else date_text(value) if root is TypeRoot.DATE else str(value)
     match call.function, call.arguments:
-        case ColumnFunction.SUBSTRING, (int(start), int(length)):
+        case ColumnFunction.SUBSTRING, (int(start), *length):
             begin = start - 1 if start > 0 else len(text) + start if start else 0
-            return text[max(begin, 0) : max(begin + length, 0)].encode()
-        case ColumnFunction.DATE, ():
-            return cast_date(text)
+            end = begin + int(length[0]) if length else len(text)
+            return text[max(begin, 0) : max(end, 0)].encode()
         case ColumnFunction.DATE, (str(pattern),):
             return _parsed(text, pattern)
         case ColumnFunction.DATE_FORMAT, (str(pattern),):
             return _date(_shown_day(text, zone)).strftime(_PATTERNS[pattern]).encode()
+        case ColumnFunction.DATE, _:
+            return cast_date(text)
         case function, _:
-            day = value // NANOS_PER_DAY if root is TypeRoot.TIMESTAMP else cast_date(text)
-            year, month, _ = civil_date(day)
+            year, month, _ = civil_date(cast_date(text))
             return year if function is ColumnFunction.YEAR else month
 
 

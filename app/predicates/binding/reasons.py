@@ -9,8 +9,9 @@ from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Nowhere
 from app.predicates.binding.time_fitting import TIME_ROOTS
 from app.predicates.model import TEXT_TESTS
-from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralKind
-from app.types import DataField, DataType, TypeRoot
+from app.predicates.sql.reasons import line_instead
+from app.predicates.unbound import Call, Leaf, Literal, LiteralKind
+from app.types import DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
 
@@ -25,18 +26,6 @@ _TEXT_WITH_NUMBER: Final = (
     "it compares text with a number, so that Spark casts every value of the column; write the number as "
     "text, in quotes, if the column holds it so"
 )
-_DAY: Final = "{0} >= '2026-11-03' AND {0} < '2026-11-04'"
-_LINES_OF_TIMES: Final = {
-    ColumnFunction.DATE_FORMAT: "date({0}) = '2026-11-03', or " + _DAY,
-    ColumnFunction.DATE_TRUNC: _DAY,
-    ColumnFunction.MONTH: "year({0}) = 2026 AND month({0}) = 11, or " + _DAY,
-    ColumnFunction.SUBSTRING: "date({0}) = '2026-11-03', or " + _DAY,
-}
-_LINES_OF_OTHERS: Final = {
-    **dict.fromkeys(ColumnFunction, _DAY + ", as the column has days"),
-    ColumnFunction.CAST: "{0} = ... with a literal of that type",
-    ColumnFunction.SUBSTRING: "{0} LIKE 'abc%'",
-}
 _SHORT_NUMBER: Final = 40
 _DATE_DIGITS: Final = 8
 
@@ -56,13 +45,9 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
 
 def why_not_within(call: Call, field: DataField) -> str:
     """Why a test of a function of a field is not decided, and the line to write instead."""
-    is_time = field.type.root in TIME_ROOTS
-    line = (_LINES_OF_TIMES if is_time else _LINES_OF_OTHERS).get(
-        call.function, "{0} = ..., or a range of it"
-    )
     return (
         f"Spark computes the {call.function} of each value of {field.name}, which is {field.type}: write "
-        f"{line.format(field.name)}"
+        f"{line_instead(call.function, field.name)}"
     )
 
 
@@ -81,7 +66,7 @@ def _why(literal: Literal, field: DataField) -> str | None:
                 f"Spark compares no number with {field.name}, which is {field.type}: write {_as_time(number)}"
             )
         case str(text) if root in TIME_ROOTS:
-            return _why_text(text, field.type)
+            return f"'{text:.40}' is a time of today, or has nanoseconds: write its day, and microseconds"
         case str(text) if root in _EXACT_ROOTS or root is TypeRoot.BOOLEAN:
             return f"what number '{text:.40}' is depends on settings of Spark: write it without quotes"
         case _ if root in STRING_ROOTS and kind in _NUMBERS:
@@ -93,15 +78,6 @@ def _why(literal: Literal, field: DataField) -> str | None:
             )
         case _:
             return None
-
-
-def _why_text(text: str, data_type: DataType) -> str:
-    if ":" in text and text.lstrip().find(":") <= 2:  # noqa: PLR2004 - an hour's digits
-        return f"'{text:.40}' is a time of today: write its day as well"
-    return (
-        f"whether Spark minds the zone in '{text:.40}' depends on its release, and {data_type} has none: "
-        f"leave the zone away"
-    )
 
 
 def _general(literal: Literal, field: DataField) -> str:

@@ -126,19 +126,6 @@ _INTEGER_TYPES: Final = {
     "BIGINT": TypeRoot.BIGINT,
     "LONG": TypeRoot.BIGINT,
 }
-CAST_ROOTS: Final = {
-    **_INTEGER_TYPES,
-    "BOOLEAN": TypeRoot.BOOLEAN,
-    "DATE": TypeRoot.DATE,
-    "DOUBLE": TypeRoot.DOUBLE,
-    "FLOAT": TypeRoot.FLOAT,
-    "REAL": TypeRoot.FLOAT,
-    "STRING": TypeRoot.VARCHAR,
-    "TIMESTAMP": TypeRoot.TIMESTAMP_LTZ,
-    "TIMESTAMP_LTZ": TypeRoot.TIMESTAMP_LTZ,
-    "TIMESTAMP_NTZ": TypeRoot.TIMESTAMP,
-}
-"""Types that a column may be cast to, which changes nothing of columns of that type."""
 _DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _DECIMAL_DEFAULT: Final = (10, 0)
 _MAX_PRECISION: Final = 38

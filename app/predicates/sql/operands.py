@@ -13,7 +13,7 @@
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
-             | literal "::" type | ( UPPER | LOWER | TRIM | CONCAT ) "(" string { "," string } ")"
+             | literal "::" type
 
 What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 """
@@ -21,13 +21,12 @@ What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
 
 from app.predicates.sql.literals import (
-    CAST_ROOTS,
     added,
     cast_literal,
     integer_literal,
@@ -42,6 +41,7 @@ from app.predicates.sql.literals import (
 )
 from app.predicates.sql.tokens import OPERATORS, Token, TokenKind, TokenReader
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
+from app.types import parse_type
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
@@ -60,24 +60,22 @@ _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.
 _SIGNS: Final = frozenset({"+", "-", "*"})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 _COLUMN_FUNCTIONS: Final = {
-    "DATE": ColumnFunction.DATE,
-    "DATE_FORMAT": ColumnFunction.DATE_FORMAT,
-    "DATE_TRUNC": ColumnFunction.DATE_TRUNC,
-    "LEFT": ColumnFunction.SUBSTRING,
-    "MONTH": ColumnFunction.MONTH,
-    "SUBSTR": ColumnFunction.SUBSTRING,
-    "SUBSTRING": ColumnFunction.SUBSTRING,
-    "TO_DATE": ColumnFunction.DATE,
-    "YEAR": ColumnFunction.YEAR,
+    "DATE": (ColumnFunction.DATE, ("c",)),
+    "DATE_FORMAT": (ColumnFunction.DATE_FORMAT, ("ct",)),
+    "DATE_TRUNC": (ColumnFunction.DATE_TRUNC, ("tc",)),
+    "LEFT": (ColumnFunction.SUBSTRING, ("cn",)),
+    "MONTH": (ColumnFunction.MONTH, ("c",)),
+    "SUBSTR": (ColumnFunction.SUBSTRING, ("cn", "cnn")),
+    "SUBSTRING": (ColumnFunction.SUBSTRING, ("cn", "cnn")),
+    "TO_DATE": (ColumnFunction.DATE, ("c", "ct")),
+    "YEAR": (ColumnFunction.YEAR, ("c",)),
 }
-_TEXT_FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {
-    "LCASE": str.lower,
-    "LOWER": str.lower,
-    "TRIM": lambda text: text.strip(" "),
-    "UCASE": str.upper,
-    "UPPER": str.upper,
+"""Functions of a column, and what they may take: the column, a text, a number."""
+_UNCHANGING_CASTS: Final = {
+    name: parse_type(name).root
+    for name in ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT")
 }
-_ANY_LENGTH: Final = (1 << 31) - 1
+"""Types whose columns a cast to them leaves as they are."""
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
 """Functions of the clock, and whether they give a day; those above need no parentheses."""
@@ -244,63 +242,41 @@ class OperandReader(TokenReader):
                 return self._moved_date(name)
             if self.take_call(_COLUMN_FUNCTIONS):
                 return self._function(name)
-            if name.word == "CONCAT" or name.word in _TEXT_FUNCTIONS:
-                self.at += 2
-                return self._constant_text(name)
             return None
         finally:
             self._in_call = False
 
     def _function(self, name: Token) -> Operand | None:
-        function, arguments = _COLUMN_FUNCTIONS[name.word], self._arguments()
-        values = [_plain(each) for each in arguments if isinstance(each, Literal)]
-        match function, arguments, values:
-            case ColumnFunction.DATE, [Literal() as literal], _:
-                return cast_literal(literal, "DATE", (), name.start, self._zone)
-            case ColumnFunction.DATE | ColumnFunction.MONTH | ColumnFunction.YEAR, [Column() as column], _:
-                return Call(function, column)
-            case ColumnFunction.DATE, [Column() as column, _], [str(pattern)] if name.word == "TO_DATE":
-                return Call(function, column, (pattern,))
-            case ColumnFunction.DATE_FORMAT, [Column() as column, _], [str(pattern)]:
-                return Call(function, column, (pattern,))
-            case ColumnFunction.DATE_TRUNC, [_, Column() as column], [str(unit)]:
-                return Call(function, column, (unit.upper(),))
-            case ColumnFunction.SUBSTRING, [Column() as column, _], [int(length)] if name.word == "LEFT":
-                return Call(function, column, (1, length))
-            case ColumnFunction.SUBSTRING, [Column() as column, _, *_], [int(start)] if name.word != "LEFT":
-                return Call(function, column, (start, _ANY_LENGTH))
-            case ColumnFunction.SUBSTRING, [Column() as column, _, _], [int(start), int(length)]:
-                return Call(function, column, (start, length))
-            case _:
-                return None
+        function, forms = _COLUMN_FUNCTIONS[name.word]
+        column, form, arguments = None, "", self._arguments()
+        values: list[int | str] = [1] if name.word == "LEFT" else []
+        for argument in arguments:
+            match argument:
+                case Literal() if function is ColumnFunction.DATE and len(arguments) == 1:
+                    return cast_literal(argument, "DATE", (), name.start, self._zone)
+                case Column():
+                    form, column = f"{form}c", argument
+                case Literal(value=str(text)):
+                    form, values = f"{form}t", [*values, text]
+                case Literal(value=Decimal() as number) if abs(number) < 1 << 31 and not number % 1:
+                    form, values = f"{form}n", [*values, int(number)]
+                case _:
+                    return None
+        return None if column is None or form not in forms else Call(function, column, tuple(values))
 
-    def _arguments(self) -> list[Operand]:
+    def _arguments(self) -> list[Column | Literal]:
         """Steps over columns and literals and the closing parenthesis; none if there is anything else."""
-        arguments: list[Operand] = []
+        arguments: list[Column | Literal] = []
         while self.next.kind is not TokenKind.SYMBOL or self.next.word in ("+", "-"):
             argument = self._bare_operand()
-            if argument is None:
-                return []
+            if argument is None or isinstance(argument, Call) or _is_moment(argument):
+                break
             arguments.append(argument)
             if self.take(")"):
                 return arguments
             if not self.take(","):
-                return []
+                break
         return []
-
-    def _constant_text(self, name: Token) -> Literal | None:
-        """A function of texts in quotes; beyond ASCII the case of letters is a matter of Java's release."""
-        arguments = self._arguments()
-        texts = [
-            each.value for each in arguments if isinstance(each, Literal) and isinstance(each.value, str)
-        ]
-        if not texts or len(texts) < len(arguments):
-            return None
-        if name.word == "CONCAT":
-            return Literal(LiteralKind.STRING, "".join(texts), name.start)
-        if len(texts) > 1 or not texts[0].isascii():
-            return None
-        return Literal(LiteralKind.STRING, _TEXT_FUNCTIONS[name.word](texts[0]), name.start)
 
     def _moved_date(self, name: Token) -> Operand | None:
         date = None if self.next.word == ")" else self._bare_operand()
@@ -372,11 +348,11 @@ class OperandReader(TokenReader):
             return None
         if isinstance(operand, Literal):
             return cast_literal(operand, type_name, arguments, start, self._zone)
-        if type_name not in CAST_ROOTS or arguments or isinstance(operand, Call):
+        if type_name not in _UNCHANGING_CASTS or arguments or isinstance(operand, Call):
             return None
         if type_name == "DATE":
             return Call(ColumnFunction.DATE, operand)
-        return Call(ColumnFunction.CAST, operand, (CAST_ROOTS[type_name],))
+        return Call(ColumnFunction.CAST, operand, (_UNCHANGING_CASTS[type_name],))
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
@@ -391,13 +367,8 @@ class OperandReader(TokenReader):
         return tuple(arguments)
 
 
-def _plain(literal: Literal) -> object:
-    """The value of a literal, an INT as ``int``."""
-    match literal.value:
-        case Decimal() as number if number.as_tuple().exponent == 0 and is_int(int(number)):
-            return int(number)
-        case value:
-            return value
+def _is_moment(operand: Column | Literal) -> bool:
+    return isinstance(operand, Column) and named_moment(operand) is not None
 
 
 def named_moment(column: Column | None) -> Literal | None:
