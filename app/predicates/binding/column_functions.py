@@ -112,7 +112,7 @@ def _within_year(child: Predicate, years: Mapping[object, int]) -> Predicate:
 
 
 def _key(column: Column) -> object:
-    return column.name.lower(), column.key
+    return tuple(map(str.lower, column.parts)), column.key
 
 
 def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:

@@ -6,7 +6,8 @@ function              of columns of                                     result
 ``substring``         strings, whole numbers, dates                     STRING
 ``date``              strings, by a pattern too                         DATE
 ``date_format``       strings, dates                                    STRING
-``year``, ``month``   strings, dates, timestamps without time zone      INT
+``year``              strings                                           INT
+``month``             strings, dates                                    INT
 ====================  ================================================  ======================================
 
 Nothing is computed where Spark fails in one of its modes (ANSI) and finds NULL in another, nor where its old
@@ -63,7 +64,8 @@ def computed_type(call: Call, data_type: DataType) -> DataType | None:
 def computed(part: BoundLeaf, call: Call, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """A test of what a function gives as a part that is unknown, but of partitions."""
     test = ComputedTest(part, field, partial(_compute, call, field.type.root, zone))
-    lacks_zone = call.function is ColumnFunction.DATE_FORMAT and zone is None
+    # By a pattern Spark reads and writes instants.
+    lacks_zone = zone is None and any(isinstance(each, str) for each in call.arguments)
     return Unknown(str(part), None, lacks_zone, why_not_within(call, field), test)
 
 
@@ -75,7 +77,7 @@ def _compute(call: Call, root: TypeRoot, zone: SessionZone | None, value: Any) -
             end = begin + int(length[0]) if length else len(text)
             return text[max(begin, 0) : max(end, 0)].encode()
         case ColumnFunction.DATE, (str(pattern),):
-            return _parsed(text, pattern)
+            return _shown_day(_parsed(text, pattern).isoformat(), zone)
         case ColumnFunction.DATE_FORMAT, (str(pattern),):
             return _date(_shown_day(text, zone)).strftime(_PATTERNS[pattern]).encode()
         case ColumnFunction.DATE, _:
@@ -85,11 +87,11 @@ def _compute(call: Call, root: TypeRoot, zone: SessionZone | None, value: Any) -
             return year if function is ColumnFunction.YEAR else month
 
 
-def _parsed(text: str, pattern: str) -> int:
+def _parsed(text: str, pattern: str) -> dt.date:
     read = dt.datetime.strptime(text, _PATTERNS[pattern]).date()  # noqa: DTZ007 - a date
     if read.year < _FIRST_YEAR or not pattern.startswith("yyyy") or read.strftime(_PATTERNS[pattern]) != text:
         raise ValueError("Spark's releases read it in several ways")
-    return (read - _EPOCH).days
+    return read
 
 
 def _shown_day(text: str, zone: SessionZone | None) -> int:
