@@ -110,7 +110,6 @@ class Moment:
 class ColumnFunction(StrEnum):
     """A function of a column, decided by ranges of its values or for each partition."""
 
-    CAST = "cast"
     DATE = "date"
     DATE_FORMAT = "date_format"
     DATE_TRUNC = "date_trunc"
@@ -123,8 +122,8 @@ class ColumnFunction(StrEnum):
 class Call:
     """A function of a column.
 
-    ``arguments`` beside the column: the root of a type, a pattern of dates, a unit of time, the year of a
-    MONTH, or where a SUBSTRING starts, from 1 on, and its length.
+    ``arguments`` beside the column: a pattern of dates, a unit of time, the year of a MONTH, or where a
+    SUBSTRING starts, from 1 on, and its length.
     """
 
     function: ColumnFunction

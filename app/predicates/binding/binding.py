@@ -32,7 +32,6 @@ from app.predicates.model import (
 )
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.sql.reasons import TWO_COLUMNS
-from app.predicates.unbound import ColumnFunction
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS
 from app.types.session_zone import SessionZone
@@ -116,7 +115,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     if not names.has_one_form(field):
         return Unknown(leaf.text, reason=PADDED_KEYS)
     call = leaf.call
-    if call is None or (call.function is ColumnFunction.CAST and field.type.root == call.arguments[0]):
+    if call is None:
         return _test(leaf, field, scope, negated=negated)
     result = result_of(call, field)
     asked = leaf if result is None else in_instants(leaf, call, scope.zone)

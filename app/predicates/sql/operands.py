@@ -8,7 +8,7 @@
     bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
     call     = function "(" argument { "," argument } ")", one of them a column; the functions stand below
-             | ( CAST | TRY_CAST ) "(" column AS type ")" | column "::" type
+             | ( CAST | TRY_CAST ) "(" column AS DATE ")" | column "::" DATE
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
@@ -41,7 +41,6 @@ from app.predicates.sql.literals import (
 )
 from app.predicates.sql.tokens import OPERATORS, Token, TokenKind, TokenReader
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Literal, LiteralKind, Moment
-from app.types import parse_type
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
@@ -71,11 +70,6 @@ _COLUMN_FUNCTIONS: Final = {
     "YEAR": (ColumnFunction.YEAR, ("c",)),
 }
 """Functions of a column, and what they may take: the column, a text, a number."""
-_UNCHANGING_CASTS: Final = {
-    name: parse_type(name).root
-    for name in ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT")
-}
-"""Types whose columns a cast to them leaves as they are."""
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
 """Functions of the clock, and whether they give a day; those above need no parentheses."""
@@ -348,11 +342,8 @@ class OperandReader(TokenReader):
             return None
         if isinstance(operand, Literal):
             return cast_literal(operand, type_name, arguments, start, self._zone)
-        if type_name not in _UNCHANGING_CASTS or arguments or isinstance(operand, Call):
-            return None
-        if type_name == "DATE":
-            return Call(ColumnFunction.DATE, operand)
-        return Call(ColumnFunction.CAST, operand, (_UNCHANGING_CASTS[type_name],))
+        is_date = type_name == "DATE" and not arguments
+        return Call(ColumnFunction.DATE, operand) if is_date and isinstance(operand, Column) else None
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []

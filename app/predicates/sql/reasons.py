@@ -84,8 +84,8 @@ def _why_called(name: str, behind: Sequence[Token]) -> str:
     lower = name.lower()
     if lower in ("cast", "try_cast"):
         return (
-            "of casts, those of a literal to a date, a timestamp, a number or STRING, of a column to DATE "
-            "or its type are read: compare the column itself with a literal of its type"
+            "of casts, those of a literal to a date, a timestamp, a number or STRING, and of columns to DATE "
+            "are read: compare the column itself with a literal of its type"
         )
     if lower not in _SPARK_FUNCTIONS:
         meant = _meant(lower)

@@ -174,6 +174,7 @@ x < y
 x + 1 = 5
 -x = 5
 x << 1 = 2
+x::INT = 5
 x::DECIMAL(5, 1) = 5
 x::INTERVAL DAY = y
 name = 'a' || 'b'
