@@ -28,35 +28,38 @@ _WITHIN_TEXT: Final = frozenset({Operator.ENDS_WITH, Operator.CONTAINS})
 _MOST_TESTS: Final = 5
 
 
-def narrowing_warnings(
-    state: PlanState, predicate: BoundPredicate, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
+def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]:
+    """What to write to narrow an answer, of the filters of files that are left."""
+    if not any(isinstance(part, Unknown) for part in leaves(predicate)):
+        return []
+    counts = state.count_left()
+    return list(
+        filter_warnings(*(each for each, files in zip(state.predicates, counts, strict=True) if files))
+    )
+
+
+def undecided_warnings(
+    state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
 ) -> list[str]:
-    """What would narrow an answer: what to write, which bounds or indexes to have; none if no file is left.
+    """How many files are kept since nobody could be asked, and what would decide.
 
     Args:
         bounded: columns of which some file has bounds (False), or counts of NULLs (True).
         reads_indexes: whether the table's options have file indexes read.
     """
-    warnings: list[str] = []
-    if any(isinstance(part, Unknown) for part in leaves(predicate)):
-        counts = state.count_left()
-        warnings += filter_warnings(
-            *(each for each, files in zip(state.predicates, counts, strict=True) if files)
-        )
     unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
     if not any(unasked):
-        return warnings
+        return []
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
     kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
     ways = {str(part): _way_out(part, reads_indexes=reads_indexes) for parts, _ in kept for part in parts}
-    if ways:
-        shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
-        rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
-        warnings.append(
-            f"{sum(files for _, files in kept):,} files are kept undecided, since none of them has bounds "
-            f"or an index that decide {shown}{rest}"
-        )
-    return warnings
+    shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
+    rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
+    warning = (
+        f"{sum(files for _, files in kept):,} files are kept undecided, since none of them has bounds or an "
+        f"index that decide {shown}{rest}"
+    )
+    return [warning] if ways else []
 
 
 def _is_unasked(
