@@ -460,6 +460,6 @@ def test_an_explanation_names_the_value_of_which_the_function_decided(
 ) -> None:
     plan = of_regions.plan(cold(), "substring(region, 1, 7) = '2026-11'", explain=True)
 
-    step = plan.skipped_files[0].explain[0]
+    (step,) = plan.skipped_files[0].explain or ()
     assert (step.column, step.predicate) == ("region", "substring(region, 1, 7) = '2026-11'")
     assert "2026-12-01" in (step.evidence or "")
