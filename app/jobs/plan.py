@@ -165,10 +165,11 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     contents = VersionContents.read(columns, manifests, entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), manifests, contents))
     request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
-    return _planned(decide(part, request, Limits(), session_zone(task.time_zone)).plan())
+    decisions = decide(part, request, Limits(), session_zone(task.time_zone))
+    return _planned(decisions.plan(), decisions.warnings.all)
 
 
-def _planned(answer: Plan) -> PlannedManifest:
+def _planned(answer: Plan, warnings: tuple[str, ...]) -> PlannedManifest:
     summary = answer.summary
     return PlannedManifest(
         _batch(answer.files),
@@ -176,7 +177,7 @@ def _planned(answer: Plan) -> PlannedManifest:
         summary.rows_total,
         summary.rows_selected,
         {str(step): count for step, count in summary.skipped_by.items()},
-        answer.warnings,
+        warnings,
     )
 
 
