@@ -109,9 +109,10 @@ class TableAdvice:
     options: Mapping[str, str | None]
     """Table options to set for all pieces of advice together; null: to remove."""
     statements: Sequence[str]
-    """Spark's SQL that sets them, for what is written from then on."""
+    """Spark's SQL that sets them, for what is written from then on; none for less than 1 MiB of data."""
     command: str | None
-    """That writes the indexes of the files that are there already; null: there is nothing to write."""
+    """That writes the indexes of the files that are there already, and takes off only those that it names;
+    null: there is nothing to write, or less than 1 MiB of data."""
     savings: Savings
     shapes: Sequence[ShapeUse]
     """The filters that were asked most; empty if the service does not count them."""

@@ -10,7 +10,7 @@ small-files               they have room for the largest file, but most files ar
 bitmap-of-many-values     more than half of the rows of a file have a value of their own
 range-bitmap-for-bsi      a BSI is on a type that a range bitmap takes, which answers the same and more
 index-missing             files lack an index that the table's options name
-large-index               an index takes more than a third of its data
+large-index               an index takes more than a third of its data, and helped no plan; it stays
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
 separate-indexes          embedded indexes are large: every first plan of a process reads all of them
 index-without-effect      plans asked an index many times, and none of them left out a file by its kind
@@ -21,7 +21,7 @@ column-without-index      plans test a column that has no index
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
@@ -38,13 +38,14 @@ from app.advice.answers import (
     TableAdvice,
 )
 from app.advice.survey import NO_INDEX, Advance, SampledIndexes, Survey
+from app.errors import RequestError
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, payload_bytes
-from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
+from app.file_index.bloom_filter.kind import BLOOM_FILTER, BloomFilterOptions, rounded_items
 from app.file_index.bsi.kind import BSI
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, in_manifest_threshold
+from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, THRESHOLD, in_manifest_threshold
 from app.planning.usage import CALLS_OF_A_FILE, TableUsage
 from app.planning.version.version import Version
 
@@ -76,9 +77,10 @@ def advise_table(
     advice = sorted(adviser.advice(), key=lambda entry: -(entry.bytes_saved or 0))
     columns = survey.files.columns
     data_bytes, options = int(columns.file_sizes.sum()), adviser.options()
+    is_small = data_bytes < _SMALL_TABLE_BYTES
     is_rewritten = options or any(entry.subject is AdviceSubject.INDEX_MISSING for entry in advice)
     warnings = list(survey.warnings)
-    if advice and data_bytes < _SMALL_TABLE_BYTES:
+    if advice and is_small:
         warnings.append(
             f"the table has {data_bytes:,} bytes of data: too little for any index to matter, advice is for "
             "when it has grown"
@@ -94,8 +96,8 @@ def advise_table(
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
         options=options,
-        statements=statements(version, options),
-        command=rebuild(version) if is_rewritten else None,
+        statements=[] if is_small else statements(version, options),
+        command=adviser.command(advice) if is_rewritten and not is_small else None,
         savings=Savings(
             usage.plans,
             usage.files,
@@ -151,8 +153,8 @@ class _Adviser:
             yield self._of_index(
                 AdviceSubject.INDEX_WITHOUT_EFFECT,
                 index,
-                f"{plans} plans tested {column!r}, and no {kind} left out a file: take it off unless other "
-                "queries need it",
+                f"{plans} of the last {self.usage.plans} plans tested {column!r}, and no {kind} left out a "
+                "file: take it off unless other queries need it",
                 saved=int(sampled.lengths.sum()),
                 drops=True,
             )
@@ -174,16 +176,16 @@ class _Adviser:
             )
 
     def _large(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
-        (column, kind), size = index, int(sampled.lengths.sum())
+        (column, kind), size, asked = index, int(sampled.lengths.sum()), self.usage.asked[index]
         data = int(self.survey.files.columns.file_sizes[self.survey.sample[sampled.at]].sum())
-        if size > data * _LARGE_SHARE and index not in self.relied_on:
+        if size > data * _LARGE_SHARE and index not in self.relied_on and not self.usage.useful[index]:
             yield self._of_index(
                 AdviceSubject.LARGE_INDEX,
                 index,
-                f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about: "
-                "take it off unless it spares more than it costs to read",
+                f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about"
+                f"{f', and helped none of {asked} plans' if asked else ''}: take it off unless it spares "
+                "more than it costs to read",
                 saved=size,
-                drops=True,
             )
 
     def options(self) -> dict[str, str | None]:
@@ -200,6 +202,23 @@ class _Adviser:
         for column, kind in sorted(self.dropped & declared.keys()):
             changed |= {name: None for name in values if name.startswith(f"file-index.{kind}.{column}.")}
         return changed | self.parameters
+
+    def command(self, advice: Sequence[Advice]) -> str:
+        """The job that follows all advice for the files that are there; it takes off only what it names."""
+        survey, table, words = self.survey, self.survey.version.table, []
+        name, url = f"{table.database}.{table.name}", survey.version.source.warehouse.public_url.rstrip("/")
+        if not table.is_at_its_name:
+            # Jobs find tables by their names alone.
+            return f"CALL sys.rewrite_file_index(table => {_text(name)})"
+        roomy = {
+            (each.column, each.index) for each in advice if each.subject is AdviceSubject.BLOOM_FILTER_ITEMS
+        }
+        if roomy & survey.declared.keys():
+            # A job passes over files that have an index, whatever its options.
+            words.append("--rebuild")
+        for column, kind in sorted(self.dropped & survey.declared.keys() & survey.sampled.keys()):
+            words += ["--take-off", f"{column}={kind}"]
+        return shlex.join(["paimon-index", "job", "build-index", name, "--warehouse", url, *words])
 
     def _of_index(  # noqa: PLR0913 - a piece of advice has so many parts
         self,
@@ -240,38 +259,46 @@ class _Adviser:
         lacking = lacking[~np.isin(lacking, sampled.at)]
         if not len(lacking):
             return
-        rows = survey.files.columns.row_counts[survey.sample]
+        rows, room, parameters = survey.files.columns.row_counts[survey.sample], "", {}
         built_rows = int(rows[sampled.at].sum())
         cost = int(sampled.lengths.sum()) / built_rows * int(rows[lacking].sum()) if built_rows else None
+        if kind == BLOOM_FILTER:
+            options, largest = self._bloom_options(column), int(survey.files.columns.row_counts.max())
+            cost = len(lacking) * payload_bytes(options.items, options.fpp)
+            fitting = len(lacking) * payload_bytes(rounded_items(largest), options.fpp)
+            if cost > _ROOMY * fitting:
+                room = f"; make room for {rounded_items(largest):,} values, not {options.items:,}"
+                parameters = _items(column, largest)
+                cost = fitting
         yield self._of_index(
             AdviceSubject.INDEX_MISSING,
             (column, kind),
             f"the table's options name a {kind} of {column!r}, and {survey.scaled(len(lacking))} files lack "
-            "it: they were written before the option was set, or by a writer that makes no indexes",
+            f"it: they were written before the option was set, or by a writer that makes no indexes{room}",
             files=len(lacking),
             saved=None if cost is None else -cost,
+            parameters=parameters,
         )
 
     def _bloom_filters(self, column: str, sampled: SampledIndexes) -> Iterator[Advice]:
         survey = self.survey
-        declared = survey.declared.get((column, BLOOM_FILTER))
-        fpp = float("0" if declared is None else declared.parameters.get("fpp", 0)) or DEFAULT_FPP
+        fpp = self._bloom_options(column).fpp
         columns = survey.files.columns
         rows, present = columns.row_counts[survey.sample[sampled.at]], int(sampled.lengths.sum())
         needed = sum(payload_bytes(max(1, count), fpp) for count in rows.tolist())
         if present <= _ROOMY * needed:
             return
         largest = int(columns.row_counts.max())
-        items = rounded_items(largest)
-        saved = present - len(sampled.at) * payload_bytes(items, fpp)
+        saved = present - len(sampled.at) * payload_bytes(rounded_items(largest), fpp)
         if saved * _ROOMY >= present:
             yield self._of_index(
                 AdviceSubject.BLOOM_FILTER_ITEMS,
                 (column, BLOOM_FILTER),
                 f"bloom filters of {column!r} take {int(np.median(sampled.lengths)):,} bytes a file, and no "
-                f"file has more than {largest:,} rows: make room for {items:,} values",
+                f"file has more than {largest:,} rows: make room for {rounded_items(largest):,} values",
                 saved=saved,
-                parameters={f"file-index.{BLOOM_FILTER}.{column}.items": str(items)},
+                # An option without effect would have the job refuse.
+                parameters=_items(column, largest) if (column, BLOOM_FILTER) in survey.declared else None,
             )
         else:
             yield self._of_index(
@@ -290,10 +317,13 @@ class _Adviser:
         if not kind.takes(data_type):
             return
         parameters = {}
+        if kind == BLOOM_FILTER and self.usage.useful[column, BITMAP]:
+            return  # a bitmap answers more
         if kind == BLOOM_FILTER and (column, kind) not in survey.declared:
-            items = rounded_items(int(survey.files.columns.row_counts.max()))
-            parameters[f"file-index.{kind}.{column}.items"] = str(items)
-            saved = int(sampled.lengths.sum()) - len(sampled.at) * payload_bytes(items, DEFAULT_FPP)
+            largest = int(survey.files.columns.row_counts.max())
+            parameters = _items(column, largest)
+            size = payload_bytes(rounded_items(largest), DEFAULT_FPP)
+            saved = int(sampled.lengths.sum()) - len(sampled.at) * size
         yield self._of_index(
             AdviceSubject.BITMAP_OF_MANY_VALUES,
             (column, BITMAP),
@@ -304,6 +334,14 @@ class _Adviser:
             adds=kind,
             parameters=parameters,
         )
+
+    def _bloom_options(self, column: str) -> BloomFilterOptions:
+        declared = self.survey.declared.get((column, BLOOM_FILTER))
+        try:
+            options: BloomFilterOptions = BLOOM_FILTER.parse_options(declared.parameters if declared else {})
+        except RequestError:
+            return BloomFilterOptions()
+        return options
 
     def _places(self) -> Iterator[Advice]:
         survey = self.survey
@@ -332,7 +370,7 @@ class _Adviser:
             )
 
     def _of_table(self, subject: AdviceSubject, detail: str, files: int, threshold: int) -> Advice:
-        self.parameters["file-index.in-manifest-threshold"] = f"{threshold} b"
+        self.parameters[THRESHOLD] = f"{threshold} b"
         return Advice(subject, None, None, detail, self.survey.scaled(files), None)
 
     def _unindexed(self) -> Iterator[Advice]:
@@ -345,8 +383,8 @@ class _Adviser:
                     AdviceSubject.COLUMN_WITHOUT_INDEX,
                     column,
                     None,
-                    f"{plans} of {usage.plans} plans test {column!r}, which has no index: ask what-if "
-                    "whether one would leave out files",
+                    f"{plans} of the last {usage.plans} plans test {column!r}, which has no index: ask "
+                    "what-if whether one would leave out files",
                     len(survey.files),
                     None,
                 )
@@ -363,12 +401,10 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
     return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({what})" for verb, what in written if what]
 
 
-def rebuild(version: Version) -> str:
-    """What writes the indexes of the table's files; jobs find tables by their names alone."""
-    name, url = f"{version.table.database}.{version.table.name}", version.source.warehouse.public_url
-    if not version.table.is_at_its_name:
-        return f"CALL sys.rewrite_file_index(table => {_text(name)})"
-    return shlex.join(["paimon-index", "job", "build-index", name, "--warehouse", url.rstrip("/")])
+def _items(column: str, rows: int) -> dict[str, str]:
+    """The option that makes room for the rows of a file; columns with a dot have none."""
+    name = f"file-index.{BLOOM_FILTER}.{column}.items"
+    return {} if "." in column else {name: str(rounded_items(rows))}
 
 
 def _text(value: str) -> str:

@@ -154,11 +154,18 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     asked = [trial.plan(written) for written in request.filters]
     for file in dict.fromkeys(chain.from_iterable(question.chosen for question in asked)):
         trial.try_file(file, [question for question in asked if file in question.chosen])
+    proposed = [trial.proposed(number, index) for number, index in enumerate(request.indexes)]
+    data_bytes = int(version.files().columns.file_sizes.sum())
+    trial.warnings += [
+        f"the {index.index} of {index.column!r} would be larger than the {data_bytes:,} bytes of data"
+        for index in proposed
+        if index.index_bytes > data_bytes
+    ]
     return WhatIf(
         version.snapshot_id,
         trial.files_read,
         trial.bytes_read,
-        [trial.proposed(number, index) for number, index in enumerate(request.indexes)],
+        proposed,
         [trial.effect(question) for question in asked],
         list(dict.fromkeys(trial.warnings)),
     )

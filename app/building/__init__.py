@@ -4,7 +4,7 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 :func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
 """
 
-from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
+from app.building.builder import BuiltEntry, BuiltIndex, Payloads, build, write_file
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
@@ -18,6 +18,7 @@ __all__ = [
     "ColumnTypes",
     "DataFile",
     "DataFormat",
+    "Payloads",
     "Verification",
     "advise",
     "build",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import RequestError
@@ -25,6 +26,9 @@ from pathlib import Path
 from app.errors import StorageError
 from app.storage.stores.local_files import sync_directory
 
+Payloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
+"""Payloads of indexes by column and kind; None for an empty entry."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
@@ -37,7 +41,10 @@ class BuiltEntry:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container; ``in_manifest``: whether the engine would put it into the manifest instead of a file."""
+    """A container, and the entries that were built for it.
+
+    ``in_manifest``: whether the engine would put it into the manifest instead of a file.
+    """
 
     content: bytes
     entries: tuple[BuiltEntry, ...]
@@ -45,7 +52,10 @@ class BuiltIndex:
 
 
 def build(
-    columns: Mapping[str, pa.ChunkedArray], options: FileIndexOptions, advance: Advance = ignore_progress
+    columns: Mapping[str, pa.ChunkedArray],
+    options: FileIndexOptions,
+    advance: Advance = ignore_progress,
+    kept: Payloads | None = None,
 ) -> BuiltIndex:
     """Builds the container that the engine would write for a data file, in an order of its own.
 
@@ -53,12 +63,13 @@ def build(
 
     Args:
         columns: one value a row, for every column that is to be indexed.
+        kept: indexes to copy beside the built ones.
 
     Raises:
         IndexWriteError: an index cannot hold a column, or one of its values.
         RequestError: there is nothing to index.
     """
-    if not options.indexes:
+    if not options.indexes and not kept:
         raise RequestError("there is nothing to index: set file-index.<type>.columns")
     definitions: dict[str, dict[str, IndexDefinition]] = {}
     for definition in options.indexes:
@@ -70,11 +81,15 @@ def build(
         for definition in ordered:
             payloads.setdefault(column, []).append((definition.kind, _payload(keys, definition)))
             advance(1)
-    content = write(payloads)
     entries = tuple(
         BuiltEntry(column, kind, len(payload or b""))
         for column, listed in payloads.items()
         for kind, payload in listed
+    )
+    for (column, kind), payload in (kept or {}).items():
+        payloads.setdefault(column, []).append((kind, payload))
+    content = write(
+        {column: sorted(listed, key=itemgetter(0)) for column, listed in sorted(payloads.items())}
     )
     return BuiltIndex(content, entries, len(content) <= options.in_manifest_threshold_bytes)
 

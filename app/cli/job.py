@@ -157,17 +157,20 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     advised: Annotated[
         bool, typer.Option("--advised", help="Add the indexes that the values of the largest file suggest.")
     ] = False,
-    only: Annotated[
-        bool,
+    take_off: Annotated[
+        list[str] | None,
         typer.Option(
-            "--only",
-            help="With --option or --advised: take off the indexes that the table's own options name.",
+            metavar="COLUMN=KIND",
+            help="An index to take off, such as city=bitmap, that no option names; repeatable. Others stay.",
         ),
-    ] = False,
+    ] = None,
     missing_only: Annotated[
         bool, typer.Option("--missing-only", help="Skip files that have any index.")
     ] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Commit even if an index is larger than its data.")
+    ] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Remove all file indexes instead.")] = False,
     shared_cache: Annotated[
         str | None,
@@ -180,15 +183,13 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     job: JobOptions,
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
-    if drop and (options or advised or only or missing_only or rebuild):
+    if drop and (options or advised or take_off or missing_only or rebuild or anyway):
         raise RequestError("--drop builds nothing: leave out what says which indexes to build")
     if shared_cache is not None:
         # Before the work is done, not after.
         create_service(job.open().settings.with_shared_cache(shared_cache)).close()
     if advised and options:
         raise RequestError("--advised and --option both say which indexes to build: give one of them")
-    if only and not (advised or options):
-        raise RequestError("--only builds just the indexes of --option or --advised: give one of them")
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     if drop:
@@ -202,9 +203,10 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
                 options=given,
                 partitions=chosen,
                 advised=advised,
-                only=only,
+                take_off=[_index(text) for text in take_off or ()],
                 missing_only=missing_only,
                 rebuild=rebuild,
+                anyway=anyway,
                 advance=advance,
             )
         if shared_cache is not None:
@@ -353,6 +355,13 @@ def plan_command(
         print_json(members | {"files": report.files.to_pylist()})
     else:
         print_plan(report)
+
+
+def _index(text: str) -> tuple[str, str]:
+    column, _, kind = text.rpartition("=")
+    if not column or not kind:
+        raise RequestError(f"--take-off takes COLUMN=KIND, such as city=bitmap, not {text!r}")
+    return column, kind
 
 
 def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ def print_indexes(report: IndexReport) -> None:
         print_line(f"snapshot {report.snapshot_id}")
     if report.built:
         print_line(
-            f"built the indexes of {report.built} files with {report.row_count:,} rows: "
+            f"wrote the indexes of {report.built} files with {report.row_count:,} rows: "
             f"{report.index_bytes:,} bytes, {report.embedded} of them in manifests"
         )
     if report.dropped:
@@ -36,6 +36,12 @@ def print_indexes(report: IndexReport) -> None:
                 for index in report.indexes
             ],
         )
+    for index in report.indexes:
+        if index.kept and not index.declared:
+            print_line(
+                f"no option names the {index.kind} of {index.column!r}: {index.kept:,} files keep it, and "
+                f"new ones will not have it; --take-off {index.column}={index.kind} takes it off"
+            )
 
 
 def print_upsert(report: UpsertReport) -> None:

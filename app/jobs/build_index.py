@@ -9,36 +9,39 @@ A file must not come back as what it was before: readers would take it for remov
 manifest, some random bytes follow it, which no reader looks at; and a file whose index is taken off a second
 time gets one without any column.
 
-Nothing is done for files that have the wanted indexes, so that a job that ran may be run again.
+A file keeps every index that it has unless the caller names it to be taken off. Nothing is done for files
+that have the wanted indexes, so that a job that ran may be run again.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
 from app.building.columns import Advance, ColumnTypes, ignore_progress
 from app.building.data_files import DataFile
-from app.errors import CommitConflictError, RequestError
+from app.errors import CommitConflictError, JobError, RequestError
+from app.file_index.bloom_filter.kind import BloomFilterOptions, rounded_items
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
-from app.options.file_indexes import split_map_key, with_added
+from app.options.file_indexes import PREFIX, THRESHOLD, split_map_key, with_added
 from app.planning.request.requests import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.commits.changes import identity, live_entries, removed_identities
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind, ManifestEntry
 from app.table.table import POSTPONED_BUCKET
-from app.types import Json
+from app.types import DataType, Json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +59,7 @@ class IndexCounts:
 
     Attributes:
         column: the name that it has now, or ``column[key]``.
+        declared: the options of the table or of the job name it.
         built: had none of this kind before, or one that was built again.
         kept: had it, and have it.
         taken_off: had it, and have it no more.
@@ -63,6 +67,7 @@ class IndexCounts:
 
     kind: str
     column: str
+    declared: bool
     built: int
     kept: int
     taken_off: int
@@ -92,29 +97,34 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     options: Mapping[str, str] | None = None,
     partitions: Sequence[Mapping[str, Json]] | None = None,
     advised: bool = False,
-    only: bool = False,
+    take_off: Sequence[tuple[str, str]] = (),
     missing_only: bool = False,
     rebuild: bool = False,
+    anyway: bool = False,
     advance: Advance = ignore_progress,
 ) -> IndexReport:
-    """Builds the file indexes of a table.
+    """Builds the file indexes of a table, beside those that its files have.
 
     Args:
         partitions: only in these, by partition column.
         advised: the indexes that the values of the largest file suggest, beside the table's own.
-        only: these indexes alone, in place of the table's own, which are taken off.
+        take_off: column and kind of each index that files lose.
         missing_only: only for files that have no index at all.
         rebuild: also for files that have the wanted indexes.
+        anyway: commits even if an index is larger than the data files beside it.
+
+    Raises:
+        JobError: an index is larger than that; nothing is committed.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
     if advised:
         options = _advised(table, version, entries)
-    if only and options is None:
-        raise RequestError("only says that the given options are all: give options, or advised")
-    values = _index_options(version, options or {}, only=only)
-    wanted = FileIndexOptions.parse(values, {column.name: column.type for column in version.schema.fields})
-    if not wanted.indexes:
+    values = with_added(version.schema.options.values, options or {})
+    types = {column.name: column.type for column in version.schema.fields}
+    wanted = FileIndexOptions.parse(values, types)
+    lost = _indexes_to_take_off(take_off, wanted, types)
+    if not wanted.indexes and not lost.indexes and THRESHOLD not in values:
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
@@ -122,13 +132,17 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     chosen = [entry for entry in entries if not (missing_only and has_index(entry))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
-        in_file = options_in_file(
-            wanted, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
+        in_file, lost_in_file = (
+            options_in_file(
+                each, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
+            )
+            for each in (wanted, lost)
         )
-        if in_file.indexes:
+        if in_file.indexes or has_index(entry):
             file = indexed_file(version, number, entry)
             new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
-            tasks[number] = BuildTask(table.place, file, in_file, new_path, rebuild)
+            off = frozenset((index.column, str(index.kind)) for index in lost_in_file.indexes)
+            tasks[number] = BuildTask(table.place, file, in_file, off, new_path, rebuild)
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
     files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
@@ -140,6 +154,8 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             for number, result in built.items()
         ]
         is_complete = run.settle()
+        if not anyway:
+            _check_sizes(table.name, version, wanted, [(chosen[at], each) for at, each in built.items()])
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
@@ -169,11 +185,50 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     )
 
 
-def _index_options(version: Version, given: Mapping[str, str], *, only: bool) -> dict[str, str]:
-    stored = version.schema.options.values
-    if only:
-        stored = {name: text for name, text in stored.items() if not _defines_index(name)}
-    return with_added(stored, given)
+def _indexes_to_take_off(
+    take_off: Sequence[tuple[str, str]], wanted: FileIndexOptions, types: Mapping[str, DataType]
+) -> FileIndexOptions:
+    named = [FileIndexOptions.parse({f"{PREFIX}{kind}.columns": column}, types) for column, kind in take_off]
+    indexes = tuple(chain.from_iterable(each.indexes for each in named))
+    declared = {(index.column, index.kind) for index in wanted.indexes}
+    for index in indexes:
+        if (index.column, index.kind) in declared:
+            raise RequestError(
+                f"the {index.kind} of {index.column!r} is not taken off while {PREFIX}{index.kind}.columns "
+                "names it, since the next job would build it again: alter the table first"
+            )
+    return FileIndexOptions(indexes)
+
+
+def _check_sizes(
+    name: str, version: Version, wanted: FileIndexOptions, files: Sequence[tuple[ManifestEntry, BuiltFile]]
+) -> None:
+    """Compares each index that files did not have with these files, summed up over them."""
+    index_bytes: Counter[tuple[str, str]] = Counter()
+    data_bytes: Counter[tuple[str, str]] = Counter()
+    for entry, file in files:
+        for (column, kind), size in file.built.items():
+            if (column, kind) not in file.before:
+                now = _name_now(version, entry.file.schema_id, column)
+                index_bytes[now, kind] += size
+                data_bytes[now, kind] += entry.file.file_size
+    items = rounded_items(max((entry.file.row_count for entry, _ in files), default=1))
+    large = []
+    for index in wanted.indexes:
+        size, beside = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
+        if size > beside:
+            is_roomy = isinstance(index.options, BloomFilterOptions) and index.options.items > items
+            option = f"{PREFIX}{index.kind}.{index.column}.items"
+            remedy = f"set the option {option}={items}" if is_roomy else "leave it out"
+            large.append(
+                f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {beside:,} bytes of data: "
+                f"{remedy}"
+            )
+    if large:
+        raise JobError(
+            f"build-index {name} commits nothing, since without --anyway no index may be larger than its "
+            f"data: {'; '.join(large)}"
+        )
 
 
 def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[str]:
@@ -242,10 +297,7 @@ def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]
 
 
 def _defines_index(option: str) -> bool:
-    return option.startswith("file-index.") and option not in (
-        "file-index.in-manifest-threshold",
-        "file-index.read.enabled",
-    )
+    return option.startswith(PREFIX) and option not in (THRESHOLD, "file-index.read.enabled")
 
 
 def has_index(entry: ManifestEntry) -> bool:
@@ -258,6 +310,8 @@ def has_index(entry: ManifestEntry) -> bool:
 
 def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEntry:
     bare = entry.without_index()
+    if not built.size_bytes:
+        return bare
     if built.embedded is not None:
         return replace(bare, file=replace(bare.file, embedded_index=built.embedded))
     side = path.rpartition("/")[2]
@@ -299,19 +353,16 @@ def commit_replacements(
 def _count_indexes(
     version: Version, files: Iterable[tuple[ManifestEntry, BuildTask, BuiltFile]]
 ) -> tuple[IndexCounts, ...]:
-    built: Counter[tuple[str, str]] = Counter()
-    copied: Counter[tuple[str, str]] = Counter()
-    taken_off: Counter[tuple[str, str]] = Counter()
+    counts: defaultdict[tuple[str, str, bool], Counter[str]] = defaultdict(Counter)
     for entry, task, file in files:
-        wanted = task.wanted
-        new = wanted if task.rebuild else wanted - file.before
-        for counter, indexes in ((built, new), (copied, wanted - new), (taken_off, file.before - wanted)):
-            counter.update(
-                (kind, _name_now(version, entry.file.schema_id, column)) for column, kind in indexes
-            )
+        for column, kind in file.before | file.built.keys():
+            index = column, kind
+            became = "built" if index in file.built else "taken_off" if index in task.take_off else "kept"
+            now = _name_now(version, entry.file.schema_id, column)
+            counts[kind, now, index in task.wanted][became] += 1
     return tuple(
-        IndexCounts(*index, built[index], copied[index], taken_off[index])
-        for index in sorted(built.keys() | copied.keys() | taken_off.keys())
+        IndexCounts(*index, became["built"], became["kept"], became["taken_off"])
+        for index, became in sorted(counts.items())
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from app.building import ColumnTypes, DataFile, Verification, build, read_columns, verify
+from app.building import ColumnTypes, DataFile, Payloads, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
@@ -16,6 +19,9 @@ from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.schema.schema import TableSchema
 from app.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +44,19 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """An index to be built.
+    """The indexes that a data file gets and loses; it keeps all others that it has.
 
     Attributes:
         options: which indexes it gets, by the file's own names and types.
+        take_off: column and kind of each index that it loses, by the file's own names.
         new_path: where the index goes if it does not go into the manifest; no other task or job writes there.
-        rebuild: whether an index that has all of these is built again.
+        rebuild: whether those of ``options`` that it has are built again.
     """
 
     place: Place
     file: IndexedFile
     options: FileIndexOptions
+    take_off: frozenset[tuple[str, str]]
     new_path: str
     rebuild: bool
 
@@ -60,11 +68,18 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """What came of it; an index is not new where the file had the wanted ones."""
+    """What came of it; an index is not new where the file had what is wanted, in its place.
+
+    Attributes:
+        before: column and kind of each index that the file had.
+        built: bytes of each index that was built, by column and kind.
+        size_bytes: of the container; 0 where no index is left.
+    """
 
     number: int
     before: frozenset[tuple[str, str]]
     is_new: bool
+    built: Mapping[tuple[str, str], int] = field(default_factory=dict)
     embedded: bytes | None = None
     size_bytes: int = 0
     row_count: int = 0
@@ -74,34 +89,49 @@ def build_file(task: BuildTask) -> BuiltFile:
     """Builds the index of one data file."""
     warehouse = task.place.open()
     before = _indexes_there(task.file, warehouse)
-    if not task.rebuild and before == task.wanted:
-        return BuiltFile(task.file.number, before, is_new=False)
-    with local_file(warehouse, task.file.path) as local:
-        data = DataFile.open(local)
-        try:
-            columns = read_columns(data, {index.column for index in task.options.indexes})
-            built = build(columns, task.options)
-        except IndexWriteError as error:
-            raise IndexWriteError(f"{task.file.path}: {error}", column=error.column, row=error.row) from error
+    replaced = task.take_off | (task.wanted if task.rebuild else frozenset())
+    kept = {index: payload for index, payload in before.items() if index not in replaced}
+    new = tuple(index for index in task.options.indexes if (index.column, str(index.kind)) not in kept)
+    file, has_all = task.file, not new and len(kept) == len(before)
+    if not new and not kept:
+        return BuiltFile(file.number, frozenset(before), is_new=not has_all, row_count=file.row_count)
+    columns: Mapping[str, pa.ChunkedArray] = {}
+    try:
+        if new:
+            with local_file(warehouse, file.path) as local:
+                columns = read_columns(DataFile.open(local), {index.column for index in new})
+        built = build(columns, replace(task.options, indexes=new), kept=kept)
+    except IndexWriteError as error:
+        raise IndexWriteError(f"{file.path}: {error}", column=error.column, row=error.row) from error
+    if has_all and built.in_manifest == (file.embedded is not None):
+        return BuiltFile(file.number, frozenset(before), is_new=False)
     if not built.in_manifest and not Writing(warehouse).create(task.new_path, built.content):
         raise CorruptIndexError("another file has the name of the new index", path=task.new_path)
     return BuiltFile(
-        task.file.number,
-        before or frozenset(),
+        file.number,
+        frozenset(before),
         is_new=True,
+        built={(entry.column, entry.kind): entry.size_bytes for entry in built.entries},
         embedded=built.content if built.in_manifest else None,
         size_bytes=len(built.content),
-        row_count=data.row_count,
+        row_count=file.row_count,
     )
 
 
-def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> frozenset[tuple[str, str]] | None:
+def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> Payloads:
+    """Every index of a file that can be kept; one that lies outside of its container cannot."""
     try:
         content = file.content(warehouse)
-        entries = FileIndex.read(content).entries if content is not None else {}
+        if content is None:
+            return {}
+        index = FileIndex.read(content)
     except (CorruptIndexError, FileMissingError):
-        return None
-    return frozenset((entry.column, str(entry.kind)) for listed in entries.values() for entry in listed)
+        return {}
+    there: dict[tuple[str, str], bytes | None] = {}
+    for entry in chain.from_iterable(index.entries.values()):
+        with suppress(CorruptIndexError):
+            there[entry.column, entry.kind] = None if entry.is_empty else bytes(index.payload(entry))
+    return there
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,10 +164,11 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), [manifest], contents))
     request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
-    return _planned(decide(part, request, Limits(), session_zone(task.time_zone)).plan())
+    decisions = decide(part, request, Limits(), session_zone(task.time_zone))
+    return _planned(decisions.plan(), decisions.warnings.all)
 
 
-def _planned(answer: Plan) -> PlannedManifest:
+def _planned(answer: Plan, warnings: tuple[str, ...]) -> PlannedManifest:
     summary = answer.summary
     return PlannedManifest(
         _batch(answer.files),
@@ -175,7 +176,7 @@ def _planned(answer: Plan) -> PlannedManifest:
         summary.rows_total,
         summary.rows_selected,
         {str(step): count for step, count in summary.skipped_by.items()},
-        answer.warnings,
+        warnings,
     )
 
 

@@ -31,6 +31,7 @@ from app.suggestions import hint
 DEFAULT_THRESHOLD_BYTES: Final = 500
 
 PREFIX: Final = "file-index."
+THRESHOLD: Final = "file-index.in-manifest-threshold"
 _COLUMNS: Final = ".columns"
 _NAME_PARTS: Final = 3
 
@@ -83,7 +84,7 @@ def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
     """Bytes of the largest container that goes into the manifest."""
-    return OptionReader(options, given=True).size("file-index.in-manifest-threshold", DEFAULT_THRESHOLD_BYTES)
+    return OptionReader(options, given=True).size(THRESHOLD, DEFAULT_THRESHOLD_BYTES)
 
 
 def _lists(options: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:

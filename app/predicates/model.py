@@ -132,6 +132,18 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedTest:
+    """A test of what a function makes of a column, which is decided where the column's values are known.
+
+    ``compute``: what it makes of a value that is not NULL; ValueError where Spark may fail, or modes differ.
+    """
+
+    leaf: BoundLeaf
+    field: DataField
+    compute: Callable[[Any], Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A part of the filter that nothing here can decide: it keeps every row.
 
@@ -139,12 +151,14 @@ class Unknown:
         position: 0-based character in the filter's text where a part begins that was not understood.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
         reason: why nobody here can decide it, with what to do where there is something.
+        computed: what decides it for a partition, if it tests a partition column.
     """
 
     text: str
     position: int | None = None
     lacks_time_zone: bool = False
     reason: str | None = None
+    computed: ComputedTest | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.text

@@ -108,18 +108,27 @@ class Moment:
 
 
 class ColumnFunction(StrEnum):
-    """A function of dates or timestamps that is decided by ranges of a column's values."""
+    """A function of a column, decided by ranges of its values or for each partition."""
 
     DATE = "date"
+    DATE_FORMAT = "date_format"
+    DATE_TRUNC = "date_trunc"
+    MONTH = "month"
+    SUBSTRING = "substring"
     YEAR = "year"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of a column."""
+    """A function of a column.
+
+    ``arguments`` beside the column: a pattern of dates, a unit of time, the year of a MONTH, or where a
+    SUBSTRING starts, from 1 on, and its length.
+    """
 
     function: ColumnFunction
     column: Column
+    arguments: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ class Leaf:
         literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; long lists
             are no tuples (:mod:`app.predicates.unbound`).
         null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
-        function: what is tested is this of the column's values.
+        call: what is tested is this function of the column's values.
     """
 
     operator: Operator
@@ -138,7 +147,7 @@ class Leaf:
     literals: Sequence[Literal]
     text: str
     null_safe: bool = False
-    function: ColumnFunction | None = None
+    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)

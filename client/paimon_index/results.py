@@ -342,7 +342,8 @@ class ShapeUse:
 class TableAdvice:
     """What the file indexes of a table cost and give, and what to do about it.
 
-    ``options`` are to be set for all of it together, or removed where None, as the ``statements`` do.
+    ``options`` are to be set for all of it together, or removed where None, as the ``statements`` do. For
+    less than 1 MiB of data there are no statements and no command.
     """
 
     snapshot_id: int | None

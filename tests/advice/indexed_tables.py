@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.table.entries import entry
 
-TYPES = {"id": "BIGINT", "city": "STRING", "amount": "INT", "at": "TIMESTAMP(3)"}
+TYPES = {"id": "BIGINT", "city": "STRING", "amount": "INT", "at": "TIMESTAMP(3)", "exact": "TIMESTAMP(9)"}
 COLUMNS = [DataField(number, name, parse_type(text)) for number, (name, text) in enumerate(TYPES.items())]
 
 
@@ -54,11 +55,17 @@ def indexed_table(
     options: Mapping[str, str],
     *,
     indexed: Sequence[int] | None = None,
+    declared: Mapping[str, str] | None = None,
     data_format: DataFormat = DataFormat.PARQUET,
 ) -> IndexedTable:
-    """A table of these files, of which all or ``indexed`` ones have the indexes that the options name."""
+    """A table of these files, of which all or ``indexed`` ones have the indexes that the options name.
+
+    ``declared``: options of the table, where they are others than its files were written with.
+    """
     name = f"made{len(list(warehouse.glob('*/made*')))}"
-    made = MadeTable.make(warehouse, COLUMNS, options=dict(options), name=name)
+    made = MadeTable.make(
+        warehouse, COLUMNS, options=dict(options if declared is None else declared), name=name
+    )
     bucket = made.directory / "bucket-0"
     bucket.mkdir()
     parsed = FileIndexOptions.parse(options, {column.name: column.type for column in COLUMNS})
@@ -85,8 +92,14 @@ def indexed_table(
     return IndexedTable(made, open_service(warehouse))
 
 
+def grown(files: Sequence[pa.Table]) -> list[pa.Table]:
+    """The files with a footer each that makes them 1 MiB together."""
+    padding = secrets.token_hex((1 << 19) // len(files))
+    return [rows.replace_schema_metadata({"padding": padding}) for rows in files]
+
+
 def events(rows: int, first: int = 0, cities: int = 5) -> pa.Table:
-    """Ids that follow each other, a few cities, amounts that repeat."""
+    """Ids that follow each other, a few cities, amounts that repeat, times by the second."""
     numbers = range(first, first + rows)
     return pa.table(
         {
@@ -94,5 +107,6 @@ def events(rows: int, first: int = 0, cities: int = 5) -> pa.Table:
             "city": [f"city {number % cities}" for number in numbers],
             "amount": pa.array([number * 7_919 % 1_000 for number in numbers], pa.int32()),
             "at": pa.array([number * 1_000 for number in numbers], pa.timestamp("ms")),
+            "exact": pa.array([number * 10**9 for number in numbers], pa.timestamp("ns")),
         }
     )

@@ -12,6 +12,7 @@ from app.advice.answers import Advice, AdviceSubject, Prices, TableAdvice
 from app.advice.table_advice import advise_table
 from app.advice.what_if import WhatIfRequest, try_indexes
 from app.errors import PaimonIndexError
+from app.file_index.bloom_filter.bloom_filter import payload_bytes as bloom_filter_bytes
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
 from app.planning.request.limits import Limits
@@ -22,7 +23,7 @@ from app.planning.usage import TableUsage
 from app.planning.version.version import Version
 from app.types.session_zone import session_zone
 from tests import golden_tables
-from tests.advice.indexed_tables import IndexedTable, events, indexed_table
+from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_table
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable, golden_ref, open_service
@@ -118,11 +119,54 @@ def test_files_without_the_indexes_that_options_name(tmp_path: Path) -> None:
     check_promise(tmp_path, options, AdviceSubject.INDEX_MISSING, indexed=[0, 1, 2, 3])
 
 
-def test_indexes_that_are_large_beside_their_data(tmp_path: Path) -> None:
-    options = {"file-index.range-bitmap.columns": "amount", "file-index.bitmap.columns": "city"}
-    after = check_promise(tmp_path, options, AdviceSubject.LARGE_INDEX)
+def test_indexes_that_are_large_beside_their_data_stay_until_somebody_decides(tmp_path: Path) -> None:
+    """Nobody knows what it spares those whose plans were not counted."""
+    options = {"file-index.range-bitmap.columns": "amount", THRESHOLD: "1 mb"}
+    table = indexed_table(tmp_path, FILES, options)
 
-    assert [each.column for each in after.advice().indexes] == ["city"]
+    found = table.advice()
+
+    large = piece(found, AdviceSubject.LARGE_INDEX)
+    assert (large.column, large.bytes_saved) == ("amount", found.index_bytes)
+    assert found.options == {}
+
+
+def test_a_large_index_that_helped_is_no_matter_for_advice(tmp_path: Path) -> None:
+    options = {"file-index.range-bitmap.columns": "amount", THRESHOLD: "1 mb"}
+    table = indexed_table(tmp_path, FILES, options)
+    table.made.plan(table.service, "amount >= 0")
+    idle = piece(table.advice(table.usage()), AdviceSubject.LARGE_INDEX)
+    table.made.plan(table.service, "amount = 17")
+
+    found = table.advice(table.usage())
+
+    assert "helped none of 1 plans" in idle.detail
+    assert [(each.plans_asked, each.plans_useful) for each in found.indexes] == [(2, 1)]
+    assert found.advice == []
+
+
+def test_a_bitmap_that_helped_does_not_give_way_to_a_bloom_filter(tmp_path: Path) -> None:
+    """A bitmap answers more: which rows, and which not."""
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "exact"})
+    before = table.advice()
+
+    table.made.plan(table.service, "exact = TIMESTAMP '1970-01-01 00:00:05'", time_zone="UTC")
+    after = table.advice(table.usage())
+
+    assert piece(before, AdviceSubject.BITMAP_OF_MANY_VALUES).column == "exact"
+    assert before.options.keys() >= {"file-index.bitmap.columns", "file-index.bloom-filter.columns"}
+    assert after.options.keys() == {THRESHOLD}
+
+
+def test_missing_bloom_filters_get_room_for_the_rows_that_there_are(tmp_path: Path) -> None:
+    """Without ``items`` each has room for a million values: their size is known before they are built."""
+    options = {"file-index.bloom-filter.columns": "city"}
+
+    after = check_promise(tmp_path, options, AdviceSubject.INDEX_MISSING, indexed=[])
+
+    assert after.advice().index_bytes == pytest.approx(10 * bloom_filter_bytes(300, 0.1))
+    found = indexed_table(tmp_path, FILES, options, indexed=[]).advice()
+    assert "make room for 300 values, not 1,000,000" in piece(found, AdviceSubject.INDEX_MISSING).detail
 
 
 def test_small_index_files_belong_into_manifests(tmp_path: Path) -> None:
@@ -146,7 +190,8 @@ def test_what_plans_never_needed(tmp_path: Path) -> None:
 
     found = table.advice(table.usage())
 
-    assert piece(found, AdviceSubject.INDEX_WITHOUT_EFFECT).column == "city"
+    idle = piece(found, AdviceSubject.INDEX_WITHOUT_EFFECT)
+    assert (idle.column, "30 of the last 30 plans" in idle.detail) == ("city", True)
     assert found.options == {"file-index.bitmap.columns": None, "file-index.range-bitmap.columns": "amount"}
     assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "id"
     assert [(each.filter, each.plans) for each in found.shapes] == [("`city` = ? AND `id` > ?", 30)]
@@ -208,14 +253,56 @@ def test_usage_of_several_processes_adds_up(tmp_path: Path) -> None:
 def test_all_advice_is_one_set_of_options_with_one_verdict_an_index(tmp_path: Path) -> None:
     options = {"file-index.bsi.columns": "amount,at", "file-index.bitmap.columns": "id,city"}
 
-    found = indexed_table(tmp_path, FILES, options, indexed=[0, 1, 2]).advice()
+    found = indexed_table(tmp_path, grown(FILES), options, indexed=[0, 1, 2]).advice()
 
     verdicts = [(each.column, each.index) for each in found.advice if each.index is not None]
     assert sorted(verdicts) == [("amount", "bsi"), ("at", "bsi"), ("city", "bitmap"), ("id", "bitmap")]
     assert found.statements[0].startswith("ALTER TABLE `golden`.`made0` SET TBLPROPERTIES (")
     assert "'file-index.range-bitmap.columns' = 'amount,at,id'" in found.statements[0]
     assert "ALTER TABLE `golden`.`made0` UNSET TBLPROPERTIES ('file-index.bsi.columns')" in found.statements
-    assert found.command == f"paimon-index job build-index golden.made0 --warehouse file://{tmp_path}"
+    assert found.command == (
+        f"paimon-index job build-index golden.made0 --warehouse file://{tmp_path} "
+        "--take-off amount=bsi --take-off at=bsi --take-off id=bitmap"
+    )
+
+
+def test_what_only_a_job_was_told_to_build_stays(tmp_path: Path) -> None:
+    """Bitmaps and bloom filters of cities are in all files, and no option names them."""
+    declared = {"file-index.bsi.columns": "amount"}
+    built = {**declared, "file-index.bitmap.columns": "city", "file-index.bloom-filter.columns": "city"}
+
+    found = indexed_table(tmp_path, grown(FILES), built, declared=declared).advice()
+
+    assert {each.column: each.declared for each in found.indexes} == {"amount": True, "city": False}
+    assert not any("city" in statement for statement in found.statements)
+    assert found.command is not None
+    assert found.command.partition(" --take-off ")[2] == "amount=bsi"
+
+
+def test_a_bloom_filter_for_fewer_values_is_built_again(tmp_path: Path) -> None:
+    """A job passes over files that have one, unless no option would tell it what to build."""
+    options = {"file-index.bloom-filter.columns": "city"}
+
+    named = indexed_table(tmp_path, grown(FILES), options).advice()
+    unnamed = indexed_table(tmp_path, grown(FILES), options, declared={}).advice()
+
+    for found in (named, unnamed):
+        assert piece(found, AdviceSubject.BLOOM_FILTER_ITEMS).column == "city"
+    assert named.command is not None
+    assert named.command.endswith(" --rebuild")
+    assert (unnamed.options, unnamed.command) == ({}, None)
+
+
+def test_a_small_table_has_a_warning_and_nothing_to_paste(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "city"}
+
+    small, large = (
+        indexed_table(tmp_path, files, options, indexed=[]).advice() for files in (FILES, grown(FILES))
+    )
+
+    assert (small.statements, small.command) == ([], None)
+    assert ["too little for any index to matter" in each for each in small.warnings] == [True]
+    assert (large.command is None, large.warnings) == (False, [])
 
 
 # Every file has just the indexes that the options name.

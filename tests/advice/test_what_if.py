@@ -143,6 +143,17 @@ def test_what_the_plan_warns_of_is_told(tmp_path: Path) -> None:
     assert any("data-4.parquet.index" in warning for warning in found.warnings)
 
 
+def test_an_index_that_is_larger_than_the_data_is_warned_of(tmp_path: Path) -> None:
+    """Without ``items`` a bloom filter has room for a million values."""
+    table, filters = indexed_table(tmp_path, FILES[:2], {}), ["city = 'city 1'"]
+
+    roomy = tried(table, DeclaredIndex("city", "bloom-filter", {}), filters=filters)
+    fitting = tried(table, DeclaredIndex("city", "bloom-filter", {"items": "300"}), filters=filters)
+
+    assert ["the bloom-filter of 'city' would be larger than" in each for each in roomy.warnings] == [True]
+    assert fitting.warnings == []
+
+
 def test_a_question_mark_of_a_name_or_text_is_no_placeholder(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
     index = DeclaredIndex("city", "bitmap", {})

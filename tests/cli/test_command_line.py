@@ -16,6 +16,7 @@ import typer.main
 from app import __version__
 from app.cli import program
 from app.cli.output import print_line, print_table, printable
+from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.cli.commands import PROGRAM, WAREHOUSE, run
 from tests.golden_tables import GoldenWarehouse
 
@@ -343,13 +344,24 @@ def test_advice_and_what_if() -> None:
     neither = run("advise")
 
     assert (advised.returncode, advised.stderr) == (0, "")
-    together = advised.stdout.partition("together:\n")[2]
-    assert "ALTER TABLE `demo`.`sessions` SET TBLPROPERTIES (" in together
-    assert "'file-index.bloom-filter.channel.items' = '130'" in together
-    assert f"paimon-index job build-index demo.sessions --warehouse file://{WAREHOUSE}\n" in together
+    assert "make room for 130 values" in advised.stdout
+    assert "too little for any index to matter" in advised.stdout
+    assert "together:" not in advised.stdout
     assert (tried.returncode, tried.stderr) == (0, "")
     assert "bloom-filter of memo" in tried.stdout
     assert (neither.returncode, "--data" in neither.stderr) == (1, True)
+
+
+def test_advice_ends_with_lines_to_paste(tmp_path: Path) -> None:
+    files = grown([events(300, first) for first in (0, 300)])
+    indexed_table(tmp_path, files, {"file-index.bloom-filter.columns": "city"})
+
+    advised = run("advise", "golden.made0", "--warehouse", str(tmp_path))
+
+    assert advised.stdout.partition("together:\n")[2].splitlines() == [
+        "  ALTER TABLE `golden`.`made0` SET TBLPROPERTIES ('file-index.bloom-filter.city.items' = '300');",
+        f"  paimon-index job build-index golden.made0 --warehouse file://{tmp_path} --rebuild",
+    ]
 
 
 def test_a_command_that_is_gone_says_what_to_do_instead() -> None:

@@ -13,6 +13,7 @@ from app.main import create_app
 from app.settings import Settings
 from benchmarks.events import Indexed, Layout
 from benchmarks.synthetic import write_table
+from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.api.conftest import listening
 from tests.explorer.browser import DESKTOP, MissingBrowserError, Page, chromium
 from tests.golden_tables import GoldenWarehouse
@@ -55,12 +56,18 @@ def open_page(browser: webdriver.Chrome) -> Iterator[OpenPage]:
 
 @pytest.fixture(scope="session")
 def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service of the sample tables, the golden ones, and a table of 3,000 files: its address."""
+    """A service of the sample tables, the golden ones, a table of 3,000 files, and one with large indexes."""
     story = tmp_path_factory.mktemp("story") / "warehouse"
     story.mkdir()
     write_table(story, Layout(Indexed.VALUES), 3_000)
-    warehouses = {"main": str(SAMPLES), "golden": str(golden.root), "story": str(story)}
-    settings = Settings.load(warehouses=warehouses, time_zone="UTC", allow_external=golden.allow_external())
+    advised = tmp_path_factory.mktemp("advised")
+    indexed_table(advised, grown([events(300)]), {"file-index.bloom-filter.columns": "city"})
+    warehouses = {"main": SAMPLES, "golden": golden.root, "story": story, "advised": advised}
+    settings = Settings.load(
+        warehouses={name: str(root) for name, root in warehouses.items()},
+        time_zone="UTC",
+        allow_external=golden.allow_external(),
+    )
     with listening(create_app(settings), lifespan="on") as client:
         yield str(client.base_url).rstrip("/")
 

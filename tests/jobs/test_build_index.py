@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli.spark_submit import run_job
+from app.errors import JobError, RequestError
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
@@ -117,13 +118,11 @@ def test_only_files_without_an_index_of_some_partitions(
     options = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 mb"}
 
     jobs.run("drop_index", tmp_path, table(name))
-    wanted = {"options": options, "only": True}
-    built = jobs.run("build_index", tmp_path, table(name), partitions=[partition], **wanted)
-    rest = jobs.run("build_index", tmp_path, table(name), missing_only=True, **wanted)
+    built = jobs.run("build_index", tmp_path, table(name), partitions=[partition], options=options)
+    rest = jobs.run("build_index", tmp_path, table(name), missing_only=True, options=options)
 
     assert (built["built"], built["embedded"]) == (len(inside), len(inside))
     assert rest["built"] == len(entries) - len(inside)
-    assert built["options"] == {"file-index.bitmap.columns": "shelf"}
 
 
 def indexes(report: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
@@ -154,22 +153,95 @@ def test_given_indexes_are_added_to_those_of_the_table(jobs: Jobs, tmp_path: Pat
     assert again["snapshot_id"] is None
     assert set(indexes(again).values()) == {(0, files, 0)}
 
-    alone = {"file-index.range-bitmap.columns": "counter"}
-    only = jobs.run("build_index", tmp_path, table("t"), options=alone, only=True)
-    assert only["options"] == alone
-    assert indexes(only) == {
-        "bitmap city": (0, 0, files),
-        "bitmap counter": (0, 0, files),
-        "bloom-filter city": (0, 0, files),
-        "range-bitmap counter": (0, files, 0),
+
+@pytest.fixture
+def counters(jobs: Jobs, tmp_path: Path) -> Path:
+    """A table whose options name no index, with two files, which have bitmaps on both columns.
+
+    Even numbers are in one, odd ones in the other, so that bounds decide nothing.
+    """
+    make_table(tmp_path, "t", {"city": "STRING", "counter": "INT"})
+    for first in (0, 1):
+        query = f"SELECT concat('c', id) city, CAST(id AS INT) counter FROM range({first}, 40, 2, 1)"  # noqa: S608 - numbers
+        jobs.run("upsert", tmp_path, table("t"), paths=[], query=query)
+    given = {"file-index.bitmap.columns": "city,counter"}
+    jobs.run("build_index", tmp_path, table("t"), options=given)
+    return tmp_path
+
+
+def files_left(root: Path, condition: str) -> int:
+    service = open_service(root)
+    kept = service.plan(golden_ref("t"), PlanRequest(filter=condition)).summary.files_kept
+    service.close()
+    return kept
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_what_no_option_names_stays(jobs: Jobs, counters: Path, rebuild: bool) -> None:
+    """An index that an earlier run was given is no option of the table."""
+    given = {"file-index.range-bitmap.columns": "counter"}
+
+    found = jobs.run("build_index", counters, table("t"), options=given, rebuild=rebuild)
+
+    assert indexes(found) == {
+        "bitmap city": (0, 2, 0),
+        "bitmap counter": (0, 2, 0),
+        "range-bitmap counter": (2, 0, 0),
     }
-    # What an earlier run was given is no option of the table.
-    own_again = jobs.run("build_index", tmp_path, table("t"), rebuild=True)
-    assert indexes(own_again) == {
-        "bitmap city": (files, 0, 0),
-        "bloom-filter city": (files, 0, 0),
-        "range-bitmap counter": (0, 0, files),
-    }
+    assert [each["declared"] for each in found["indexes"]] == [False, False, True]
+    assert files_left(counters, "city = 'c30'") == 1
+    assert jobs.run("audit", counters, table("t"))["problems"] == []
+
+
+def test_indexes_lie_where_the_options_say(jobs: Jobs, counters: Path) -> None:
+    """Moving them needs no index to be named, and reads no data."""
+    for path in counters.rglob("*.parquet"):
+        path.rename(path.with_suffix(".away"))
+    given = {"file-index.in-manifest-threshold": "1 mb"}
+
+    moved = jobs.run("build_index", counters, table("t"), options=given)
+    again = jobs.run("build_index", counters, table("t"), options=given)
+
+    assert (moved["embedded"], again["snapshot_id"]) == (2, None)
+    assert indexes(moved) == indexes(again) == {"bitmap city": (0, 2, 0), "bitmap counter": (0, 2, 0)}
+    assert files_left(counters, "city = 'c30'") == 1
+
+
+def test_an_index_is_taken_off_by_name(jobs: Jobs, counters: Path) -> None:
+    off = {"take_off": [["city", "bitmap"]]}
+
+    found = jobs.run("build_index", counters, table("t"), **off)
+    again = jobs.run("build_index", counters, table("t"), **off)
+    last = jobs.run("build_index", counters, table("t"), take_off=[["counter", "bitmap"]])
+
+    assert indexes(found) == {"bitmap city": (0, 0, 2), "bitmap counter": (0, 2, 0)}
+    assert again["snapshot_id"] is None
+    assert indexes(last) == {"bitmap counter": (0, 0, 2)}
+    assert jobs.run("audit", counters, table("t"))["indexed"] == 0
+    assert files_left(counters, "counter = 30") == 2
+    with pytest.raises(RequestError, match="has no option file-index"):
+        jobs.run("build_index", counters, table("t"))
+
+
+def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, counters: Path) -> None:
+    """Without ``items`` a bloom filter has room for a million values."""
+    given = {"file-index.bloom-filter.columns": "city"}
+    before = files_below(counters)
+
+    with pytest.raises(JobError) as refused:
+        jobs.run("build_index", counters, table("t"), options=given)
+    assert files_below(counters) == before
+
+    assert "the bloom-filter of 'city' takes 1,198,142 bytes beside" in str(refused.value)
+    assert "set the option file-index.bloom-filter.city.items=20" in str(refused.value)
+    fitting = jobs.run(
+        "build_index", counters, table("t"), options={**given, "file-index.bloom-filter.city.items": "20"}
+    )
+    assert indexes(fitting)["bloom-filter city"] == (2, 0, 0)
+    large = {"file-index.bloom-filter.columns": "counter"}
+    assert (
+        jobs.run("build_index", counters, table("t"), options=large, anyway=True)["index_bytes"] > 1_198_142
+    )
 
 
 def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from app.cli.spark_submit import run_job
+from app.options.file_indexes import stored_indexes
 from app.storage import Warehouse
 from tests import s3_server
 from tests.containers import meanings, types_of
@@ -22,10 +24,9 @@ from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import job_environment, table
 from tests.served import serving
 from tests.spark.environment import spark_python
-from tests.writable_tables import WritableTable, files_below
+from tests.writable_tables import WritableTable, copy_table, files_below
 
 INDEX = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 B"}
-ONE_INDEX = ("--only", *(word for each in INDEX.items() for word in ("--option", "=".join(each))))
 
 # Starts a Spark of its own, which is much for a test of every day.
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -96,18 +97,27 @@ def is_index(key: str) -> bool:
     return key.endswith(".index")
 
 
-def test_after_a_job_that_shares_a_new_server_reads_no_index_file(golden: GoldenWarehouse) -> None:
-    name, url, cache = "append_partitioned", f"s3://{BUCKET}/{golden.root.name}", f"s3://{BUCKET}/shared"
+def test_after_a_job_that_shares_a_new_server_reads_no_index_file(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name, url, cache = "append_partitioned", f"s3://{BUCKET}/lake", f"s3://{BUCKET}/shared"
     key = "of this test alone"
-    store = Store.of(golden.root.parent, lambda _: None)
+    directory = copy_table(golden, name, tmp_path / "lake")
+    others: set[str] = set()
+    for path in directory.glob("schema/schema-*"):
+        schema = json.loads(path.read_text())
+        others |= {f"{each.column}={each.kind}" for each in stored_indexes(schema["options"])}
+        path.write_text(json.dumps({**schema, "options": INDEX}))
+    one_index = [word for each in others - {"shelf=bitmap"} for word in ("--take-off", each)]
+    store = Store.of(tmp_path, lambda _: None)
     with store.serving() as options, patch.dict(os.environ, access(options)):
         given = {"PAIMON_INDEX_SHARED_CACHE_KEY": key}
-        report = build_index(name, url, given, *ONE_INDEX, "--shared-cache", cache)
+        report = build_index(name, url, given, *one_index, "--shared-cache", cache)
         alone, asked_alone = first_plan(store, name, url)
         shared, asked = first_plan(store, name, url, shared_cache=cache, shared_cache_key=key)
 
     assert shared == alone
     assert sum(map(is_index, asked_alone)) == report["built"] == 36
-    of_table = {each for each in asked if each.startswith(golden.root.name)}
+    of_table = {each for each in asked if each.startswith("lake")}
     assert of_table == {each for each in asked_alone if not is_index(each)}
     assert asked.total() < asked_alone.total() / 2

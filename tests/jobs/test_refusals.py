@@ -41,17 +41,20 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
         ),
         (
             RequestError,
-            "has no option file-index",
+            "while file-index.bloom-filter.columns names it",
             "build_index",
             "append_dv32",
-            {"options": {}, "only": True},
+            {
+                "options": {"file-index.bloom-filter.columns": "city"},
+                "take_off": [["city", "bloom-filter"]],
+            },
         ),
         (
             RequestError,
-            "only says that the given options are all",
+            "did you mean 'bitmap'",
             "build_index",
-            "append_dv32",
-            {"only": True},
+            "append_orc",
+            {"take_off": [["city", "bitmpa"]]},
         ),
         (
             FilterError,

@@ -14,6 +14,8 @@ import pytest
 from app.errors import FilterError
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import Predicate
+from app.types.civil_time import date_text
+from app.types.reader_rules import OWN_RELEASE
 from app.types.session_zone import SessionZone, session_zone
 from tests.columns import columns_of
 from tests.row_matches import matches
@@ -65,26 +67,33 @@ def test_what_spark_does_not_parse_is_refused_or_keeps_every_row() -> None:
     assert sorted(wrongly) == sorted(DECIDED)
 
 
-GOLDEN: Final = json.loads(
-    (Path(__file__).parents[1] / "golden" / "spark_dates" / "answers.json").read_text()
-)
-FIELDS: Final = columns_of("n: TIMESTAMP(6); z: TIMESTAMP(6) WITH LOCAL TIME ZONE; d: DATE")
+CASES: Final = [
+    case
+    for name in ("answers", "functions")
+    for case in json.loads(
+        (Path(__file__).parents[1] / "golden" / "spark_dates" / f"{name}.json").read_text()
+    )["cases"]
+]
+FIELDS: Final = columns_of("n: TIMESTAMP(6); z: TIMESTAMP(6) WITH LOCAL TIME ZONE; d: DATE; s: STRING")
 MICROS: Final = {"n": 1_000, "z": 1_000, "d": 1}
 
 
-@pytest.mark.parametrize("knows_zone", ["zone", "no zone"])
-@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: str(case["zone"]))
+@pytest.mark.parametrize("knows_zone", ["release", "zone", "no zone"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['zone']}-{len(case['answers'])}")
 def test_no_row_that_spark_finds_is_left_out_and_none_is_proven_that_it_does_not(
     case: dict[str, Any], knows_zone: str
 ) -> None:
-    zone = session_zone(case["zone"]) if knows_zone == "zone" else None
+    zone = None
+    if knows_zone != "no zone":
+        is_region = knows_zone == "release" and "/" in case["zone"]
+        zone = session_zone(f"{case['zone']}@{OWN_RELEASE}" if is_region else case["zone"])
 
     for condition, answers in case["answers"].items():
         assert_covered(condition, answers, rows_of(case["values"]), zone)
 
 
 def assert_covered(
-    condition: str, answers: list[str], values: list[dict[int, int]], zone: SessionZone | None
+    condition: str, answers: list[str], values: list[dict[int, int | bytes]], zone: SessionZone | None
 ) -> None:
     bound = bind_sql(condition, FIELDS, zone)
     for row, *found in zip(values, *answers, strict=True):
@@ -93,6 +102,7 @@ def assert_covered(
         assert verdict is not True or set(found) == {"1"}, (condition, row, str(bound))
 
 
-def rows_of(values: dict[str, list[int]]) -> list[dict[int, int]]:
-    columns = [[value * MICROS[field.name] for value in values[field.name]] for field in FIELDS]
-    return [dict(enumerate(row)) for row in zip(*columns, strict=True)]
+def rows_of(values: dict[str, list[int]]) -> list[dict[int, int | bytes]]:
+    columns = [[value * MICROS[name] for value in values[name]] for name in MICROS]
+    texts = [date_text(day).encode() for day in values["d"]]
+    return [dict(enumerate(row)) for row in zip(*columns, texts, strict=True)]

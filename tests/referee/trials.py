@@ -219,7 +219,7 @@ class Trial:
         job = rng.choice(("delete", "build_index"))
         if job == "build_index":
             kind = rng.choice(("bitmap", "bloom-filter", "range-bitmap"))
-            arguments = {"options": {f"file-index.{kind}.columns": rng.choice(columns)[0]}}
+            arguments = {"options": {f"file-index.{kind}.columns": rng.choice(columns)[0]}, "anyway": True}
         try:
             self._processes.jobs.run(job, self._processes.warehouse, f"{DATABASE}.{self._name}", **arguments)
         except (PaimonIndexError, TypeError, AttributeError) as error:

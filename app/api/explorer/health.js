@@ -35,6 +35,7 @@ export async function showHealth(description, state, signal) {
     h("h2", {}, "Advice"),
     advice.advice.length ? advice.advice.map(adviceCard) : muted("Nothing to advise."),
     advice.command && [advice.statements.map((each) => `${each};`).join("\n"), advice.command].filter(Boolean).map(copied),
+    advice.warnings.map((each) => muted(each)),
     h("h2", {}, "Levels"),
     levels(plan),
     entries.length > 0 && [h("h2", {}, "Files of the index manifest"), manifestFiles(entries, size)]);

@@ -89,15 +89,17 @@ class PlanWarnings(NamedTuple):
     """What did not stop a plan but should be known.
 
     ``lasting``: what holds for every plan of this request. ``passing``: what may be about a moment's trouble
-    with storage, which the next plan should not inherit.
+    with storage, which the next plan should not inherit. ``undecided``: what counts files that nobody could
+    be asked of, which matters to whoever wants the files.
     """
 
     lasting: Sequence[str]
     passing: Sequence[str]
+    undecided: Sequence[str] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Both, each once."""
+        """Lasting and passing ones, each once."""
         return tuple(dict.fromkeys((*self.lasting, *self.passing)))
 
 
@@ -138,7 +140,7 @@ def answer_plan(
             for (step, kind), count in left_out_by.items()
             if step is SkipStep.FILE_INDEX and kind is not None
         },
-        warnings=_shortened((*warnings.lasting, *warnings.passing)),
+        warnings=_shortened((*warnings.lasting, *warnings.undecided, *warnings.passing)),
         unknown_files=_unknown_files(request, state),
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,

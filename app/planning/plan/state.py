@@ -140,6 +140,17 @@ class PlanState:
         is_alone = (groups < 0) | ~np.isin(groups, others)
         return int((self.distrusted[left] & is_alone).sum())
 
+    def count_left(self, *reasons: KeepReason) -> list[int]:
+        """How many files are left of each of ``predicates``; if reasons are named, those kept for them."""
+        counts, codes = (
+            np.zeros(len(self.predicates), np.int64),
+            [_REASON_CODES[reason] for reason in reasons],
+        )
+        for files in self.left_in_parts():
+            counted = files[np.isin(self.reasons[files], codes)] if codes else files
+            counts += np.bincount(self.predicate_codes[counted], minlength=len(counts))
+        return list(map(int, counts))
+
     def take_back(self, files: NDArray[np.int64]) -> None:
         """Has files left that a step has left out; why they are kept is as it was before."""
         self.skips[files] = _KEPT

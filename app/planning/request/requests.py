@@ -230,9 +230,9 @@ def read_filter(
     return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
 
 
-def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
+def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
     """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
-    unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
+    unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
     warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
     return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
 

@@ -18,8 +18,8 @@ of a partition column for all partitions at once. Partitions where the same test
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
+from itertools import compress, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,24 @@ from app.predicates.model import (
     ALWAYS_TRUE,
     BoundLeaf,
     BoundPredicate,
+    ComputedTest,
     Constant,
     Unknown,
     leaves,
 )
 from app.predicates.simplify import with_leaves
-from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds, leaf_verdicts
+from app.predicates.verdicts import (
+    UNKNOWN_COUNT,
+    ColumnBounds,
+    Verdict,
+    Verdicts,
+    evaluate_bounds,
+    leaf_verdicts,
+)
 from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
-from app.types import DataField
-from app.types.binary_row.rows import RowColumns
+from app.types import DataField, Value
+from app.types.binary_row.rows import FieldValues, RowColumns
 from app.types.data_types import FLOATING_ROOTS
 
 
@@ -101,18 +109,24 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     """Gives each file the filter of its partition, and leaves out files where that is false."""
     [predicate] = state.predicates
     keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
-    tests = [leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf) and leaf.field.id in keys]
+    tests = [
+        (part, field)
+        for part in leaves(predicate)
+        if (field := _tested(part)) is not None and field.id in keys
+    ]
     if not tests:
         if predicate == ALWAYS_FALSE:
             state.skip(state.left(), SkipStep.STATISTICS, predicate=predicate)
         return
     rows = RowColumns(version.contents().partitions, len(keys), "partition {}".format)
-    columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
-    holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
-    _, examples, numbers = np.unique(_bits(holds), return_index=True, return_inverse=True)
+    columns = {field.id: _bounds(rows, keys[field.id], field) for _, field in tests}
+    verdicts = np.stack([_verdicts(part, columns[field.id]) for part, field in tests], axis=1)
+    doubts = verdicts == Verdict.SOME
+    flags = np.concatenate([verdicts == Verdict.ALL, doubts[:, doubts.any(axis=0)]], axis=1)
+    _, examples, numbers = np.unique(_bits(flags), return_index=True, return_inverse=True)
     state.predicates = [
-        specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
-        for row in holds[examples]
+        specialise(predicate, {id(part): verdict for (part, _), verdict in zip(tests, row, strict=True)})
+        for row in verdicts[examples].tolist()
     ]
     codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
     state.predicate_codes = codes[state.files.columns.partition_codes]
@@ -121,10 +135,10 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     left = state.left()
     gone = left[nowhere[state.predicate_codes[left]]]
     if state.explanation is not None:
-        for leaf, held in zip(tests, holds.T, strict=True):
+        for (part, field), verdict in zip(tests, verdicts.T, strict=True):
             codes = state.files.columns.partition_codes[gone]
-            some = ~held[codes]
-            state.note_each(gone[some], _PartitionSteps(leaf, columns[leaf.field.id], codes[some]))
+            some = verdict[codes] == Verdict.NONE
+            state.note_each(gone[some], _PartitionSteps(part, field, columns[field.id], codes[some]))
     state.skip(gone, SkipStep.PARTITION, predicate=predicate)
 
 
@@ -132,7 +146,8 @@ def prune_partitions(state: PlanState, version: Version) -> None:
 class _PartitionSteps:
     """The values of a column in partitions where a test is false, in words for those who read them."""
 
-    leaf: BoundLeaf
+    part: BoundLeaf | Constant | Unknown
+    field: DataField
     values: ColumnBounds
     codes: NDArray[np.int32]
 
@@ -141,10 +156,44 @@ class _PartitionSteps:
         return self.codes.nbytes + self.values.nbytes
 
     def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
-        field, codes = self.leaf.field, self.codes[places].astype(np.int64)
-        alike = repeat(field.name), repeat(None), repeat(str(self.leaf)), repeat(None)
-        texts = point_texts(field, self.values.take(codes))
+        codes = self.codes[places].astype(np.int64)
+        alike = repeat(self.field.name), repeat(None), repeat(str(self.part)), repeat(None)
+        texts = point_texts(self.field, self.values.take(codes))
         return map(ExplainStep, repeat(SkipStep.PARTITION), repeat("skip"), *alike, texts)
+
+
+def _tested(part: BoundLeaf | Constant | Unknown) -> DataField | None:
+    """The column that a part tests by its values, or by what a function makes of them."""
+    match part:
+        case BoundLeaf(field=field) | Unknown(computed=ComputedTest(field=field)):
+            return field
+        case _:
+            return None
+
+
+def _verdicts(part: BoundLeaf | Constant | Unknown, values: ColumnBounds) -> Verdicts:
+    """What the values of a column prove of a part for each partition."""
+    match part:
+        case BoundLeaf():
+            return leaf_verdicts(part, values)
+        case Unknown(computed=ComputedTest() as test):
+            known = values.has_low.tolist()
+            listed = values.low.tolist() if isinstance(values.low, np.ndarray) else values.low.to_pylist()
+            results = {value: _result(test, value) for value in {*compress(listed, known)}}
+            found = FieldValues.of([results.get(value) for value in listed], test.leaf.field.type)
+            has = ~found.is_null & values.has_low
+            nulls = np.where(has, 0, np.where(values.has_low, UNKNOWN_COUNT, 1))
+            ends = replace(values, low=found.values, high=found.values, has_low=has, has_high=has)
+            return leaf_verdicts(test.leaf, replace(ends, null_count=nulls))
+        case _:
+            return np.full(len(values), Verdict.SOME, np.int8)
+
+
+def _result(test: ComputedTest, value: Value) -> Value | None:
+    try:
+        return test.compute(value)
+    except ValueError:
+        return None
 
 
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
@@ -171,16 +220,16 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
     )
 
 
-def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:
-    """The filter with the leaves on partition columns decided.
+def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundPredicate:
+    """The filter with the parts on partition columns decided, as far as they are.
 
-    ``decided``: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in a
-    filter more than once, and comparing long lists of literals costs more than deciding twice.
+    ``verdicts``: on parts in the partition, by the ``id`` of the part: equal leaves may stand in a filter
+    more than once, and comparing long lists of literals costs more than deciding twice.
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
-        holds = decided.get(id(part))
-        return part if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
+        verdict = verdicts.get(id(part), Verdict.SOME)
+        return part if verdict == Verdict.SOME else Constant(verdict == Verdict.ALL)
 
     return with_leaves(predicate, leaf)
 

@@ -31,7 +31,7 @@ from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
+from app.planning.request.requests import PlanRequest, SelectionForm, read_filter
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
@@ -39,6 +39,7 @@ from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
 from app.planning.scan.merge_units import MergeUnits, units_of_version
 from app.planning.scan.partition_pruning import needed_manifests, only_on, prune_partitions
+from app.planning.scan.undecided import narrowing_warnings, undecided_warnings
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
@@ -123,8 +124,7 @@ def decide(
         "load": (loaded - started) * 1000,
         "evaluate": (time.perf_counter() - loaded) * 1000,
     }
-    lasting = (*filter_warnings(predicate), *planner.lasting_warnings)
-    warnings = PlanWarnings(lasting, planner.warnings)
+    warnings = PlanWarnings(planner.lasting_warnings, planner.warnings, planner.undecided)
     return Decisions(version, request, predicate, state, warnings, timings, claim)
 
 
@@ -142,7 +142,8 @@ class Planner:
     """Plans one request.
 
     ``warnings``: what did not stop the plan but should be known, and may not hold for the next one.
-    ``lasting_warnings``: what holds for every plan of this request.
+    ``lasting_warnings``: what holds for every plan of this request. ``undecided``: of files that nobody could
+    be asked of.
     """
 
     version: Version
@@ -150,6 +151,7 @@ class Planner:
     predicate: BoundPredicate
     warnings: list[str] = field(default_factory=list)
     lasting_warnings: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
 
@@ -200,6 +202,9 @@ class Planner:
         state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
         self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
         self.lasting_warnings += self._unreadable_warnings(bounds.unreadable)
+        self.lasting_warnings[:0] = narrowing_warnings(state, self.predicate)
+        reads_indexes = version.schema.options.file_index_read
+        self.undecided = undecided_warnings(state, values.bounded, reads_indexes=reads_indexes)
         self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
         beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory

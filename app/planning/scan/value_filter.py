@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import partial
 from itertools import repeat
 from typing import Final
@@ -21,7 +22,7 @@ from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
 from app.predicates.bound_texts import bound_texts
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
-from app.predicates.verdicts import ColumnBounds, Verdict, evaluate_bounds
+from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.table.statistics.statistics import may_be_in_other_zones
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
@@ -37,9 +38,13 @@ _OUTCOMES: Final = np.array(["skip", "unknown", "keep"], object)
 
 @dataclass(frozen=True, slots=True)
 class ValueFilter:
-    """The statistics of one version's files."""
+    """The statistics of one version's files.
+
+    ``bounded``: columns of which a file that was asked has bounds (False), or counts of NULLs (True).
+    """
 
     bounds: FileBounds
+    bounded: set[tuple[str, bool]] = dataclass_field(default_factory=set)
 
     def test_keys(
         self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
@@ -119,11 +124,20 @@ class ValueFilter:
             unless = Unless.KNOWN if leaf.field.id in keys else Unless.NEVER
             state.note_each(decided, _BoundSteps(step, leaf, verdicts, known), unless)
 
+        def found(field: DataField, some: NDArray[np.int64]) -> ColumnBounds | None:
+            known = bounds(field, some)
+            if known is not None and (field.name, False) not in self.bounded:
+                ends, counts = known.has_low.any() or known.has_high.any(), known.null_count != UNKNOWN_COUNT
+                self.bounded.update(
+                    [(field.name, False)] * bool(ends) + [(field.name, True)] * bool(counts.any())
+                )
+            return known
+
         keys = {field.id for field in self.bounds.version.schema.trimmed_primary_keys}
         trace = None if state.explanation is None else note
         for some in state.files.cut(files, _FILES_AT_ONCE):
             check_deadline()
-            yield some, evaluate_bounds(predicate, bounds, some, trace)
+            yield some, evaluate_bounds(predicate, found, some, trace)
 
 
 @dataclass(frozen=True, slots=True)

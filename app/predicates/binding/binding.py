@@ -15,7 +15,7 @@ from typing import assert_never
 from app.errors import FilterError
 from app.predicates import unbound
 from app.predicates.binding.char_tests import PaddingRoom, compare_char, outside_char
-from app.predicates.binding.column_functions import in_column, result_of
+from app.predicates.binding.column_functions import in_column, in_instants, result_of, within_years
 from app.predicates.binding.comparisons import compare, undecided, unproven
 from app.predicates.binding.moments import moments, resolved, today
 from app.predicates.binding.names import NAMELESS, Names, Relation
@@ -78,8 +78,10 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             return _flag(column, scope.names, negated=negated)
         case unbound.And(children) | unbound.Or(children):
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
-            bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             is_conjunction = isinstance(predicate, unbound.And) is not negated
+            if is_conjunction and not negated:
+                children = within_years(children)
+            bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
             # NULL is as good as false on either side of NOT.
@@ -112,12 +114,14 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
         return undecided(leaf, field)
     if not names.has_one_form(field):
         return Unknown(leaf.text, reason=PADDED_KEYS)
-    if leaf.function is None:
+    call = leaf.call
+    if call is None:
         return _test(leaf, field, scope, negated=negated)
-    result = result_of(leaf.function, field)
-    if result is None:
-        return Unknown(leaf.text, reason=why_not_within(leaf.function, field))
-    return in_column(_test(leaf, result, scope, negated=negated), leaf.function, field, scope.zone)
+    result = result_of(call, field)
+    asked = leaf if result is None else in_instants(leaf, call, scope.zone)
+    if result is None or asked is None:
+        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, reason=why_not_within(call, field))
+    return in_column(_test(asked, result, scope, negated=negated), call, field, scope.zone)
 
 
 def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:

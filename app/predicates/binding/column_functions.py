@@ -1,7 +1,7 @@
-"""Tests of ``date(column)`` and ``year(column)`` as ranges of the column's values.
+"""Tests of dates, years and truncated times of a column as ranges of its values.
 
-The test is first bound as one of a column of dates, or of years; each of its leaves is then a few stretches
-of days, and these are stretches of the column's values:
+The test is first bound as one of a column of what the function gives; each of its leaves is then a few
+stretches of days, and these are stretches of the column's values:
 
 ====================  =====================================================================================
 column                values of the days from a to b (exclusive)
@@ -15,74 +15,194 @@ Spark evaluates ``CAST(instant AS DATE)``, or (the rule ``UnwrapCastInBinaryComp
 with the first instants of days. The two differ where clocks go back across a midnight, since then a day ends
 after the next one has begun: what either takes is covered there, and nothing is proven. So it is where the
 zone or its rules are not known.
+
+``date_trunc`` gives the first instant of a day, month or another unit, of dates and wall clocks as of the
+instants that they are in the session's zone. It is at least a literal from the first unit on that begins
+there or later. ``month`` is a range where another test names the year. What is no range of values may be
+computed for partitions (:mod:`app.predicates.binding.computed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise, product
 from typing import Final, NamedTuple
 
 from app.predicates.binding.comparisons import in_stretch
+from app.predicates.binding.computed import computed, computed_type
 from app.predicates.binding.places import Doubt, Stretch, clipped, united
-from app.predicates.binding.time_fitting import TIME_ROOTS
+from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown
 from app.predicates.simplify import conjunction, disjunction, with_leaves
-from app.predicates.unbound import ColumnFunction
-from app.types import DataField, TypeRoot, parse_type
-from app.types.civil_time import NANOS_PER_DAY, epoch_days
-from app.types.session_zone import SessionZone, instants_of_day
+from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Leaf, LiteralKind, Not, Predicate
+from app.types import DataField, DataType, TypeRoot, parse_type
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, civil_date, epoch_days
+from app.types.session_zone import Instants, SessionZone, instants_of_day
 
-_RESULTS: Final = {ColumnFunction.DATE: parse_type("DATE"), ColumnFunction.YEAR: parse_type("INT")}
+_INT, _DATE = parse_type("INT"), parse_type("DATE")
+_INSTANT: Final = parse_type("TIMESTAMP(6) WITH LOCAL TIME ZONE")
 _YEARS: Final = range(-300_000, 300_001)
 """More than a timestamp of Spark can be in; nothing is decided by years beyond."""
+_LAST_YEAR: Final = 9_999
 _MOST_STRETCHES: Final = 64
 _NEARBY: Final = 2 * NANOS_PER_DAY
+_CUTS: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), Interval(months=12)),
+    "QUARTER": Interval(months=3),
+    **dict.fromkeys(("MONTH", "MM", "MON"), Interval(months=1)),
+    "WEEK": Interval(days=7),
+    **dict.fromkeys(("DAY", "DD"), Interval(days=1)),
+    "HOUR": Interval(nanos=3_600 * NANOS_PER_SECOND),
+    "MINUTE": Interval(nanos=60 * NANOS_PER_SECOND),
+    "SECOND": Interval(nanos=NANOS_PER_SECOND),
+}
+"""Units of ``date_trunc``."""
+_MONDAY: Final = -3
 
 
-def result_of(function: ColumnFunction, field: DataField) -> DataField | None:
+def result_of(call: Call, field: DataField) -> DataField | None:
     """What the function gives, as a column; None where it is no such function of the column's type."""
-    if field.type.root not in TIME_ROOTS:
+    result = _ranged_type(call, field.type.root) or computed_type(call, field.type)
+    shown = ", ".join(map(str, (field.name, *call.arguments)))
+    return None if result is None else DataField(field.id, f"{call.function}({shown})", result)
+
+
+def _ranged_type(call: Call, root: TypeRoot) -> DataType | None:
+    """The type of results of which those from one to another are ranges of the column."""
+    if root not in TIME_ROOTS:
         return None
-    return DataField(field.id, f"{function}({field.name})", _RESULTS[function])
+    match call.function, call.arguments, _cut(call):
+        case (ColumnFunction.YEAR, (), _) | (ColumnFunction.MONTH, (int(),), _):
+            return _INT
+        case (ColumnFunction.DATE, (), _) | (_, _, Interval(nanos=0)):
+            return _DATE
+        case _, _, Interval() if root is not TypeRoot.DATE:
+            return _INSTANT
+        case _:
+            return None
+
+
+def _cut(call: Call) -> Interval | None:
+    return _CUTS.get(str(*call.arguments).upper()) if call.function is ColumnFunction.DATE_TRUNC else None
+
+
+def within_years(children: Sequence[Predicate]) -> tuple[Predicate, ...]:
+    """Conditions joined by AND, tests of months with the year that another demands of the column."""
+    years: dict[object, int] = {}
+    for child in children:
+        match child:
+            case Leaf(operator=Operator.EQUAL, column=column, call=Call(function=ColumnFunction.YEAR)):
+                year = child.literals[0].value
+                if isinstance(year, Decimal) and 1 <= year <= _LAST_YEAR and year == int(year):
+                    years[_key(column)] = int(year)
+    return tuple(_within_year(child, years) if years else child for child in children)
+
+
+def _within_year(child: Predicate, years: Mapping[object, int]) -> Predicate:
+    match child:
+        case Not(negated):
+            return Not(_within_year(negated, years))
+        case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if _key(column) in years:
+            return replace(child, call=replace(call, arguments=(years[_key(column)],)))
+        case _:
+            return child
+
+
+def _key(column: Column) -> object:
+    return tuple(map(str.lower, column.parts)), column.key
+
+
+def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:
+    """A test of ``date_trunc`` with its literals as the instants that Spark compares; None for others."""
+    if call.function is not ColumnFunction.DATE_TRUNC:
+        return leaf
+    literals = tuple(as_instants(literal, zone) for literal in leaf.literals)
+    kinds = {literal.kind for literal in literals}
+    # A list with texts is compared as text in some of Spark's modes.
+    as_text = leaf.operator is Operator.IN and LiteralKind.STRING in {each.kind for each in leaf.literals}
+    if as_text or not kinds <= {LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT, LiteralKind.NULL}:
+        return None
+    twice = zone is not None and any(_begins_twice(literal.value, zone) for literal in literals)
+    return None if twice else replace(leaf, literals=literals)
+
+
+def _begins_twice(value: object, zone: SessionZone) -> bool:
+    """Whether the day around an instant has two midnights, either of which may begin it."""
+    if not isinstance(value, Instants):
+        return False
+    day = zone.to_clock(value.low) // NANOS_PER_DAY
+    return any(len(zone.to_instants(each * NANOS_PER_DAY)) > 1 for each in (day, day + 1))
 
 
 def in_column(
-    bound: BoundPredicate, function: ColumnFunction, field: DataField, zone: SessionZone | None
+    bound: BoundPredicate, call: Call, field: DataField, zone: SessionZone | None
 ) -> BoundPredicate:
     """A test of what :func:`result_of` gives as one of the column; it nests no deeper than one leaf does."""
+    is_computed = _ranged_type(call, field.type.root) is None
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         match part:
+            case BoundLeaf() if is_computed:
+                return computed(part, call, field, zone)
             case BoundLeaf(operator=Operator.IS_NULL):
                 return BoundLeaf(Operator.IS_NULL, field)
             case BoundLeaf():
-                return _in_column(part, function, field, zone)
+                return _in_column(part, call, field, zone)
             case Constant() | Unknown():
                 return part
 
     return with_leaves(bound, leaf)
 
 
-def _in_column(
-    leaf: BoundLeaf, function: ColumnFunction, field: DataField, zone: SessionZone | None
-) -> BoundPredicate:
+def _in_column(leaf: BoundLeaf, call: Call, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     results = list(_stretches(leaf))
     doubts: list[Unknown] = []
     if len(results) > _MOST_STRETCHES:
         results, doubts = [Stretch(results[0].low, results[-1].high)], [Unknown(str(leaf))]
-    days = results
-    if function is ColumnFunction.YEAR:
-        days = [_days_of_years(years) for years in results]
+    if call.function is ColumnFunction.YEAR:
         far = (year not in _YEARS for years in results for year in years if year is not None)
         doubts += [Unknown(str(leaf))] if any(far) else []
     tests: list[BoundPredicate] = []
-    for stretch in days:
-        values, doubt = _values(stretch, field, zone)
+    for result in results:
+        values, doubt = _values(_before_call(result, call), partial(_edge, _cut(call), field.type.root, zone))
         tests.extend(in_stretch(field, stretch) for stretch in values)
         if doubt is not None:
             doubts.append(Unknown(str(leaf), lacks_time_zone=doubt is Doubt.TIME_ZONE))
     return conjunction([disjunction(tests), *doubts[:1]])
+
+
+def _before_call(results: Stretch, call: Call) -> Stretch:
+    """The days, or instants, of which a function gives some results."""
+    cut = _cut(call)
+    match call.function, call.arguments:
+        case ColumnFunction.YEAR, _:
+            return _days_of_years(results)
+        case ColumnFunction.MONTH, (int(year),):
+            low, high = results.low or 1, 13 if results.high is None else results.high
+            return Stretch(*(_month_start(12 * year + min(max(each, 1), 13) - 1) for each in (low, high)))
+        case _ if cut is not None and not cut.nanos:
+            return Stretch(*(None if day is None else _unit_start(day, cut) for day in results))
+        case _:
+            return results
+
+
+def _unit_start(day: int, unit: Interval) -> int:
+    """The first day of a unit that is not before a day."""
+    if unit.days:
+        return _up(day - _MONDAY, unit.days) + _MONDAY
+    year, month, day_of_month = civil_date(day)
+    return _month_start(_up(12 * year + month - (day_of_month == 1), unit.months))
+
+
+def _month_start(months: int) -> int:
+    return epoch_days(months // 12, months % 12 + 1, 1)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
 
 
 def _stretches(leaf: BoundLeaf) -> Iterator[Stretch]:
@@ -124,10 +244,10 @@ class _Edge(NamedTuple):
     doubt: Doubt | None = None
 
 
-def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[list[Stretch], Doubt | None]:
+def _values(ends: Stretch, edge: Callable[[int], _Edge]) -> tuple[list[Stretch], Doubt | None]:
     everything: Sequence[Stretch] = (Stretch(None, None),)
-    low = None if days.low is None else _edge(days.low, field.type.root, zone)
-    high = None if days.high is None else _edge(days.high, field.type.root, zone)
+    low = None if ends.low is None else edge(ends.low)
+    high = None if ends.high is None else edge(ends.high)
     behind, before = (
         (everything if low is None else low.behind),
         (everything if high is None else high.before),
@@ -137,14 +257,27 @@ def _values(days: Stretch, field: DataField, zone: SessionZone | None) -> tuple[
     return stretches, next(iter(doubts), None)
 
 
-def _edge(day: int, root: TypeRoot, zone: SessionZone | None) -> _Edge:
-    match root:
-        case TypeRoot.DATE:
-            return _sharp(day)
-        case TypeRoot.TIMESTAMP:
-            return _sharp(day * NANOS_PER_DAY)
-        case _:
-            return _edge_of_instants(day, zone)
+def _edge(cut: Interval | None, root: TypeRoot, zone: SessionZone | None, value: int) -> _Edge:
+    """Where a day begins among the values of a column, or what is cut to a unit is an instant or later."""
+    if root is TypeRoot.TIMESTAMP_LTZ and (cut is None or not cut.nanos):
+        return _edge_of_instants(value, zone)
+    step = NANOS_PER_DAY if root is TypeRoot.DATE else 1
+    at = value if cut is not None and cut.nanos else value * NANOS_PER_DAY
+    if cut is None:
+        return _sharp(at // step)
+    shifts = zone.shifts(at - _NEARBY, at + _NEARBY) if zone is not None and zone.is_certain(at) else ()
+    if cut.nanos and len(shifts) == 1:
+        start = _up(at + shifts[0].offset, cut.nanos)
+        return _sharp(start - shifts[0].offset if root is TypeRoot.TIMESTAMP_LTZ else start)
+    # A gap may move clocks across a midnight.
+    gaps = (
+        (before.end + before.offset, behind.offset - before.offset) for before, behind in pairwise(shifts)
+    )
+    if shifts and not cut.nanos and not any(0 < at - start < 2 * gap for start, gap in gaps):
+        return _sharp(at // step)
+    spread = _NEARBY if cut.nanos else NANOS_PER_DAY
+    behind, before = Stretch((at - spread) // step, None), Stretch(None, (at + spread) // step)
+    return _Edge((before,), (behind,), Doubt.MEANING if shifts else Doubt.TIME_ZONE)
 
 
 def _sharp(value: int) -> _Edge:

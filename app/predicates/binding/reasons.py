@@ -9,8 +9,9 @@ from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Nowhere
 from app.predicates.binding.time_fitting import TIME_ROOTS
 from app.predicates.model import TEXT_TESTS
-from app.predicates.unbound import ColumnFunction, Leaf, Literal, LiteralKind
-from app.types import DataField, DataType, TypeRoot
+from app.predicates.sql.reasons import line_instead
+from app.predicates.unbound import Call, Leaf, Literal, LiteralKind
+from app.types import DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
 
@@ -42,11 +43,11 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
     return _why(literal, field) or _general(literal, field)
 
 
-def why_not_within(function: ColumnFunction, field: DataField) -> str:
-    """Why a test of a function of a field is not decided."""
+def why_not_within(call: Call, field: DataField) -> str:
+    """Why a test of a function of a field is not decided, and the line to write instead."""
     return (
-        f"Spark computes the {function} of each value of {field.name}, which is {field.type}: compare the "
-        f"column itself"
+        f"Spark computes the {call.function} of each value of {field.name}, which is {field.type}: write "
+        f"{line_instead(call.function, field.name)}"
     )
 
 
@@ -65,7 +66,7 @@ def _why(literal: Literal, field: DataField) -> str | None:
                 f"Spark compares no number with {field.name}, which is {field.type}: write {_as_time(number)}"
             )
         case str(text) if root in TIME_ROOTS:
-            return _why_text(text, field.type)
+            return f"'{text:.40}' is a time of today, or has nanoseconds: write its day, and microseconds"
         case str(text) if root in _EXACT_ROOTS or root is TypeRoot.BOOLEAN:
             return f"what number '{text:.40}' is depends on settings of Spark: write it without quotes"
         case _ if root in STRING_ROOTS and kind in _NUMBERS:
@@ -77,15 +78,6 @@ def _why(literal: Literal, field: DataField) -> str | None:
             )
         case _:
             return None
-
-
-def _why_text(text: str, data_type: DataType) -> str:
-    if ":" in text and text.lstrip().find(":") <= 2:  # noqa: PLR2004 - an hour's digits
-        return f"'{text:.40}' is a time of today: write its day as well"
-    return (
-        f"whether Spark minds the zone in '{text:.40}' depends on its release, and {data_type} has none: "
-        f"leave the zone away"
-    )
 
 
 def _general(literal: Literal, field: DataField) -> str:

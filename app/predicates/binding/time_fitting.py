@@ -136,7 +136,6 @@ def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Litera
     if root is TypeRoot.DATE:
         return replace(literal, kind=LiteralKind.DATE, value=cast_date(text))
     read = cast_timestamp(text)
-    # Whether a wall clock minds the zone of a text is a matter of Spark's version.
     if read is None or read.zone is not None:
         return literal
     return replace(literal, kind=LiteralKind.TIMESTAMP_NTZ, value=read.clock)
@@ -186,6 +185,11 @@ def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
             return Exact(days * NANOS_PER_DAY)
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             return place_among_clocks(instants, zone)
+        case LiteralKind.STRING, str(text) if (
+            read := cast_timestamp(text)
+        ) and not read.clock % NANOS_PER_MICRO:
+            # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+            return either(Exact(read.clock), place_among_clocks(instants_of_text(read, zone), zone))
         case _:
             return Nowhere.UNDECIDED
 

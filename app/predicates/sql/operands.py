@@ -7,11 +7,13 @@
     product  = bare { "*" bare }
     bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
-    call     = ( DATE | TO_DATE | YEAR ) "(" column ")" | ( CAST | TRY_CAST ) "(" column AS DATE ")"
+    call     = function "(" argument { "," argument } ")", one of them a column; the functions stand below
+             | ( CAST | TRY_CAST ) "(" column AS DATE ")" | column "::" DATE
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
+             | literal "::" type
 
 What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
 """
@@ -57,10 +59,17 @@ _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.
 _SIGNS: Final = frozenset({"+", "-", "*"})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 _COLUMN_FUNCTIONS: Final = {
-    "DATE": ColumnFunction.DATE,
-    "TO_DATE": ColumnFunction.DATE,
-    "YEAR": ColumnFunction.YEAR,
+    "DATE": (ColumnFunction.DATE, ("c",)),
+    "DATE_FORMAT": (ColumnFunction.DATE_FORMAT, ("ct",)),
+    "DATE_TRUNC": (ColumnFunction.DATE_TRUNC, ("tc",)),
+    "LEFT": (ColumnFunction.SUBSTRING, ("cn",)),
+    "MONTH": (ColumnFunction.MONTH, ("c",)),
+    "SUBSTR": (ColumnFunction.SUBSTRING, ("cn", "cnn")),
+    "SUBSTRING": (ColumnFunction.SUBSTRING, ("cn", "cnn")),
+    "TO_DATE": (ColumnFunction.DATE, ("c", "ct")),
+    "YEAR": (ColumnFunction.YEAR, ("c",)),
 }
+"""Functions of a column, and what they may take: the column, a text, a number."""
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
 """Functions of the clock, and whether they give a day; those above need no parentheses."""
@@ -167,6 +176,13 @@ class OperandReader(TokenReader):
         return literals
 
     def _bare_operand(self) -> Operand | None:
+        start = self.next.start
+        operand = self._before_cast()
+        while operand is not None and self.take("::"):
+            operand = self._to_type(operand, start)
+        return operand
+
+    def _before_cast(self) -> Operand | None:
         token = self.next
         match token.kind:
             case TokenKind.NUMBER:
@@ -225,13 +241,36 @@ class OperandReader(TokenReader):
             self._in_call = False
 
     def _function(self, name: Token) -> Operand | None:
-        function = _COLUMN_FUNCTIONS[name.word]
-        argument = None if self.next.word == ")" else self._bare_operand()
-        if not self.take(")"):
-            return None
-        if isinstance(argument, Literal) and function is ColumnFunction.DATE:
-            return cast_literal(argument, "DATE", (), name.start, self._zone)
-        return Call(function, argument) if isinstance(argument, Column) else None
+        function, forms = _COLUMN_FUNCTIONS[name.word]
+        column, form, arguments = None, "", self._arguments()
+        values: list[int | str] = [1] if name.word == "LEFT" else []
+        for argument in arguments:
+            match argument:
+                case Literal() if function is ColumnFunction.DATE and len(arguments) == 1:
+                    return cast_literal(argument, "DATE", (), name.start, self._zone)
+                case Column():
+                    form, column = f"{form}c", argument
+                case Literal(value=str(text)):
+                    form, values = f"{form}t", [*values, text]
+                case Literal(value=Decimal() as number) if abs(number) < 1 << 31 and not number % 1:
+                    form, values = f"{form}n", [*values, int(number)]
+                case _:
+                    return None
+        return None if column is None or form not in forms else Call(function, column, tuple(values))
+
+    def _arguments(self) -> list[Column | Literal]:
+        """Steps over columns and literals and the closing parenthesis; none if there is anything else."""
+        arguments: list[Column | Literal] = []
+        while self.next.kind is not TokenKind.SYMBOL or self.next.word in ("+", "-"):
+            argument = self._bare_operand()
+            if argument is None or isinstance(argument, Call) or _is_moment(argument):
+                break
+            arguments.append(argument)
+            if self.take(")"):
+                return arguments
+            if not self.take(","):
+                break
+        return []
 
     def _moved_date(self, name: Token) -> Operand | None:
         date = None if self.next.word == ")" else self._bare_operand()
@@ -292,10 +331,14 @@ class OperandReader(TokenReader):
         operand = self._bare_operand()
         if operand is None or not self.take("AS"):
             return None
+        cast = self._to_type(operand, start)
+        return cast if self.take(")") else None
+
+    def _to_type(self, operand: Operand, start: int) -> Operand | None:
         type_name = self.next.word
-        self.at += 1
+        self.at += self.next.kind is not TokenKind.END
         arguments = self._type_arguments()
-        if arguments is None or not self.take(")"):
+        if arguments is None:
             return None
         if isinstance(operand, Literal):
             return cast_literal(operand, type_name, arguments, start, self._zone)
@@ -313,6 +356,10 @@ class OperandReader(TokenReader):
             if not self.take(")"):
                 return None
         return tuple(arguments)
+
+
+def _is_moment(operand: Column | Literal) -> bool:
+    return isinstance(operand, Column) and named_moment(operand) is not None
 
 
 def named_moment(column: Column | None) -> Literal | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise, takewhile
 from typing import Final
 
 from app.predicates.sql.tokens import Token, TokenKind
@@ -26,6 +27,30 @@ _KEYWORDS: Final = frozenset(
 )
 """Words that a parenthesis may follow without being functions."""
 
+_WORDS_IN_CALLS: Final = frozenset({"FROM", "FOR", "TRUE", "FALSE", "NULL", "DISTINCT", "INTERVAL"})
+_RANGE: Final = "{0} >= '2026-11-03' AND {0} < '2026-11-04'"
+_LINES: Final = {
+    name: line
+    for names, line in (
+        ("initcap lcase lower ucase upper", "{0} IN ('abc', 'Abc', 'ABC'), with each spelling that there is"),
+        ("btrim ltrim rtrim trim", "{0} IN ('abc', ' abc'), with each spelling that there is"),
+        (
+            "left substr substring substring_index split_part instr locate position regexp_like",
+            "{0} LIKE 'abc%'",
+        ),
+        ("coalesce ifnull nvl nvl2", "({0} = 5 OR {0} IS NULL)"),
+        ("concat concat_ws", "a test of each column, {0} = ... AND ..."),
+        ("abs", "{0} IN (5, -5)"),
+        ("bround ceil ceiling floor int round", "{0} >= 5 AND {0} < 6"),
+        ("from_unixtime timestamp_seconds", "{0} >= 1793664000 AND {0} < 1793750400"),
+        ("date date_add date_diff date_format date_part date_sub date_trunc datediff datepart", _RANGE),
+        ("day dayofmonth dayofweek dayofyear extract hour last_day minute quarter second", _RANGE),
+        ("month", "year({0}) = 2026 AND month({0}) = 11"),
+        ("to_date to_timestamp to_unix_timestamp trunc unix_timestamp weekday weekofyear year", _RANGE),
+    )
+    for name in names.split()
+}
+
 _SHORTEST_MISSPELLED: Final = 4
 """Shorter names are like too many others."""
 _LONGEST_MISSPELLED: Final = 40
@@ -33,9 +58,10 @@ _LONGEST_MISSPELLED: Final = 40
 
 def why_unread(tokens: Sequence[Token]) -> str:
     """Why the tokens of a condition are not read as a test of a column by literals."""
-    function = next(filter(None, map(_called, tokens, tokens[1:])), None)
+    calls = (at for at, pair in enumerate(pairwise(tokens)) if _called(*pair) and tokens[at - 1].word != "::")
+    function = next(calls, None)
     if function is not None:
-        return _why_called(function)
+        return _why_called(tokens[function].text, tokens[function + 2 :])
     words = [token.word for token in tokens]
     for word, reason in _TESTS_WITHOUT_FUNCTION.items():
         if word in words:
@@ -49,25 +75,45 @@ def why_unread(tokens: Sequence[Token]) -> str:
     return "it is no comparison of a column with literals"
 
 
-def _called(token: Token, behind: Token) -> str | None:
+def _called(token: Token, behind: Token) -> bool:
     is_call = behind.word == "(" and token.kind is TokenKind.WORD and token.word not in _KEYWORDS
-    return token.text if is_call and token.word not in _TESTS_WITHOUT_FUNCTION else None
+    return is_call and token.word not in _TESTS_WITHOUT_FUNCTION
 
 
-def _why_called(name: str) -> str:
+def _why_called(name: str, behind: Sequence[Token]) -> str:
     lower = name.lower()
     if lower in ("cast", "try_cast"):
         return (
-            "of casts, those of a literal to a date, a timestamp, a number or STRING alone are read: "
-            "compare the column itself with a literal of its type"
+            "of casts, those of a literal to a date, a timestamp, a number or STRING, and of columns to DATE "
+            "are read: compare the column itself with a literal of its type"
         )
-    if lower in ("concat", "repeat"):
-        return f"{name} is not computed: compare the column itself with the text that it comes to, in quotes"
-    if lower in _SPARK_FUNCTIONS:
-        return f"{name} is a function, and indexes hold the values of columns: compare the column itself"
-    meant = _meant(lower)
-    question = "" if meant is None else f": did you mean {meant}?"
-    return f"{name:.60} is no function of Spark's own, and indexes know no other{question}"
+    if lower not in _SPARK_FUNCTIONS:
+        meant = _meant(lower)
+        question = "" if meant is None else f": did you mean {meant}?"
+        return f"{name:.60} is no function of Spark's own, and indexes know no other{question}"
+    inner = list(takewhile(lambda token: token.word != ")", behind))
+    columns = [one.text for one, other in zip(inner, behind[1:], strict=False) if _is_column(one, other)]
+    if columns:
+        line = _LINES.get(lower, "{0} = ... or {0} IN (...), with the values of which it is true")
+        return (
+            f"{name} is a function, and indexes hold the values of columns: write {line.format(columns[-1])}"
+        )
+    if inner:
+        return f"{name} is computed of constants: write the value that it comes to"
+    return f"{name} is a function, and indexes hold the values of columns"
+
+
+def line_instead(function: str, column: str) -> str:
+    """What to write in place of a test of a function of a column."""
+    line = _LINES.get(function, "{0} = ... or {0} IN (...), with the values of which it is true")
+    return line.format(column)
+
+
+def _is_column(token: Token, behind: Token) -> bool:
+    is_name = token.kind is TokenKind.QUOTED or (
+        token.kind is TokenKind.WORD and token.word not in _KEYWORDS | _WORDS_IN_CALLS
+    )
+    return is_name and behind.word not in ("(", ".") and behind.kind is not TokenKind.STRING
 
 
 def _meant(name: str) -> str | None:

@@ -183,8 +183,8 @@ class _TestReader:
     ) -> Leaf:
         if null_safe and literals[0].kind is LiteralKind.NULL:
             return self._leaf(Operator.IS_NULL, tested)
-        column, function = (tested, None) if isinstance(tested, Column) else (tested.column, tested.function)
-        return Leaf(test, column, literals, self._written(), null_safe=null_safe, function=function)
+        column, call = (tested, None) if isinstance(tested, Column) else (tested.column, tested)
+        return Leaf(test, column, literals, self._written(), null_safe=null_safe, call=call)
 
     def _is(self, left: Operand) -> Predicate | None:
         negated = self._take_not()
