@@ -164,14 +164,14 @@ class SideIndexes:
             DeadlineExceededError: the request's time ran out.
             MemoryShortError: others have the memory.
         """
-        known = self.known(first)
-        lacking = self._readable(known.lacks(rows))
-        if reach is Reach.MACHINE or not len(lacking):
+        known, rows = self.known(first), self._readable(rows)
+        if reach is Reach.MACHINE or not len(known.lacks(rows)):
             return known
         cache, line = self.source.caches.file_indexes, self.source.warehouse.name
-        key = (*self._heads_key(first), reach, lacking.tobytes())
+        # What is at hand now may be gone when it is read: all that is asked tells one load from others.
+        key = (*self._heads_key(first), reach, rows.tobytes())
         loaded = cache.get_or_load(
-            key, lambda: self._load_heads(first, lacking, reach), line=line, is_kept=lambda _: False
+            key, lambda: self._load_heads(first, rows, reach), line=line, is_kept=lambda _: False
         )
         self.failures.update(loaded.failures)
         self.held[self._heads_key(first)] = loaded.segment.nbytes
@@ -216,12 +216,12 @@ class SideIndexes:
             # Released before the next segment is loaded.
             del body
 
-    def _load_heads(self, first: int, lacking: NDArray[np.int64], reach: Reach) -> _Loaded:
+    def _load_heads(self, first: int, rows: NDArray[np.int64], reach: Reach) -> _Loaded:
         segment, entry, key = self.known(first).heads, self._heads_entry(first), self._heads_key(first)
-        lacking = lacking[~segment.has(lacking - first)]
+        lacking = rows[~segment.has(rows - first)]
         if len(lacking) >= _LEAST_SHARED:
             segment = self._shared(key, entry, HeadSegment.restore, segment)
-            lacking = lacking[~segment.has(lacking - first)]
+            lacking = rows[~segment.has(rows - first)]
         if reach is not Reach.SOURCE or not len(lacking):
             return _Loaded(segment, {})
         warehouse, paths = self.source.warehouse, self.paths(lacking)
@@ -235,15 +235,15 @@ class SideIndexes:
             at_once = max(1, room // FRONT_BYTES)
             for start in range(0, len(lacking), at_once):
                 check_deadline()
-                rows = lacking[start : start + at_once]
-                taken = Fronts.take(warehouse, self.paths, rows, segment.heads.buffers.data, claim, room)
+                batch = lacking[start : start + at_once]
+                taken = Fronts.take(warehouse, self.paths, batch, segment.heads.buffers.data, claim, room)
                 room -= sum(map(len, taken.fronts.values()))
                 with self.source.readers.core():
-                    segment = segment.with_fronts(rows - first, taken.contents, taken.sizes)
+                    segment = segment.with_fronts(batch - first, taken.contents, taken.sizes)
                 fronts |= taken.fronts
                 failures |= taken.failures
             self.failures.update(failures)
-            segment = self._keep(key, entry, segment, ~segment.heads.buffers.is_null, first)
+            segment = self._keep(key, entry, segment, segment.at_hand, first)
         return _Loaded(segment, failures, fronts)
 
     def _body(
@@ -257,15 +257,14 @@ class SideIndexes:
         """The ``wanted`` indexes of a part of a segment, ``rows`` among them."""
         of = _Part(opened, part, wanted)
         key = self._body_key(of)
-        segment = self._known_body(of)
-        lacking = self._readable(rows[~segment.fetched[rows - of.first]])
-        if reach is not Reach.MACHINE and len(lacking):
+        segment, rows = self._known_body(of), self._readable(rows)
+        if reach is not Reach.MACHINE and not segment.fetched[rows - of.first].all():
             # What is taken of a front needs no more memory.
-            fronts = {row: opened.fronts.pop(row) for row in lacking.tolist() if row in opened.fronts}
-            # Requests that are under way at the same time fetch once what they lack alike.
+            fronts = {row: opened.fronts.pop(row) for row in rows.tolist() if row in opened.fronts}
+            # Requests that are under way at the same time fetch once what they ask alike.
             loaded = self.source.caches.file_indexes.get_or_load(
-                (*key, reach, lacking.tobytes()),
-                lambda: self._load_body(of, lacking, fronts, reach),
+                (*key, reach, rows.tobytes()),
+                lambda: self._load_body(of, rows, fronts, reach),
                 line=self.source.warehouse.name,
                 is_kept=lambda _: False,
             )
@@ -275,14 +274,14 @@ class SideIndexes:
         return segment
 
     def _load_body(
-        self, of: _Part, lacking: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
+        self, of: _Part, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
     ) -> _Loaded:
         segment, entry, first = self._known_body(of), self._body_entry(of), of.first
-        lacking = lacking[~segment.fetched[lacking - first]]
+        lacking = rows[~segment.fetched[rows - first]]
         if len(lacking) >= _LEAST_SHARED:
             size = body_bytes(of.heads, np.arange(len(of.heads)), of.wanted)
             segment = self._shared(self._body_key(of), entry, of.restore, segment, size)
-            lacking = lacking[~segment.fetched[lacking - first]]
+            lacking = rows[~segment.fetched[rows - first]]
         if reach is not Reach.SOURCE or not len(lacking):
             return _Loaded(segment, {})
         warehouse, places = self.source.warehouse, lacking - first
@@ -297,7 +296,7 @@ class SideIndexes:
             segment = segment.with_payloads(of.heads, places[usable], columns)
             failures = {int(lacking[at]): why for at, why in payloads.failures.items()}
             self.failures.update(failures)
-            segment = self._keep(self._body_key(of), entry, segment, segment.fetched | of.whole, first)
+            segment = self._keep(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
         return _Loaded(segment, failures)
 
     def _known(
@@ -310,7 +309,9 @@ class SideIndexes:
         """What memory has of a segment, or else the disk."""
         segment: Segment | None = self.source.caches.file_indexes.get(key)
         if segment is None and (entry := find_entry()) is not None:
-            segment = self._restored(key, entry, entry.get(), restore)
+            segment = _restored(entry, entry.get(), restore)
+            if segment is not None and segment.known:
+                self.source.caches.file_indexes.put(key, segment)
         return none() if segment is None else segment
 
     def _known_body(self, of: _Part) -> BodySegment:
@@ -330,25 +331,11 @@ class SideIndexes:
         expected_bytes: int = 0,
     ) -> Segment:
         """What processes share of a segment, if that is more than this one has."""
-        if entry is None:
+        shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
+        if shared is None or shared.known <= segment.known:
             return segment
-        shared = self._restored(key, entry, entry.fetch(expected_bytes), restore)
-        return segment if shared is None or shared.known <= segment.known else shared
-
-    def _restored(
-        self,
-        key: Hashable,
-        entry: TierEntry,
-        columns: Columns | None,
-        restore: Callable[[Mapping[str, Any]], Segment],
-    ) -> Segment | None:
-        stored = None if columns is None else read_value(columns, entry)
-        if stored is None:
-            return None
-        segment = restore(stored)
-        if segment.known:
-            self.source.caches.file_indexes.put(key, segment)
-        return segment
+        self.source.caches.file_indexes.put(key, shared)
+        return shared
 
     def _keep(
         self,
@@ -437,6 +424,13 @@ class _Part:
     def restore(self, stored: Mapping[str, Any]) -> BodySegment:
         """The segment of which an entry has this."""
         return BodySegment.restore(stored, self.wanted, self.heads)
+
+
+def _restored(
+    entry: TierEntry, columns: Columns | None, restore: Callable[[Mapping[str, Any]], Segment]
+) -> Segment | None:
+    stored = None if columns is None else read_value(columns, entry)
+    return None if stored is None else restore(stored)
 
 
 def _may_pass(why: PaimonIndexError) -> bool:

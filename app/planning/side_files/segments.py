@@ -73,10 +73,15 @@ class HeadSegment:
         """Bytes of memory."""
         return self.heads.nbytes + own_bytes(self.heads.buffers.data) + self.index.own_nbytes
 
+    @property
+    def at_hand(self) -> NDArray[np.bool_]:
+        """Which files have a head here."""
+        return ~self.heads.buffers.is_null
+
     @cached_property
     def known(self) -> int:
         """How many files have a head here."""
-        return int(np.count_nonzero(~self.heads.buffers.is_null))
+        return int(np.count_nonzero(self.at_hand))
 
     @property
     def is_complete(self) -> bool:
@@ -143,6 +148,11 @@ class BodySegment:
     fetched: NDArray[np.bool_]
     index: StackedIndex
     kept: int = 0
+
+    @property
+    def at_hand(self) -> NDArray[np.bool_]:
+        """Of which files the asked indexes are here."""
+        return self.fetched
 
     @cached_property
     def known(self) -> int:
