@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -84,11 +83,10 @@ class _Taken:
 
 
 def suites() -> Iterator[Suite]:
-    """One of each question, one of stores that fail, and one of processes that begin together."""
+    """One of each question, and one of stores that fail."""
     for question in _QUESTIONS:
         yield Suite(f"new pod, {question.title}", partial(_alone, question), partial(_write, question))
     yield Suite("new pod, shared cache in trouble", _in_trouble, partial(_write, _BESIDE))
-    yield Suite("new pods at once", _together, partial(_write, _BESIDE))
 
 
 def _write(question: _Question, directory: Path) -> None:
@@ -161,37 +159,6 @@ def _seconds(taken: _Taken) -> float:
 
 def _processors(taken: _Taken) -> float:
     return taken.processors
-
-
-def _together(directory: Path) -> Iterator[Figure]:
-    with ExitStack() as opened:
-        endpoint = opened.enter_context(serve(_bucket(_BESIDE, directory), DELAY_SECONDS))
-        alone = _in_new_process(_BESIDE, directory, endpoint, "")
-        pods = [
-            opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
-            for _ in range(_PODS)
-        ]
-        for pod in pods:
-            pod.submit(_begin, _BESIDE, directory, endpoint, _SHARED).result()
-        before = _calls(endpoint, _TABLE)
-        asked: list[Future[_Taken]] = [pod.submit(_first_plan, _BESIDE, endpoint) for pod in pods]
-        seconds = sorted(each.result().seconds for each in asked)
-        calls = _calls(endpoint, _TABLE) - before
-    yield Figure(
-        f"{_PODS} new pods at once, S3: calls of the table's files / of one alone",
-        _BESIDE.files,
-        Unit.TIMES,
-        calls / alone.of_table,
-        target=Target(2),
-    )
-    yield Figure(
-        f"{_PODS} new pods at once, S3: {_BESIDE.title}",
-        _BESIDE.files,
-        Unit.MILLISECONDS,
-        median(seconds) * 1e3,
-        seconds[-1] * 1e3,
-        runs=_PODS,
-    )
 
 
 def _in_new_process(question: _Question, directory: Path, endpoint: str, shared: str) -> _Taken:
