@@ -25,7 +25,7 @@ def test_what_is_opened_is_refused_where_its_links_would_be(segments: list[str])
         root = Path(name).resolve() / "w"
         (root / "a" / "a").mkdir(parents=True)
         (root / "b").mkdir()
-        (root / "b" / "file").write_bytes(b"another database's")
+        (root / "b" / "file").write_bytes(b"another's")
         for directory in (root, root / "a"):
             (directory / "file").write_bytes(b"inside")
             (directory / "inside").symlink_to(root / "a")

@@ -22,7 +22,8 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
-from app.planning.side_files.indexes import Opened, Reach, SideIndexes
+from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
+from app.planning.side_files.opened import Opened, Reach
 from app.planning.side_files.segments import FILES_OF_HEADS
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
@@ -122,9 +123,9 @@ class FileIndexes:
                     _Asked(number, side, first, positions[beside][start:stop], rows[beside][start:stop])
                     for first, start, stop in segments
                 )
-        for each, opened in self._opened(asked):
+        for each, opened in self._opened(asked, wanted):
             lacking = np.ones(len(each.rows), np.bool_)
-            for at, index, places in each.side.stacks(opened, each.rows, wanted, self._reach):
+            for at, index, places in each.side.stacks(opened, self._reach):
                 lacking[at] = False
                 yield Stacked(each.number, each.at[at], index, places)
                 # Released before the next stack is loaded.
@@ -144,23 +145,23 @@ class FileIndexes:
             if self._held > self._capacity // _SHARE_OF_CACHE:
                 return
 
-    def _opened(self, asked: Iterable[_Asked]) -> Iterator[tuple[_Asked, Opened]]:
-        """Each segment with its heads; those of the next ones are read meanwhile."""
+    def _opened(self, asked: Iterable[_Asked], wanted: WantedIndexes) -> Iterator[tuple[_Asked, Opened]]:
+        """Each segment as far as it is at hand, or has been read while those before it are looked at."""
         begun: deque[tuple[_Asked, Future[Opened]]] = deque()
         ahead = 0
         for each in asked:
             check_deadline()
-            known, reach = each.side.known(each.first), self._reach()
-            if reach is Reach.MACHINE or not len(known.lacks(each.rows)):
-                yield each, known
+            opened, reach = each.side.known(each.first, each.rows, wanted), self._reach()
+            if reach is Reach.MACHINE or each.side.is_at_hand(opened):
+                yield each, opened
                 continue
-            del known
-            while begun and ahead + len(each.rows) > _FILES_AHEAD:
+            del opened
+            while begun and (ahead + len(each.rows) > _FILES_AHEAD or len(begun) == SEGMENTS_AHEAD):
                 before, opening = begun.popleft()
                 ahead -= len(before.rows)
                 yield before, wait_for(opening)
-            opening = self.version.source.readers.begin(partial(each.side.open, each.first, each.rows, reach))
-            begun.append((each, opening))
+            open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
+            begun.append((each, self.version.source.readers.begin(open_)))
             ahead += len(each.rows)
         while begun:
             before, opening = begun.popleft()

@@ -11,25 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
 from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked_index import Heads, StackedIndex
 from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, Payloads
+from app.planning.side_files.opened import Found, Opened, Part, Reach, runs
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
     HeadSegment,
     body_bytes,
     body_name,
-    files_of_bodies,
     heads_name,
     is_worth_keeping,
 )
@@ -49,40 +45,8 @@ _LEAST_SHARED: Final = 16
 more there are few: the engine merges them."""
 
 
-class Reach(IntEnum):
-    """How far what memory lacks is looked for."""
-
-    MACHINE = 0
-    STORE = 1
-    SOURCE = 2
-
-
-class Found(NamedTuple):
-    """The indexes of some rows, stacked.
-
-    ``at``: int64, shape (k,): positions among the rows that were asked. ``places``: int64, shape (k,): of
-    each in ``stack``.
-    """
-
-    at: NDArray[np.int64]
-    stack: StackedIndex
-    places: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Opened:
-    """The heads of the segment that begins with row ``first``.
-
-    ``fronts``: what was read of files that are not small, by row, until their payloads are taken.
-    """
-
-    first: int
-    heads: HeadSegment
-    fronts: dict[int, bytes] = field(default_factory=dict)
-
-    def lacks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows without a head."""
-        return rows[:0] if self.heads.is_complete else rows[~self.heads.has(rows - self.first)]
+SEGMENTS_AHEAD: Final = 32
+"""Payloads of the segments that are opened at a time take no more than a portion of memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,10 +106,74 @@ class SideIndexes:
 
     def segments(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
         """The segments of ascending rows: the first row of each, and which of ``rows`` lie in it."""
-        return _runs(rows, FILES_OF_HEADS)
+        return runs(rows, FILES_OF_HEADS)
 
-    def known(self, first: int) -> Opened:
-        """What memory and disk hold of the heads of the segment that begins with row ``first``."""
+    def known(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes) -> Opened:
+        """What memory and disk hold of a segment: the heads of ascending ``rows``, their ``wanted`` indexes.
+
+        ``first``: the row that the segment begins with.
+        """
+        opened = Opened.of(first, self._known_heads(first), rows, wanted)
+        for part in opened.parts:
+            body = self._known_body(part)
+            if not body.fetched[part.inside].all():
+                break
+            opened.bodies[part.first] = body
+        return opened
+
+    def is_at_hand(self, opened: Opened) -> bool:
+        """Whether nothing is left to be read of a segment."""
+        return len(opened.bodies) == len(opened.parts) and not len(self._readable(opened.lacking))
+
+    def open(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes, reach: Reach) -> Opened:
+        """As :meth:`known`, with what lies within ``reach``: all heads, and payloads where they are small.
+
+        Files are left out that cannot be read, as ``failures`` tells.
+
+        Raises:
+            DeadlineExceededError: the request's time ran out.
+            MemoryShortError: others have the memory.
+        """
+        opened = self.known(first, rows, wanted)
+        if len(readable := self._readable(opened.lacking)):
+            key, readable = self._heads_key(first), self._readable(rows)
+            # What is at hand now may be gone when it is read: all that is asked tells one load from others.
+            loaded = self.source.caches.file_indexes.get_or_load(
+                (*key, reach, readable.tobytes()),
+                lambda: self._load_heads(first, readable, reach),
+                line=self.source.warehouse.name,
+                is_kept=lambda _: False,
+            )
+            self.failures.update(loaded.failures)
+            self.held[key] = loaded.segment.nbytes
+            opened = Opened.of(first, loaded.segment, rows, wanted, loaded.fronts)
+        room = LEDGER.portion // SEGMENTS_AHEAD
+        for part in opened.parts:
+            room -= part.asked_bytes
+            if room < 0:
+                break
+            if part.first not in opened.bodies:
+                opened.bodies[part.first] = self._body(opened, part, reach)
+        return opened
+
+    def stacks(self, opened: Opened, reach: Callable[[], Reach]) -> Iterator[Found]:
+        """The indexes of the rows that were asked of an open segment, part by part.
+
+        Files are left out as of :meth:`open`, which tells the errors too.
+        """
+        yield from opened.ready
+        for part in opened.parts:
+            check_deadline()
+            body = opened.bodies.pop(part.first, None) or self._body(opened, part, reach())
+            at, inside = part.at, part.inside
+            if not body.is_complete:
+                fetched = body.fetched[inside]
+                at, inside = at[fetched], inside[fetched]
+            yield Found(at, body.index, inside)
+            # Released before the next segment is loaded.
+            del body
+
+    def _known_heads(self, first: int) -> HeadSegment:
         segment = self._known(
             self._heads_key(first),
             lambda: self._heads_entry(first),
@@ -153,71 +181,10 @@ class SideIndexes:
             lambda: HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest) - first)),
         )
         self.held[self._heads_key(first)] = segment.nbytes
-        return Opened(first, segment)
-
-    def open(self, first: int, rows: NDArray[np.int64], reach: Reach) -> Opened:
-        """The heads of a segment, those of ascending ``rows`` in it among them.
-
-        Files are left out that cannot be read, as ``failures`` tells, or that are out of reach.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
-            MemoryShortError: others have the memory.
-        """
-        known, rows = self.known(first), self._readable(rows)
-        if reach is Reach.MACHINE or not len(known.lacks(rows)):
-            return known
-        cache, line = self.source.caches.file_indexes, self.source.warehouse.name
-        # What is at hand now may be gone when it is read: all that is asked tells one load from others.
-        key = (*self._heads_key(first), reach, rows.tobytes())
-        loaded = cache.get_or_load(
-            key, lambda: self._load_heads(first, rows, reach), line=line, is_kept=lambda _: False
-        )
-        self.failures.update(loaded.failures)
-        self.held[self._heads_key(first)] = loaded.segment.nbytes
-        return Opened(first, loaded.segment, dict(loaded.fronts))
-
-    def stacks(
-        self,
-        opened: Opened,
-        rows: NDArray[np.int64],
-        wanted: WantedIndexes,
-        reach: Callable[[], Reach],
-    ) -> Iterator[Found]:
-        """The ``wanted`` indexes of ascending rows of an open segment, part by part.
-
-        Files are left out as of :meth:`open`, which tells the errors too.
-        """
-        heads, first = opened.heads, opened.first
-        at, places = np.arange(len(rows)), rows - first
-        if not heads.is_complete:
-            has_head = heads.has(places)
-            at, places = at[has_head], places[has_head]
-        if heads.has_whole:
-            whole = heads.whole[places]
-            if whole.any():
-                yield Found(at[whole], heads.index, places[whole])
-            at, places = at[~whole], places[~whole]
-        # Columns of the filter without an index must not tell segments apart that hold the same.
-        listed = heads.listed(wanted)
-        if not listed:
-            yield Found(at, heads.without_payloads, places)
-            return
-        size = files_of_bodies(heads.largest_body(listed))
-        for start_of_part, start, stop in _runs(places, size):
-            check_deadline()
-            some, inside = at[start:stop], places[start:stop] - start_of_part
-            part = range(start_of_part, start_of_part + size)
-            body = self._body(opened, part, first + places[start:stop], listed, reach())
-            if not body.is_complete:
-                fetched = body.fetched[inside]
-                some, inside = some[fetched], inside[fetched]
-            yield Found(some, body.index, inside)
-            # Released before the next segment is loaded.
-            del body
+        return segment
 
     def _load_heads(self, first: int, rows: NDArray[np.int64], reach: Reach) -> _Loaded:
-        segment, entry, key = self.known(first).heads, self._heads_entry(first), self._heads_key(first)
+        segment, entry, key = self._known_heads(first), self._heads_entry(first), self._heads_key(first)
         lacking = rows[~segment.has(rows - first)]
         if len(lacking) >= _LEAST_SHARED:
             segment = self._shared(key, entry, HeadSegment.restore, segment)
@@ -246,25 +213,16 @@ class SideIndexes:
             segment = self._keep(key, entry, segment, segment.at_hand, first)
         return _Loaded(segment, failures, fronts)
 
-    def _body(
-        self,
-        opened: Opened,
-        part: range,
-        rows: NDArray[np.int64],
-        wanted: WantedIndexes,
-        reach: Reach,
-    ) -> BodySegment:
-        """The ``wanted`` indexes of a part of a segment, ``rows`` among them."""
-        of = _Part(opened, part, wanted)
-        key = self._body_key(of)
-        segment, rows = self._known_body(of), self._readable(rows)
-        if reach is not Reach.MACHINE and not segment.fetched[rows - of.first].all():
+    def _body(self, opened: Opened, part: Part, reach: Reach) -> BodySegment:
+        """The indexes of a part of a segment, those that are asked among them."""
+        key, segment, rows = self._body_key(part), self._known_body(part), self._readable(part.rows)
+        if reach is not Reach.MACHINE and not segment.fetched[rows - part.first].all():
             # What is taken of a front needs no more memory.
             fronts = {row: opened.fronts.pop(row) for row in rows.tolist() if row in opened.fronts}
             # Requests that are under way at the same time fetch once what they ask alike.
             loaded = self.source.caches.file_indexes.get_or_load(
                 (*key, reach, rows.tobytes()),
-                lambda: self._load_body(of, rows, fronts, reach),
+                lambda: self._load_body(part, rows, fronts, reach),
                 line=self.source.warehouse.name,
                 is_kept=lambda _: False,
             )
@@ -274,7 +232,7 @@ class SideIndexes:
         return segment
 
     def _load_body(
-        self, of: _Part, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
+        self, of: Part, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
     ) -> _Loaded:
         segment, entry, first = self._known_body(of), self._body_entry(of), of.first
         lacking = rows[~segment.fetched[rows - first]]
@@ -314,13 +272,13 @@ class SideIndexes:
                 self.source.caches.file_indexes.put(key, segment)
         return none() if segment is None else segment
 
-    def _known_body(self, of: _Part) -> BodySegment:
-        return self._known(
-            self._body_key(of),
-            lambda: self._body_entry(of),
-            of.restore,
-            lambda: BodySegment.none(of.heads),
+    def _known_body(self, of: Part) -> BodySegment:
+        key = self._body_key(of)
+        segment = self._known(
+            key, lambda: self._body_entry(of), of.restore, lambda: BodySegment.none(of.heads)
         )
+        self.held[key] = segment.nbytes
+        return segment
 
     def _shared(
         self,
@@ -377,11 +335,11 @@ class SideIndexes:
     def _heads_entry(self, first: int) -> TierEntry | None:
         return self.entry_of(heads_name(first))
 
-    def _body_key(self, of: _Part) -> tuple[Hashable, ...]:
-        return (*self.key, "bodies", of.wanted, of.first, of.size)
+    def _body_key(self, of: Part) -> tuple[Hashable, ...]:
+        return (*self.key, "bodies", of.wanted, of.first, len(of.span))
 
-    def _body_entry(self, of: _Part) -> TierEntry | None:
-        return self.entry_of(body_name(of.first, of.size, of.wanted))
+    def _body_entry(self, of: Part) -> TierEntry | None:
+        return self.entry_of(body_name(of.first, len(of.span), of.wanted))
 
     @property
     def _names(self) -> BytesColumn:
@@ -391,39 +349,6 @@ class SideIndexes:
             manifest.side_indexes,
             lambda found: own_bytes(found.starts) + own_bytes(found.lengths),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some files of an open segment whose ``wanted`` indexes lie together."""
-
-    opened: Opened
-    places: range
-    wanted: WantedIndexes
-
-    @property
-    def first(self) -> int:
-        """Row of the first file."""
-        return self.opened.first + self.places.start
-
-    @property
-    def size(self) -> int:
-        """How many rows a part has, unless it is the last one."""
-        return len(self.places)
-
-    @cached_property
-    def heads(self) -> Heads:
-        """Heads of the part's files alone."""
-        return self.opened.heads.slice(self.places.start, self.places.stop)
-
-    @property
-    def whole(self) -> NDArray[np.bool_]:
-        """Which of the part's files are held as a whole."""
-        return self.opened.heads.whole[self.places.start : self.places.stop]
-
-    def restore(self, stored: Mapping[str, Any]) -> BodySegment:
-        """The segment of which an entry has this."""
-        return BodySegment.restore(stored, self.wanted, self.heads)
 
 
 def _restored(
@@ -442,17 +367,3 @@ def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.in
     """Those of ascending numbers from ``first`` on that are less than ``end``."""
     start, stop = np.searchsorted(ascending, (first, end))
     return ascending[start:stop]
-
-
-def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
-    """Cuts ascending numbers up where they reach another multiple of ``size``.
-
-    Yields the multiple, and the start and end of a run of numbers from it on.
-    """
-    if not len(ascending):
-        return
-    first = int(ascending[0]) // size
-    cuts = np.searchsorted(ascending, np.arange(first, int(ascending[-1]) // size + 2) * size).tolist()
-    for number, (start, stop) in enumerate(pairwise(cuts), first):
-        if start < stop:
-            yield number * size, start, stop

@@ -18,7 +18,7 @@ from app.file_index.index_kinds import BITMAP
 from app.file_index.stacked_index import FileIndex
 from app.planning.service import IndexService
 from app.planning.side_files.fetch import Fronts
-from app.storage import Warehouse
+from app.storage import Readers, Warehouse
 from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
@@ -168,7 +168,8 @@ def test_what_there_can_never_be_memory_for_is_a_failure(
     def paths_of(rows: NDArray[np.int64]) -> list[str]:
         return [str(row) for row in rows.tolist()]
 
-    with closing(Warehouse("w", str(tmp_path)).readers) as readers, LEDGER.claim("loads") as claim:
+    # One thread reads, so that nothing but what was read takes memory.
+    with closing(Readers(1, warehouse="w")) as readers, LEDGER.claim("loads") as claim:
         warehouse = Warehouse("w", str(tmp_path), readers=readers)
         rows = np.arange(2_000)
         taken = Fronts.take(warehouse, paths_of, rows, np.zeros(3, np.uint8), claim, 0)
