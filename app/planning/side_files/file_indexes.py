@@ -33,7 +33,7 @@ from app.work.deadline import wait_for
 
 _SHARE_OF_CACHE: Final = 2
 """What others have read is loaded ahead, as long as it takes no more than so much of its cache."""
-_FILES_AHEAD: Final = FILES_OF_HEADS
+_FILES_AHEAD: Final = 1024
 """Files whose heads are read side by side: of one large segment, or of many small ones."""
 
 

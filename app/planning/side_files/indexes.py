@@ -45,7 +45,7 @@ _LEAST_SHARED: Final = 16
 more there are few: the engine merges them."""
 
 
-SEGMENTS_AHEAD: Final = 32
+SEGMENTS_AHEAD: Final = 16
 """Payloads of the segments that are opened at a time take no more than a portion of memory."""
 
 
