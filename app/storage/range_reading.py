@@ -111,12 +111,11 @@ class RangeReader:
 
         def read_together(portion: Sequence[MergedRange]) -> None:
             attempts = self._ask_together(places, portion)
-            self.readers.map(
-                partial(read_batch, attempts),
-                ([merged] for merged in portion),
-                # What was read already needs no helpers.
-                alone_seconds=_CACHED_SECONDS if attempts else 0,
-            )
+            made = {merged.whole for merged in portion if _is_read(attempts.get(merged.whole))}
+            # What was read already needs no helpers.
+            read_batch(attempts, [merged for merged in portion if merged.whole in made])
+            others = ([merged] for merged in portion if merged.whole not in made)
+            self.readers.map(partial(read_batch, attempts), others)
 
         merged = merge_ranges(ranges)
         if self.roots.are_local:
@@ -181,6 +180,10 @@ def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None
     return LimitExceededError(
         f"{path} is larger than the {max_bytes} bytes that may be read of one file", limit=max_bytes
     )
+
+
+def _is_read(attempt: Attempt[bytes] | None) -> bool:
+    return attempt is not None and attempt.error is None
 
 
 def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
