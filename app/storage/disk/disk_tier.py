@@ -1,4 +1,4 @@
-"""A directory that keeps pieces of immutable files, and columns decoded of them, for all processes.
+"""A directory that keeps columns decoded of immutable files, and whole small ones, for all processes.
 
 Entries appear under their names only when they are whole, are never changed, and removed by their names, so
 that what is mapped stays. They are verified when they are read, so any number of processes may share a
@@ -75,7 +75,7 @@ class DiskCacheState:
 
 
 class DiskTier:
-    """Keeps pieces of immutable files across restarts, in a directory that is made if it is not there.
+    """Keeps entries across restarts, in a directory that is made if it is not there.
 
     Only one subdirectory is written to, which nobody else may enter. Entries take ``capacity_bytes``
     together; each further process that shares the directory may pass that by a sixteenth.
