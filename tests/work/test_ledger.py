@@ -80,7 +80,7 @@ def test_what_is_begun_side_by_side_waits_for_memory_each(limit_memory: Callable
     readers, has_claimed, may_end = Readers(2, warehouse="w"), threading.Event(), threading.Event()
 
     def load() -> int:
-        with LEDGER.claim("loads", 20 * MIB, line="w") as claim:
+        with LEDGER.claim("loads", 40 * MIB, line="w") as claim:
             has_claimed.set()
             assert may_end.wait(PATIENCE_SECONDS)
             return claim.size
@@ -94,7 +94,7 @@ def test_what_is_begun_side_by_side_waits_for_memory_each(limit_memory: Callable
                 assert not second.done()
         finally:
             may_end.set()
-        assert first.result(PATIENCE_SECONDS) == second.result(PATIENCE_SECONDS) == 20 * MIB
+        assert first.result(PATIENCE_SECONDS) == second.result(PATIENCE_SECONDS) == 40 * MIB
 
 
 def test_who_has_claimed_nothing_waits_until_his_time_is_nearly_up() -> None:
