@@ -278,11 +278,16 @@ class IndexService:
 
         Returns once all of it lies in the shared cache, or could not be written.
         """
+        store = self._tiers.store
+        if store is None:
+            return
         with missing_file_means_expired(version):
             version.load()
-            read_indexes(version, columns)
-        if self._tiers.store is not None:
-            self._tiers.store.flush()
+            store.flush()
+            for _ in read_indexes(version, columns):
+                # Of what waits to be written, the store drops what is too much.
+                store.flush()
+        store.flush()
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -398,9 +403,8 @@ class IndexService:
 
 
 def _warm(version: Version, *, at_once: bool) -> None:
-    for file in () if at_once else version.manifest_files():
-        version.table.metadata.manifest(file)
-    # Short by now: a request for the same version, which would wait for it, has nothing left to read.
+    # A request for the same version, which would wait for what follows, has nothing left to read by then.
+    version.table.metadata.manifests(version.resolved, at_once=at_once)
     version.load()
     open_declared(version)
     version.keep_derived()

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from app.work.cores import CORES
 from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, Claim
+from app.work.ledger import LEDGER, Claim, apart
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -107,7 +107,9 @@ class Readers:
 
     def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
         """Has a thread do something that this request waits for later, with its deadline and its end."""
-        return self._pool.submit(copy_context().run, work)
+        # Of several that are begun, each may wait for memory while others hold some.
+        with apart():
+            return self._pool.submit(copy_context().run, work)
 
     def later(self, work: Callable[[], object]) -> None:
         """Has a thread do something that nobody waits for."""

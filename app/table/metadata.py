@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
 class _Room:
-    """Memory that the manifests of one version may take, which threads load side by side."""
+    """Memory that manifests of one version may take, which threads load side by side."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -134,20 +134,21 @@ class TableMetadata:
         self,
         resolved: ResolvedSnapshot,
         files: Sequence[ManifestFile] | None = None,
+        *,
+        at_once: bool = True,
     ) -> tuple[Manifest, ...]:
         """Decoded manifests of a version, in their order.
 
         Args:
             files: which of :meth:`manifest_files`; None for all.
+            at_once: whether several are read side by side.
 
         Raises:
             LimitExceededError: they take too much memory, and nothing can be written to the disk.
             UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved) if files is None else files
-        cache = self._reader.manifests
-        room = _Room(cache.capacity // _SHARE_OF_CACHE) if cache.capacity else None
-        manifests = tuple(self._get_all(cache, files, _MANIFEST, room))
+        manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
@@ -247,7 +248,7 @@ class TableMetadata:
                 columns = entry.get()
         if columns is not None:
             decoded = form.open(columns, entry, read)
-        if room is None or room.takes(form.weigh(decoded)):
+        if room is None or (columns is not None and not columns.held) or room.takes(form.weigh(decoded)):
             return decoded
         return form.open(self._spill(file, form.columns(decoded)), entry, read)
 
@@ -257,8 +258,8 @@ class TableMetadata:
         except OSError as error:
             raise LimitExceededError(
                 f"{self._path(file[0])}: the manifests of the version take more than a quarter of the memory "
-                f"for caches, and no file can be written to {tempfile.gettempdir()} in their place "
-                f"({error.strerror}): give PAIMON_INDEX_DISK_CACHE a directory, or raise "
+                f"for caches, and no file can be written to the temporary directory, TMPDIR, in their place "
+                f"({error.strerror or error}): give PAIMON_INDEX_DISK_CACHE a directory, or raise "
                 "PAIMON_INDEX_MEMORY_BYTES",
                 limit=self._reader.manifests.capacity // _SHARE_OF_CACHE,
             ) from error
@@ -290,29 +291,33 @@ class TableMetadata:
         cache: ByteCache[Any],
         files: Sequence[MetadataFile],
         decoding: _Decoding[Parsed],
-        room: _Room | None = None,
+        *,
+        at_once: bool = True,
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy."""
         keys = [self._key(file) for file in files]
         found: dict[Any, Parsed] = cache.get_many(keys)
         if len(found) == len(keys):
             return [found[key] for key in keys]
+        room = None
+        if decoding.disk_form is not None and cache.capacity:
+            room = _Room(
+                cache.capacity // _SHARE_OF_CACHE - sum(map(decoding.disk_form.weigh, found.values()))
+            )
         for file, key in zip(files, keys, strict=True):
             entry = None if key in found else self._entry(file, decoding)
             if entry is not None and entry.is_on_disk:
                 # What is mapped is there before threads have handed over to each other.
                 found[key] = self._get(cache, file, decoding, room)
-        if room is not None and decoding.disk_form is not None:
-            room.takes(sum(map(decoding.disk_form.weigh, found.values())))
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in found}
         total = sum(size or 0 for _, size in missing)
         in_store = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
-        readers = self._reader.readers
+        readers, alone_seconds = self._reader.readers, _QUICK_SECONDS if is_quick else 0
         read = readers.map(
             lambda file: self._get(cache, file, decoding, room, in_store=in_store),
             missing,
-            alone_seconds=_QUICK_SECONDS if is_quick else 0,
+            alone_seconds=alone_seconds if at_once else math.inf,
         )
         found |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:

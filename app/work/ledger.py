@@ -106,6 +106,12 @@ class _Held:
 _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
+def apart() -> AbstractContextManager[None]:
+    """What is claimed in the block is claimed by a piece of work of its own, unless this one holds memory."""
+    held = _held.get()
+    return bound(_held, held if held is not None and held.size else None)
+
+
 @dataclass(slots=True, eq=False)
 class Claim:
     """What one piece of work has claimed for one purpose; of one thread alone."""
@@ -270,9 +276,11 @@ class Ledger:
             if (claim.size + size) // _LARGE_BYTES > claim.size // _LARGE_BYTES:
                 self.require(claim, size)
             with self._changed:
-                if not self._is_granted(claim, size):
+                if self._is_granted(claim, size):
+                    return
+                # What other threads of this piece of work had claimed may have ended meanwhile.
+                if claim.held.size or claim.most is not None:
                     raise self._refusal(claim, size, self._total)
-            return
         with self._changed:
             if self._is_roomy(size) and self._is_granted(claim, size):
                 return

@@ -366,6 +366,18 @@ def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
         assert fleet.plans(first) == before
 
 
+def test_a_job_drops_nothing_that_would_wait_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four manifests, each of which has a segment of payloads with 1,200,332 bytes."""
+    fleet = Fleet(tmp_path, files=400)
+    monkeypatch.setattr("app.storage.shared_tier._MOST_WAITING_BYTES", 2_000_000)
+    with fleet.service() as job:
+        job.share(job.resolve(EVENTS, SnapshotSelector()), ["id", "cat"])
+        assert told(job).dropped == 0
+        assert told(job).written == 3 * MANIFESTS
+
+
 def test_a_budget_of_time_is_kept(beside: Fleet) -> None:
     before = beside.without()
     beside.fill()

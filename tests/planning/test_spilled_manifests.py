@@ -18,12 +18,16 @@ from app.planning.plan.planned_files import PlannedFiles
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from app.planning.service import IndexService
+from app.storage import DiskTier
+from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
-from benchmarks.synthetic import write_table
+from benchmarks.synthetic import write_snapshot, write_table
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import equals, golden_ref, open_service
 from tests.planning.counted_reads import Reads, counted_service
+from tests.planning.made_tables import MadeTable
+from tests.table.entries import entry
 
 MANIFESTS = 5
 FILES = 400
@@ -89,6 +93,53 @@ def test_where_nothing_can_be_written_the_setting_is_named(
         pytest.raises(LimitExceededError, match=r"PAIMON_INDEX_DISK_CACHE"),
     ):
         service.plan(EVENTS, PlanRequest())
+
+
+def test_where_there_is_no_temporary_directory_the_setting_is_named(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose root cannot be written to."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(warehouse / "none")])
+    with (
+        closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,
+        pytest.raises(LimitExceededError, match=r"PAIMON_INDEX_DISK_CACHE"),
+    ):
+        service.plan(EVENTS, PlanRequest())
+
+
+def test_what_is_mapped_from_the_disk_cache_is_not_written_again(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    disk = DiskTier(tmp_path / "disk", 1 << 30)
+    for _ in range(2):
+        caches = CacheBytes(manifests=1, plans=0)
+        with closing(open_service(warehouse, disk=disk, cache_bytes=caches)) as service:
+            assert service.plan(EVENTS, PlanRequest(filter="id = 12345")).files
+
+
+COLUMN = DataField(0, "id", parse_type("INT"))
+EMBEDDED = bytes(100_000)
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_what_commits_add_to_a_version_without_room_is_mapped_as_well(tmp_path: Path, is_warm: bool) -> None:
+    table = MadeTable.make(tmp_path, [COLUMN])
+    manifests = [
+        table._write_manifest(  # noqa: SLF001
+            f"manifest-{at}", [entry(file_name=str(at), row_count=1, embedded_index=EMBEDDED)]
+        )
+        for at in range(24)
+    ]
+    capacity = 12 * len(EMBEDDED)
+    with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=capacity, plans=0))) as service:
+        for count in range(18, 24):
+            write_snapshot(table.directory, count, manifests[:count], [], rows=count)
+            if is_warm:
+                service.warm(table.version(service))
+            assert len(table.plan(service).files) == count
+        assert service.cache_statistics()["manifests"]["bytes"] < capacity // 2
 
 
 NO_PLANS = CacheBytes(plans=0)

@@ -6,14 +6,15 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain, repeat
 
 import pytest
 
 from app.errors import DeadlineExceededError, LimitExceededError, MemoryShortError, RequestCancelledError
+from app.storage import Readers
 from app.work import Cancellation, cancellable, time_limit
-from app.work.ledger import Claim, Ledger
+from app.work.ledger import LEDGER, Claim, Ledger, _Held
 
 PATIENCE_SECONDS = 60
 LIMIT = 1000 << 20
@@ -51,6 +52,49 @@ def test_claims_end_with_their_block() -> None:
         assert ledger.claimed == {"decoding": 70}
 
     assert ledger.claimed == {"decoding": 0}
+
+
+def test_who_holds_nothing_any_more_waits() -> None:
+    """Threads of one piece of work claim side by side; what one of them holds ends while another asks."""
+    looks: list[Callable[[], object]] = []
+
+    def look() -> int:
+        if looks:
+            looks.pop(0)()
+        return 0
+
+    ledger = Ledger(look)
+    ledger.limit = LIMIT
+    other = Claim(ledger, "loads", "", "", None, _Held())
+    other.grow_to(200 * MIB)
+    with ledger.claim("loads") as first, ledger.claim("loads") as second:
+        first.grow_to(MIB)
+        looks += [lambda: ledger.end(first), lambda: None, lambda: ledger.end(other)]
+        second.grow_to(200 * MIB)
+
+        assert second.size == 200 * MIB
+
+
+def test_what_is_begun_side_by_side_waits_for_memory_each(limit_memory: Callable[[int], None]) -> None:
+    limit_memory(64 * MIB)
+    readers, has_claimed, may_end = Readers(2, warehouse="w"), threading.Event(), threading.Event()
+
+    def load() -> int:
+        with LEDGER.claim("loads", 40 * MIB, line="w") as claim:
+            has_claimed.set()
+            assert may_end.wait(PATIENCE_SECONDS)
+            return claim.size
+
+    with closing(readers), LEDGER.claim("plans"):
+        first = readers.begin(load)
+        assert has_claimed.wait(PATIENCE_SECONDS)
+        second = readers.begin(load)
+        try:
+            while not LEDGER.waiting:
+                assert not second.done()
+        finally:
+            may_end.set()
+        assert first.result(PATIENCE_SECONDS) == second.result(PATIENCE_SECONDS) == 40 * MIB
 
 
 def test_who_has_claimed_nothing_waits_until_his_time_is_nearly_up() -> None:

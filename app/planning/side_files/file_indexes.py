@@ -22,6 +22,7 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
+from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
 from app.planning.side_files.opened import Opened, Reach
 from app.planning.version.file_bounds import FileBounds
@@ -32,8 +33,6 @@ from app.work.deadline import wait_for
 
 _SHARE_OF_CACHE: Final = 2
 """What others have read is loaded ahead, as long as it takes no more than so much of its cache."""
-_FILES_AHEAD: Final = 1024
-"""Files whose heads are read side by side: of one large segment, or of many small ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,24 +146,32 @@ class FileIndexes:
     def _opened(self, asked: Iterable[_Asked], wanted: WantedIndexes) -> Iterator[tuple[_Asked, Opened]]:
         """Each segment as far as it is at hand, or has been read while those before it are looked at."""
         begun: deque[tuple[_Asked, Future[Opened]]] = deque()
-        ahead = 0
-        for each in asked:
-            check_deadline()
-            opened, reach = each.side.known(each.first, each.rows, wanted), self._reach()
-            if reach is Reach.MACHINE or each.side.is_at_hand(opened):
-                yield each, opened
-                continue
-            del opened
-            while begun and (ahead + len(each.rows) > _FILES_AHEAD or len(begun) == SEGMENTS_AHEAD):
+        # Their fronts are held together.
+        most_ahead, ahead = Fronts.most_bytes() // FRONT_BYTES, 0
+        try:
+            for each in asked:
+                check_deadline()
+                opened, reach = each.side.known(each.first, each.rows, wanted), self._reach()
+                if reach is Reach.MACHINE or each.side.is_at_hand(opened):
+                    yield each, opened
+                    continue
+                del opened
+                while begun and (ahead + len(each.rows) > most_ahead or len(begun) == SEGMENTS_AHEAD):
+                    before, opening = begun.popleft()
+                    ahead -= len(before.rows)
+                    yield before, wait_for(opening)
+                open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
+                opening = self.version.source.readers.begin(open_)
+                begun.append((each, opening))
+                ahead += len(each.rows)
+                del opening
+            while begun:
                 before, opening = begun.popleft()
-                ahead -= len(before.rows)
                 yield before, wait_for(opening)
-            open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
-            begun.append((each, self.version.source.readers.begin(open_)))
-            ahead += len(each.rows)
-        while begun:
-            before, opening = begun.popleft()
-            yield before, wait_for(opening)
+        finally:
+            # After an error, or where nobody asks further, the rest is not needed.
+            for _, opening in begun:
+                opening.cancel()
 
     def _reach(self) -> Reach:
         return Reach.MACHINE if self.budget.is_spent else self.reach
@@ -274,17 +281,17 @@ def open_declared(version: Version) -> None:
             indexes.load_shared(name)
 
 
-def read_indexes(version: Version, columns: Iterable[str]) -> None:
+def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
     """Reads what filters on some columns ask of index files, as far as caches and the shared tier lack it.
 
-    Errors as of :meth:`FileIndexes.has_index`; files whose indexes cannot be read are left out.
+    Yields part by part, without files whose indexes cannot be read. Errors as of
+    :meth:`FileIndexes.has_index`.
     """
     files, indexes = version.files().all(), FileIndexes(version)
     having = files[indexes.has_index(files)]
     for column in columns:
         wanted = frozenset((column, kind) for kind in KINDS.values())
-        for _ in indexes.stacks(having, wanted):
-            check_deadline()
+        yield from (None for _ in indexes.stacks(having, wanted))
 
 
 def _embedded(manifest: Manifest) -> StackedIndex:

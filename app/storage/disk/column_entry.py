@@ -22,7 +22,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final, Self
@@ -31,6 +31,8 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
+
+from app.regular_files import MappedBytes
 
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
@@ -87,6 +89,7 @@ class Columns:
     checksums: NDArray[np.uint64]
     held: int
     _address: int
+    _batch: list[pa.RecordBatch] = field(default_factory=list)
 
     @classmethod
     def read(cls, key: bytes, data: NDArray[np.uint8], *, held: int = 0) -> Self:
@@ -107,16 +110,24 @@ class Columns:
 
     def length(self, name: str) -> int:
         """How many items a column has that is a list; they are not looked at."""
-        return len(_batch(self)[name].values)
+        return len(self._opened()[name].values)
 
     def __getitem__(self, name: str) -> pa.Array:
         """A column; DamagedEntryError: it is not what was written."""
-        batch = _batch(self)
+        batch = self._opened()
         at = batch.schema.get_field_index(name)
         column = batch.column(at)
         if _checksum(column) != self.checksums[at]:
             raise DamagedEntryError(f"column {name!r} is damaged")
         return column
+
+    def _opened(self) -> pa.RecordBatch:
+        # A mapped entry takes no memory but for this; what lies in memory ends with whoever holds it.
+        if isinstance(self.data, MappedBytes):
+            return _opened_last(self)
+        if not self._batch:
+            self._batch.append(_read_batch(self))
+        return self._batch[0]
 
     def view(self, values: pa.Array) -> NDArray[Any]:
         """An array of numbers in a column, as it lies in ``data``."""
@@ -135,8 +146,12 @@ def _checksum(column: pa.Array) -> int:
 
 
 @lru_cache(1 << 8)
-def _batch(columns: Columns) -> pa.RecordBatch:
+def _opened_last(columns: Columns) -> pa.RecordBatch:
     """Takes 40 KB of memory; mostly several columns are asked for one after the other."""
+    return _read_batch(columns)
+
+
+def _read_batch(columns: Columns) -> pa.RecordBatch:
     _, size = _MESSAGE_HEAD.unpack_from(columns.data.data)
     size += _MESSAGE_HEAD.size
     message = pa.ipc.read_message(pa.py_buffer(columns.data).slice(size))

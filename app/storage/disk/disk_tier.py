@@ -1,4 +1,4 @@
-"""A directory that keeps pieces of immutable files, and columns decoded of them, for all processes.
+"""A directory that keeps columns decoded of immutable files, and whole small ones, for all processes.
 
 Entries appear under their names only when they are whole, are never changed, and removed by their names, so
 that what is mapped stays. They are verified when they are read, so any number of processes may share a
@@ -14,7 +14,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -22,8 +22,10 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import xxhash
+from numpy.typing import NDArray
 
 from app import regular_files
 from app.described import DESCRIBED
@@ -73,7 +75,7 @@ class DiskCacheState:
 
 
 class DiskTier:
-    """Keeps pieces of immutable files across restarts, in a directory that is made if it is not there.
+    """Keeps entries across restarts, in a directory that is made if it is not there.
 
     Only one subdirectory is written to, which nobody else may enter. Entries take ``capacity_bytes``
     together; each further process that shares the directory may pass that by a sixteenth.
@@ -102,7 +104,8 @@ class DiskTier:
 
     def get_bytes(self, key: bytes) -> bytes | None:
         """The bytes that were put under a key, if they came back unharmed."""
-        columns = self.get(key)
+        # They are copied anyway, and to map a small file takes longer than to read it.
+        columns = self._get(key, _content)
         if columns is None:
             return None
         try:
@@ -122,10 +125,13 @@ class DiskTier:
 
     def get(self, key: bytes) -> Columns | None:
         """The columns that were put under a key, mapped, if they are there."""
+        return self._get(key, MappedBytes.map)
+
+    def _get(self, key: bytes, read: Callable[[int], NDArray[np.uint8]]) -> Columns | None:
         columns = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
-                columns = self._map(key)
+                columns = self._read(key, read)
         self._count_answer(is_hit=columns is not None)
         return columns
 
@@ -184,11 +190,11 @@ class DiskTier:
         # Some file systems are slow with very many files in one directory.
         return f"{self._root}/{name[:2]}/{name[2:]}"
 
-    def _map(self, key: bytes) -> Columns | None:
+    def _read(self, key: bytes, read: Callable[[int], NDArray[np.uint8]]) -> Columns | None:
         path = self._path(key)
         try:
             with _opened(path) as (descriptor, status):
-                columns = Columns.read(key, MappedBytes.map(descriptor))
+                columns = Columns.read(key, read(descriptor))
         except DamagedEntryError:
             self._drop(path)
             return None
@@ -297,6 +303,11 @@ def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
         if status.st_uid != os.geteuid():
             raise FileNotFoundError(f"{path} is no file of this user")
         yield descriptor, status
+
+
+def _content(descriptor: int) -> NDArray[np.uint8]:
+    with open(descriptor, "rb", closefd=False) as file:
+        return np.frombuffer(file.read(), np.uint8)
 
 
 def _create(path: str, flags: int) -> int:

@@ -263,6 +263,31 @@ def test_fronts_beyond_memory_are_read_again_for_their_payloads(
     assert beside.kept("cat = 4") == ["4"]
 
 
+@pytest.fixture
+def many_manifests(tmp_path: Path) -> MadeTable:
+    """A table of 20 manifests, each of one file with an index of which the front is held."""
+    made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
+    for file in range(20):
+        made.side_file(str(file)).write_bytes(medium(file))
+    made.commit(
+        *([entry(file_name=f"{file}", row_count=ROWS, extra_files=(f"{file}.index",))] for file in range(20))
+    )
+    return made
+
+
+def test_no_more_is_read_ahead_than_fronts_may_be_held(
+    many_manifests: MadeTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "_MOST_FRONT_BYTES", 3 * FRONT_BYTES)
+    reads = Reads()
+    with closing(counted_service(tmp_path, reads)) as service:
+        version = many_manifests.version(service)
+        stacks = FileIndexes(version).stacks(version.files().all(), frozenset([("cat", BITMAP)]))
+        for place, stacked in enumerate(stacks):
+            assert stacked.at.tolist() == [place]
+            assert len(reads.made) <= place + 3
+
+
 def test_files_of_one_manifest_are_read_while_those_of_another_are_looked_at(beside: Beside) -> None:
     """Each manifest has a segment of its own."""
     next_began = threading.Event()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -140,3 +141,13 @@ def test_mapped_entries_keep_no_descriptor(tmp_path: Path) -> None:
 
     assert len(list(DESCRIPTORS.iterdir())) < before + 50
     assert all(columns["numbers"] == COLUMNS["numbers"] for columns in held)
+
+
+def test_an_entry_in_memory_ends_with_whoever_holds_it() -> None:
+    data = np.frombuffer(entry(), np.uint8)
+    columns, alive = Columns.read(KEY, data, held=len(data)), weakref.ref(data)
+    assert columns["numbers"] == COLUMNS["numbers"]
+
+    del columns, data
+
+    assert alive() is None
