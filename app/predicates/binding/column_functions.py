@@ -24,7 +24,7 @@ computed for partitions (:mod:`app.predicates.binding.computed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -89,30 +89,30 @@ def _cut(call: Call) -> Interval | None:
     return _CUTS.get(str(*call.arguments).upper()) if call.function is ColumnFunction.DATE_TRUNC else None
 
 
-def within_years(children: Sequence[Predicate]) -> tuple[Predicate, ...]:
+def within_years(
+    children: Sequence[Predicate], field_of: Callable[[Column], DataField | None]
+) -> tuple[Predicate, ...]:
     """Conditions joined by AND, tests of months with the year that another demands of the column."""
-    years: dict[object, int] = {}
+    years: dict[DataField | None, int] = {}
     for child in children:
         match child:
             case Leaf(operator=Operator.EQUAL, column=column, call=Call(function=ColumnFunction.YEAR)):
                 year = child.literals[0].value
                 if isinstance(year, Decimal) and 1 <= year <= _LAST_YEAR and year == int(year):
-                    years[_key(column)] = int(year)
-    return tuple(_within_year(child, years) if years else child for child in children)
+                    years[field_of(column)] = int(year)
 
+    def within(child: Predicate) -> Predicate:
+        match child:
+            case Not(negated):
+                return Not(within(negated))
+            case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if (
+                year := years.get(field_of(column))
+            ):
+                return replace(child, call=replace(call, arguments=(year,)))
+            case _:
+                return child
 
-def _within_year(child: Predicate, years: Mapping[object, int]) -> Predicate:
-    match child:
-        case Not(negated):
-            return Not(_within_year(negated, years))
-        case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if _key(column) in years:
-            return replace(child, call=replace(call, arguments=(years[_key(column)],)))
-        case _:
-            return child
-
-
-def _key(column: Column) -> object:
-    return tuple(map(str.lower, column.parts)), column.key
+    return tuple(map(within, children)) if years else tuple(children)
 
 
 def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:

@@ -110,6 +110,12 @@ def test_dates_and_years_are_ranges_of_the_column(condition: str, meaning: str) 
     assert str(bind_sql(condition, FIELDS, NEW_YORK)) == meaning
 
 
+def test_the_year_of_one_column_is_not_that_of_another_whose_name_differs_in_case() -> None:
+    bound = bind_sql("year(d) = 2025 AND month(D) = 11", columns_of("d: DATE; D: DATE"))
+
+    assert matches(bound, {0: epoch_days(2025, 3, 1), 1: epoch_days(2024, 11, 1)}) is True
+
+
 def test_where_clocks_go_back_across_midnight_both_ways_of_spark_are_covered() -> None:
     # At 00:01 of October 29 clocks went back to 23:01.
     bound = bind_sql("date(z) = '2006-10-29'", FIELDS, session_zone("America/St_Johns@2025b"))
