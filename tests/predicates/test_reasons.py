@@ -103,6 +103,9 @@ def test_every_condition_that_is_not_decided_says_why(
             "month(cutoff) = 11",
             ("month of each value of cutoff", "write year(cutoff) = 2026 AND month(cutoff) = 11"),
         ),
+        # Of text no year makes a range.
+        ("month(owner) = 11", ("write owner = ... or owner IN (...)",)),
+        ("left(cutoff, 4) = '2026'", ("write cutoff = ... or cutoff IN (...)",)),
         (
             "date_format(moment, 'yyyy-MM') = '2025-03'",
             ("write moment >= '2026-11-03' AND moment < '2026-11-04'",),

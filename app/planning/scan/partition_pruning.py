@@ -228,8 +228,10 @@ def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundP
     """
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
-        verdict = verdicts.get(id(part), Verdict.SOME)
-        return part if verdict == Verdict.SOME else Constant(verdict == Verdict.ALL)
+        verdict = verdicts.get(id(part))
+        if isinstance(part, Unknown) and verdict == Verdict.SOME:
+            return replace(part, text=f"{part.text} in some partitions")
+        return part if verdict in (None, Verdict.SOME) else Constant(verdict == Verdict.ALL)
 
     return with_leaves(predicate, leaf)
 

@@ -80,7 +80,7 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
             is_conjunction = isinstance(predicate, unbound.And) is not negated
             if is_conjunction and not negated:
-                children = within_years(children)
+                children = within_years(children, scope.names.tested)
             bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):

@@ -16,7 +16,7 @@ with the first instants of days. The two differ where clocks go back across a mi
 after the next one has begun: what either takes is covered there, and nothing is proven. So it is where the
 zone or its rules are not known.
 
-``date_trunc`` gives the first instant of a day, month or another unit, of dates and wall clocks as of the
+``date_trunc`` gives the first instant of a day, month or longer unit, of dates and wall clocks as of the
 instants that they are in the session's zone. It is at least a literal from the first unit on that begins
 there or later. ``month`` is a range where another test names the year. What is no range of values may be
 computed for partitions (:mod:`app.predicates.binding.computed`).
@@ -24,7 +24,7 @@ computed for partitions (:mod:`app.predicates.binding.computed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -39,11 +39,10 @@ from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, 
 from app.predicates.simplify import conjunction, disjunction, with_leaves
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Leaf, LiteralKind, Not, Predicate
 from app.types import DataField, DataType, TypeRoot, parse_type
-from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, civil_date, epoch_days
+from app.types.civil_time import NANOS_PER_DAY, civil_date, epoch_days
 from app.types.session_zone import Instants, SessionZone, instants_of_day
 
 _INT, _DATE = parse_type("INT"), parse_type("DATE")
-_INSTANT: Final = parse_type("TIMESTAMP(6) WITH LOCAL TIME ZONE")
 _YEARS: Final = range(-300_000, 300_001)
 """More than a timestamp of Spark can be in; nothing is decided by years beyond."""
 _LAST_YEAR: Final = 9_999
@@ -55,11 +54,8 @@ _CUTS: Final = {
     **dict.fromkeys(("MONTH", "MM", "MON"), Interval(months=1)),
     "WEEK": Interval(days=7),
     **dict.fromkeys(("DAY", "DD"), Interval(days=1)),
-    "HOUR": Interval(nanos=3_600 * NANOS_PER_SECOND),
-    "MINUTE": Interval(nanos=60 * NANOS_PER_SECOND),
-    "SECOND": Interval(nanos=NANOS_PER_SECOND),
 }
-"""Units of ``date_trunc``."""
+"""Units of ``date_trunc``; hours and less are left to Spark."""
 _MONDAY: Final = -3
 
 
@@ -74,45 +70,43 @@ def _ranged_type(call: Call, root: TypeRoot) -> DataType | None:
     """The type of results of which those from one to another are ranges of the column."""
     if root not in TIME_ROOTS:
         return None
-    match call.function, call.arguments, _cut(call):
-        case (ColumnFunction.YEAR, (), _) | (ColumnFunction.MONTH, (int(),), _):
+    match call.function, call.arguments:
+        case (ColumnFunction.YEAR, ()) | (ColumnFunction.MONTH, (int(),)):
             return _INT
-        case (ColumnFunction.DATE, (), _) | (_, _, Interval(nanos=0)):
+        case ColumnFunction.DATE, ():
             return _DATE
-        case _, _, Interval() if root is not TypeRoot.DATE:
-            return _INSTANT
         case _:
-            return None
+            return None if _cut(call) is None else _DATE
 
 
 def _cut(call: Call) -> Interval | None:
     return _CUTS.get(str(*call.arguments).upper()) if call.function is ColumnFunction.DATE_TRUNC else None
 
 
-def within_years(children: Sequence[Predicate]) -> tuple[Predicate, ...]:
+def within_years(
+    children: Sequence[Predicate], field_of: Callable[[Column], DataField | None]
+) -> tuple[Predicate, ...]:
     """Conditions joined by AND, tests of months with the year that another demands of the column."""
-    years: dict[object, int] = {}
+    years: dict[DataField | None, int] = {}
     for child in children:
         match child:
             case Leaf(operator=Operator.EQUAL, column=column, call=Call(function=ColumnFunction.YEAR)):
                 year = child.literals[0].value
                 if isinstance(year, Decimal) and 1 <= year <= _LAST_YEAR and year == int(year):
-                    years[_key(column)] = int(year)
-    return tuple(_within_year(child, years) if years else child for child in children)
+                    years[field_of(column)] = int(year)
 
+    def within(child: Predicate) -> Predicate:
+        match child:
+            case Not(negated):
+                return Not(within(negated))
+            case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if year := years.get(
+                field_of(column)
+            ):
+                return replace(child, call=replace(call, arguments=(year,)))
+            case _:
+                return child
 
-def _within_year(child: Predicate, years: Mapping[object, int]) -> Predicate:
-    match child:
-        case Not(negated):
-            return Not(_within_year(negated, years))
-        case Leaf(column=column, call=Call(function=ColumnFunction.MONTH) as call) if _key(column) in years:
-            return replace(child, call=replace(call, arguments=(years[_key(column)],)))
-        case _:
-            return child
-
-
-def _key(column: Column) -> object:
-    return tuple(map(str.lower, column.parts)), column.key
+    return tuple(map(within, children)) if years else tuple(children)
 
 
 def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:
@@ -175,7 +169,7 @@ def _in_column(leaf: BoundLeaf, call: Call, field: DataField, zone: SessionZone 
 
 
 def _before_call(results: Stretch, call: Call) -> Stretch:
-    """The days, or instants, of which a function gives some results."""
+    """The days of which a function gives some results."""
     cut = _cut(call)
     match call.function, call.arguments:
         case ColumnFunction.YEAR, _:
@@ -183,7 +177,7 @@ def _before_call(results: Stretch, call: Call) -> Stretch:
         case ColumnFunction.MONTH, (int(year),):
             low, high = results.low or 1, 13 if results.high is None else results.high
             return Stretch(*(_month_start(12 * year + min(max(each, 1), 13) - 1) for each in (low, high)))
-        case _ if cut is not None and not cut.nanos:
+        case _ if cut is not None:
             return Stretch(*(None if day is None else _unit_start(day, cut) for day in results))
         case _:
             return results
@@ -257,26 +251,24 @@ def _values(ends: Stretch, edge: Callable[[int], _Edge]) -> tuple[list[Stretch],
     return stretches, next(iter(doubts), None)
 
 
-def _edge(cut: Interval | None, root: TypeRoot, zone: SessionZone | None, value: int) -> _Edge:
-    """Where a day begins among the values of a column, or what is cut to a unit is an instant or later."""
-    if root is TypeRoot.TIMESTAMP_LTZ and (cut is None or not cut.nanos):
-        return _edge_of_instants(value, zone)
-    step = NANOS_PER_DAY if root is TypeRoot.DATE else 1
-    at = value if cut is not None and cut.nanos else value * NANOS_PER_DAY
+def _edge(cut: Interval | None, root: TypeRoot, zone: SessionZone | None, day: int) -> _Edge:
+    """Where a day begins among the values of a column."""
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        return _edge_of_instants(day, zone)
+    step, at = NANOS_PER_DAY if root is TypeRoot.DATE else 1, day * NANOS_PER_DAY
     if cut is None:
         return _sharp(at // step)
     shifts = zone.shifts(at - _NEARBY, at + _NEARBY) if zone is not None and zone.is_certain(at) else ()
-    if cut.nanos and len(shifts) == 1:
-        start = _up(at + shifts[0].offset, cut.nanos)
-        return _sharp(start - shifts[0].offset if root is TypeRoot.TIMESTAMP_LTZ else start)
     # A gap may move clocks across a midnight.
     gaps = (
         (before.end + before.offset, behind.offset - before.offset) for before, behind in pairwise(shifts)
     )
-    if shifts and not cut.nanos and not any(0 < at - start < 2 * gap for start, gap in gaps):
+    if shifts and not any(0 < at - start < 2 * gap for start, gap in gaps):
         return _sharp(at // step)
-    spread = _NEARBY if cut.nanos else NANOS_PER_DAY
-    behind, before = Stretch((at - spread) // step, None), Stretch(None, (at + spread) // step)
+    behind, before = (
+        Stretch((at - NANOS_PER_DAY) // step, None),
+        Stretch(None, (at + NANOS_PER_DAY) // step),
+    )
     return _Edge((before,), (behind,), Doubt.MEANING if shifts else Doubt.TIME_ZONE)
 
 

@@ -10,7 +10,7 @@ from app.predicates.binding.places import Nowhere
 from app.predicates.binding.time_fitting import TIME_ROOTS
 from app.predicates.model import TEXT_TESTS
 from app.predicates.sql.reasons import line_instead
-from app.predicates.unbound import Call, Leaf, Literal, LiteralKind
+from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralKind
 from app.types import DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
@@ -45,9 +45,11 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
 
 def why_not_within(call: Call, field: DataField) -> str:
     """Why a test of a function of a field is not decided, and the line to write instead."""
+    roots = {ColumnFunction.MONTH: TIME_ROOTS, ColumnFunction.SUBSTRING: STRING_ROOTS}
+    has_line = field.type.root in roots.get(call.function, TIME_ROOTS | STRING_ROOTS)
     return (
         f"Spark computes the {call.function} of each value of {field.name}, which is {field.type}: write "
-        f"{line_instead(call.function, field.name)}"
+        f"{line_instead(call.function if has_line else '', field.name)}"
     )
 
 

@@ -443,6 +443,14 @@ def test_functions_of_partition_columns_are_computed_of_the_partitions(
             assert not any(file.residual for file in plan.files)
 
 
+def test_a_warning_does_not_deny_what_other_partitions_have_decided(
+    of_regions: MadeTable, cold: Callable[[], IndexService]
+) -> None:
+    plan = of_regions.plan(cold(), "year(region) = 2026", time_zone="UTC")
+
+    assert plan.warnings[0].startswith("nothing is left out for year(region) = 2026 in some partitions: ")
+
+
 def test_days_of_partitions_are_formatted_in_the_zone_of_the_session(
     of_regions: MadeTable, cold: Callable[[], IndexService], tmp_path: Path
 ) -> None:
