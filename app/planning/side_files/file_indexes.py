@@ -156,7 +156,9 @@ class FileIndexes:
                     yield each, opened
                     continue
                 del opened
-                while len(begun) == SEGMENTS_AHEAD or (len(begun) > 1 and ahead + len(each.rows) > most_ahead):
+                while len(begun) == SEGMENTS_AHEAD or (
+                    len(begun) > 1 and ahead + len(each.rows) > most_ahead
+                ):
                     before, opening = begun.popleft()
                     ahead -= len(before.rows)
                     yield before, wait_for(opening)
