@@ -146,7 +146,7 @@ class FileIndexes:
     def _opened(self, asked: Iterable[_Asked], wanted: WantedIndexes) -> Iterator[tuple[_Asked, Opened]]:
         """Each segment as far as it is at hand, or has been read while those before it are looked at."""
         begun: deque[tuple[_Asked, Future[Opened]]] = deque()
-        # Their fronts are held together.
+        # Their fronts are held together; of large segments one is read while another is looked at.
         most_ahead, ahead = Fronts.most_bytes() // FRONT_BYTES, 0
         try:
             for each in asked:
@@ -156,7 +156,9 @@ class FileIndexes:
                     yield each, opened
                     continue
                 del opened
-                while begun and (ahead + len(each.rows) > most_ahead or len(begun) == SEGMENTS_AHEAD):
+                while len(begun) == SEGMENTS_AHEAD or (
+                    len(begun) > 1 and ahead + len(each.rows) > most_ahead
+                ):
                     before, opening = begun.popleft()
                     ahead -= len(before.rows)
                     yield before, wait_for(opening)
