@@ -12,7 +12,7 @@ from app.regular_files import MappedBytes
 from app.storage.disk.column_entry import Columns, write_columns
 
 _KEY: Final = b"spilled"
-_BYTES_A_BYTE: Final = 64
+_BYTES_A_BYTE: Final = 16
 """Bytes of a file that count as one of memory: so a cache bounds what is spilled for it."""
 
 
