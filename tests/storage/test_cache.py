@@ -240,7 +240,8 @@ def test_who_waits_longer_than_another_for_the_same_load_waits_on() -> None:
         first = pool.submit(hasty)
         assert asked.wait(30)
         patient = pool.submit(cache.get_or_load, "key", lambda: b"loaded", expected_bytes=25 * MIB)
-        assert isinstance(first.exception(30), MemoryShortError)
+        # Which of the two comes first depends on how busy the machine is.
+        assert isinstance(first.exception(30), MemoryShortError | DeadlineExceededError)
         end_others()
         assert patient.result(30) == b"loaded"
 

@@ -36,7 +36,7 @@ def elsewhere(work: Callable[[], object]) -> None:
 
 def claim_elsewhere(ledger: Ledger, size: int, line: str = "") -> None:
     def work() -> None:
-        with time_limit(0.1), ledger.claim("reads", size, line=line):
+        with time_limit(0.3), ledger.claim("reads", size, line=line):
             pass
 
     elsewhere(work)
