@@ -72,6 +72,8 @@ class FileIndexes:
     version: Version
     budget: Budget = UNBOUNDED
     reach: Reach = Reach.SOURCE
+    ahead: int = SEGMENTS_AHEAD
+    """Segments that are opened side by side."""
     _beside: dict[int, SideIndexes] = field(default_factory=dict)
     _unloaded: set[int] = field(default_factory=set)
     """Files whose indexes were not asked, since the budget was used up."""
@@ -156,9 +158,7 @@ class FileIndexes:
                     yield each, opened
                     continue
                 del opened
-                while len(begun) == SEGMENTS_AHEAD or (
-                    len(begun) > 1 and ahead + len(each.rows) > most_ahead
-                ):
+                while len(begun) >= self.ahead or (len(begun) > 1 and ahead + len(each.rows) > most_ahead):
                     before, opening = begun.popleft()
                     ahead -= len(before.rows)
                     yield before, wait_for(opening)
@@ -289,7 +289,8 @@ def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
     Yields part by part, without files whose indexes cannot be read. Errors as of
     :meth:`FileIndexes.has_index`.
     """
-    files, indexes = version.files().all(), FileIndexes(version)
+    # One at a time: what waits to be written for others is bounded.
+    files, indexes = version.files().all(), FileIndexes(version, ahead=1)
     having = files[indexes.has_index(files)]
     for column in columns:
         wanted = frozenset((column, kind) for kind in KINDS.values())

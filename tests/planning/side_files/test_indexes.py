@@ -168,7 +168,7 @@ class Loaded:
         return [each for each in gc.get_objects() if isinstance(each, StackedIndex)]
 
 
-def test_what_the_cache_does_not_keep_is_in_memory_one_manifest_at_a_time(beside: Beside) -> None:
+def test_what_the_cache_does_not_keep_is_in_memory_while_its_segment_is_open(beside: Beside) -> None:
     loaded = Loaded()
     root = beside.made.directory.parent.parent
     with closing(counted_service(root, beside.reads, CacheBytes(file_indexes=0))) as service:
@@ -178,7 +178,8 @@ def test_what_the_cache_does_not_keep_is_in_memory_one_manifest_at_a_time(beside
     assert names_of(plan.files) == ["1", "2", "3", "4"]
     # To decide about files, and for the rows of those that are kept.
     assert [read.file for read in beside.reads.made if read == beside.extent("4", "cat")] == ["4", "4"]
-    assert not any(loaded.at_reads)
+    # Each of the two manifests has a segment, and small payloads come with the heads.
+    assert max(loaded.at_reads) <= 2
 
 
 def test_what_the_cache_does_not_keep_is_in_memory_one_segment_at_a_time(
