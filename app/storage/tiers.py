@@ -7,7 +7,7 @@ puts it here if nobody has it: nothing else knows in which of the two it lies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -24,9 +24,9 @@ class Tiers:
     store: SharedTier | None = None
 
     @property
-    def capacity(self) -> int:
-        """Bytes that the directory may take of the disk; 0 if nothing is kept there."""
-        return 0 if self.directory is None else self.directory.capacity
+    def on_disk(self) -> Tiers:
+        """The directory alone, for what processes do not share."""
+        return replace(self, store=None)
 
     def entry(self, warehouse: str, path: str, size: int | None, form: str) -> TierEntry | None:
         """The entry of one thing made of a file; None without tiers.

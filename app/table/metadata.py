@@ -168,7 +168,9 @@ class TableMetadata:
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of a manifest alone, from the disk if this release has made it as ``what``."""
-        entry = self.entry_of_manifest(file, _of_release(what))
+        name, size = file
+        tiers, path = self._reader.tiers.on_disk, self._path(name)
+        entry = tiers.entry(self._storage.place, path, size, _of_release(what))
         if entry is None:
             return make()
         value = load_value(entry)
@@ -186,8 +188,9 @@ class TableMetadata:
         return self._reader.tiers.entry(self._storage.place, self._path(name), size, what)
 
     def entry_of_versions(self, resolved: ResolvedSnapshot, what: str) -> TierEntry | None:
-        """The entry of what this release made of versions of the table, one for all; None without tiers."""
-        return self._reader.tiers.entry(self._storage.place, resolved.directory, None, _of_release(what))
+        """The entry of what this release made of versions of the table, one for all; None without a disk."""
+        tiers = self._reader.tiers.on_disk
+        return tiers.entry(self._storage.place, resolved.directory, None, _of_release(what))
 
     @property
     def is_shared(self) -> bool:

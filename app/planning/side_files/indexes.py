@@ -44,9 +44,8 @@ _LEAST_SHARED: Final = 16
 """Fewer index files are read in as little time as it takes to ask the shared store. Of manifests that have no
 more there are few: the engine merges them."""
 
-
 SEGMENTS_AHEAD: Final = 16
-"""Payloads of the segments that are opened at a time take no more than a portion of memory."""
+"""Segments that a plan opens side by side; the payloads read with them take a portion of memory at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +134,7 @@ class SideIndexes:
             MemoryShortError: others have the memory.
         """
         opened = self.known(first, rows, wanted)
-        if len(readable := self._readable(opened.lacking)):
+        if len(self._readable(opened.lacking)):
             key, readable = self._heads_key(first), self._readable(rows)
             # What is at hand now may be gone when it is read: all that is asked tells one load from others.
             loaded = self.source.caches.file_indexes.get_or_load(
