@@ -18,11 +18,14 @@ from app.planning.side_files.segments import BodySegment, HeadSegment, body_byte
 
 
 class Reach(IntEnum):
-    """How far what memory lacks is looked for."""
+    """How far a load goes for what memory lacks."""
 
     MACHINE = 0
+    """This machine's disk."""
     STORE = 1
+    """Besides, the store that processes share."""
     SOURCE = 2
+    """Besides, the index files themselves."""
 
 
 class Found(NamedTuple):
@@ -87,6 +90,7 @@ class Opened:
     """A segment with the heads of ascending ``rows``, as far as they are at hand.
 
     Attributes:
+        lacking: int64: those of the rows that have no head here.
         ready: what heads alone tell, and files that are held as a whole.
         parts: the other files.
         fronts: what was read of files that are not small, by row, until their payloads are taken.
