@@ -47,7 +47,7 @@ class _Statistics:
 
 @dataclass(slots=True)
 class _Sum:
-    """What files give of one aggregate."""
+    """Values that files give of one aggregate."""
 
     function: Function
     key: Callable[[Value], Any]
@@ -191,7 +191,7 @@ class Totals:
         return alike
 
     def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
-        """What files give without their indexes; ``at`` is where their statistics stand."""
+        """Adds the values of files without their indexes; ``at`` is where their statistics stand."""
         if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
         if not self._is_plain(part.column):

@@ -62,7 +62,7 @@ _COMMANDS: Final = {
     "openapi": _Command("serve", "Print the OpenAPI document."),
 }
 _ALSO: Final = {"aggregate": "count"}
-"""What the HTTP API calls commands."""
+"""Names that the HTTP API has for commands."""
 _REMOVED: Final = {
     "orphans": "the engine removes files that nothing refers to: in Spark CALL "
     "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "

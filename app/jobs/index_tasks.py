@@ -68,7 +68,7 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """What came of it; an index is not new where the file had what is wanted, in its place.
+    """Outcome for one file; an index is not new where the file had what is wanted, in its place.
 
     Attributes:
         before: column and kind of each index that the file had.

@@ -74,7 +74,7 @@ class Listings:
 
     @property
     def all_missing(self) -> bool:
-        """Whether no warehouse is there."""
+        """Tells whether no warehouse is there."""
         return len(self.missing) == len(self._warehouses)
 
     def check(self, warehouse: Warehouse) -> None:

@@ -38,7 +38,7 @@ _MAGIC: Final = b"PSH2"
 _SIGNATURE_BYTES: Final = 32
 _PACKED_FROM: Final = _START.size + _SIGNATURE_BYTES
 _MOST_STORED: Final = LARGEST + (LARGEST >> 6)
-"""What cannot be packed grows by less."""
+"""Bytes of an object at most: packing what cannot be packed adds less."""
 
 
 def object_name(key: bytes) -> str:

@@ -50,7 +50,7 @@ class TierEntry:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether the directory has it, whatever is in it."""
+        """Tells whether the directory has the entry, whatever is in it."""
         return self.tiers.directory is not None and self.tiers.directory.has(self.key)
 
     def get(self) -> Columns | None:

@@ -78,7 +78,7 @@ class Warehouse:
         self._retry = retry or RetryPolicy()
         self.readers = readers or Readers(warehouse=name)
         self.place = own_url
-        """What tells its files from those of others, whatever a process calls the warehouse."""
+        """Place that tells its files from those of others, whatever a process calls the warehouse."""
         self._disk = disk
         self._scratch = Scratch()
         self._ranges = RangeReader(self._roots, self._retry, self.readers, max_file_bytes)

@@ -87,7 +87,7 @@ class _Room:
         self._lock = threading.Lock()
 
     def takes(self, size: int) -> bool:
-        """Whether there is room for so many bytes more, which are taken then."""
+        """Tells whether there is room for so many bytes more, and takes them then."""
         with self._lock:
             if size > self._left:
                 return False

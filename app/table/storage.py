@@ -33,7 +33,7 @@ class Storage(SmallFiles, Protocol):
 
     @property
     def place(self) -> str:
-        """What tells its files from those of others in every process."""
+        """Place that tells its files from those of others in every process."""
 
     @property
     def is_local(self) -> bool:

@@ -107,7 +107,7 @@ _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
 def apart() -> AbstractContextManager[None]:
-    """What is claimed in the block is claimed by a piece of work of its own, unless this one holds memory."""
+    """Claims in the block are those of a piece of work of its own, unless this one holds memory."""
     held = _held.get()
     return bound(_held, held if held is not None and held.size else None)
 

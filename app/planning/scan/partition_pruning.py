@@ -172,7 +172,7 @@ def _tested(part: BoundLeaf | Constant | Unknown) -> DataField | None:
 
 
 def _verdicts(part: BoundLeaf | Constant | Unknown, values: ColumnBounds) -> Verdicts:
-    """What the values of a column prove of a part for each partition."""
+    """Proves a part of a filter for each partition, by the values of a column."""
     match part:
         case BoundLeaf():
             return leaf_verdicts(part, values)

@@ -29,7 +29,7 @@ _MOST_TESTS: Final = 5
 
 
 def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]:
-    """What to write to narrow an answer, of the filters of files that are left."""
+    """Warnings that name what narrows the answer, of the filters of files that are left."""
     if not any(isinstance(part, Unknown) for part in leaves(predicate)):
         return []
     counts = state.count_left()

@@ -32,7 +32,7 @@ from app.work import check_deadline
 from app.work.deadline import wait_for
 
 _SHARE_OF_CACHE: Final = 2
-"""What others have read is loaded ahead, as long as it takes no more than so much of its cache."""
+"""Segments that others have read are loaded ahead, while they take no more than so much of their cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

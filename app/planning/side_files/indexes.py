@@ -50,7 +50,7 @@ SEGMENTS_AHEAD: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loaded:
-    """What one load found of a segment: for all who asked for it."""
+    """Result of one load of a segment, for all who asked for it."""
 
     segment: Any
     failures: Mapping[int, PaimonIndexError]
@@ -108,7 +108,9 @@ class SideIndexes:
         return runs(rows, FILES_OF_HEADS)
 
     def known(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes) -> Opened:
-        """What memory and disk hold of a segment: the heads of ascending ``rows``, their ``wanted`` indexes.
+        """Opens a segment as far as memory and disk hold it.
+
+        Of ascending ``rows`` it has the heads, and their ``wanted`` indexes.
 
         ``first``: the row that the segment begins with.
         """
@@ -121,11 +123,11 @@ class SideIndexes:
         return opened
 
     def is_at_hand(self, opened: Opened) -> bool:
-        """Whether nothing is left to be read of a segment."""
+        """Tells whether nothing is left to be read of a segment."""
         return len(opened.bodies) == len(opened.parts) and not len(self._readable(opened.lacking))
 
     def open(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes, reach: Reach) -> Opened:
-        """As :meth:`known`, with what lies within ``reach``: all heads, and payloads where they are small.
+        """Opens a segment as far as ``reach`` allows: all heads, and payloads where they are small.
 
         Files are left out that cannot be read, as ``failures`` tells.
 
@@ -263,7 +265,7 @@ class SideIndexes:
         restore: Callable[[Mapping[str, Any]], Segment],
         none: Callable[[], Segment],
     ) -> Segment:
-        """What memory has of a segment, or else the disk."""
+        """Finds a segment in memory, or else on the disk."""
         segment: Segment | None = self.source.caches.file_indexes.get(key)
         if segment is None and (entry := find_entry()) is not None:
             segment = _restored(entry, entry.get(), restore)
@@ -287,7 +289,7 @@ class SideIndexes:
         segment: Segment,
         expected_bytes: int = 0,
     ) -> Segment:
-        """What processes share of a segment, if that is more than this one has."""
+        """Returns the segment that processes share, if it has more than this one."""
         shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
         if shared is None or shared.known <= segment.known:
             return segment
@@ -318,7 +320,7 @@ class SideIndexes:
         return segment
 
     def _is_shareable(self, at_hand: NDArray[np.bool_], first: int) -> bool:
-        """Whether a segment has all files of the version, but for those that nobody can read."""
+        """Tells whether a segment has all files of the version, but for those that nobody can read."""
         live = between(self.live(), first, first + len(at_hand))
         live = live[self.has_index(live)]
         lacking = live[~at_hand[live - first]]
@@ -358,7 +360,7 @@ def _restored(
 
 
 def _may_pass(why: PaimonIndexError) -> bool:
-    """Whether a file that could not be read may be read by others."""
+    """Tells whether others may read a file that could not be read here."""
     return isinstance(why, StorageError | MemoryShortError) and not isinstance(why, FileMissingError)
 
 

@@ -1,4 +1,4 @@
-"""What a plan asks of one segment of index files, and how far that is at hand."""
+"""One segment of index files as a plan asks it, and how far it is at hand."""
 
 from __future__ import annotations
 

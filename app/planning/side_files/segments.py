@@ -65,7 +65,7 @@ class HeadSegment:
         return replace(segment, kept=segment.known)
 
     def stored(self) -> dict[str, Any]:
-        """What an entry has of the segment."""
+        """Columns of the segment, as an entry has them."""
         return {"buffers": self.heads.buffers, "sizes": self.heads.sizes}
 
     @property
@@ -95,7 +95,7 @@ class HeadSegment:
 
     @cached_property
     def without_payloads(self) -> StackedIndex:
-        """What heads alone tell: files that have none of the indexes that a filter asks."""
+        """Stack of the heads alone, for files that have none of the indexes that a filter asks."""
         return StackedIndex(self.heads, {})
 
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -186,7 +186,7 @@ class BodySegment:
         return replace(segment, kept=segment.known)
 
     def stored(self) -> dict[str, Any]:
-        """What an entry has of the segment."""
+        """Columns of the segment, as an entry has them."""
         columns = {_payloads_name(*key): column for key, column in (self.index.fetched or {}).items()}
         return {"fetched": self.fetched, **columns}
 
@@ -230,17 +230,17 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
 
 
 def is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
-    """Whether many of a segment's files are not in its entry yet."""
+    """Tells whether many of a segment's files are not in its entry yet."""
     return (segment.known - segment.kept) * _NEW_SHARE > segment.kept
 
 
 def heads_name(first: int) -> str:
-    """What entries call the heads of the segment that begins with row ``first``."""
+    """Form of the entry that has the heads of the segment that begins with row ``first``."""
     return f"heads of index files 2 {first}"
 
 
 def body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
-    """What entries call the asked indexes of the ``size`` rows from ``first`` on."""
+    """Form of the entry that has the asked indexes of the ``size`` rows from ``first`` on."""
     names = sorted((column, str(kind)) for column, kind in wanted)
     return f"indexes of index files 2 {first} {size} {names}"
 

@@ -29,7 +29,7 @@ class NeededManifests:
     rows: int
 
     def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-        """Those of all manifests that are needed."""
+        """Selects the needed ones of all manifests."""
         return tuple(compress(manifests, self.are_needed))
 
     @cached_property

@@ -124,7 +124,7 @@ def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None
 
 
 def _begins_twice(value: object, zone: SessionZone) -> bool:
-    """Whether the day around an instant has two midnights, either of which may begin it."""
+    """Tells whether the day around an instant has two midnights, either of which may begin it."""
     if not isinstance(value, Instants):
         return False
     day = zone.to_clock(value.low) // NANOS_PER_DAY

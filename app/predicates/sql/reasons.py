@@ -104,7 +104,7 @@ def _why_called(name: str, behind: Sequence[Token]) -> str:
 
 
 def line_instead(function: str, column: str) -> str:
-    """What to write in place of a test of a function of a column."""
+    """Line to write in place of a test of a function of a column."""
     line = _LINES.get(function, "{0} = ... or {0} IN (...), with the values of which it is true")
     return line.format(column)
 

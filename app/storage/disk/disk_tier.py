@@ -347,6 +347,6 @@ def _make_private(directory: Path) -> None:
 
 
 def entry_key(*members: str | int | None) -> bytes:
-    """What tells an entry from all others, and from what releases of another format make of the same."""
+    """Key of an entry: it differs from all others, and from that of a release of another format."""
     # Not by a faster library: they refuse text that is not Unicode, and a caller's path may be that.
     return json.dumps([*members, FORMAT]).encode("ascii")
