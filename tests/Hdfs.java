@@ -44,6 +44,9 @@ public class Hdfs {
         settings.set("dfs.permissions.enabled", "false");
         // Its writers wait so long for a block that the name node has not heard of yet.
         settings.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "5");
+        // A data node that did not answer once, on a busy machine, is the only one there is: it is asked again.
+        settings.set("dfs.client.write.exclude.nodes.cache.expiry.interval.millis", "0");
+        settings.set("dfs.client.block.write.retries", "20");
         DefaultMetricsSystem.setMiniClusterMode(true);
         NameNode.format(settings);
         int port = new NameNode(settings).getNameNodeAddress().getPort();

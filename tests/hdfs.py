@@ -15,7 +15,7 @@ from tests.maven import maven_jar
 _JARS: Final = (
     *("org.apache.hadoop:hadoop-client-minicluster:3.3.6", "org.apache.hadoop:hadoop-client-api:3.3.6"),
     *("org.apache.hadoop:hadoop-client-runtime:3.3.6", "commons-logging:commons-logging:1.2"),
-    *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36"),
+    *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36", "org.slf4j:slf4j-simple:1.7.36"),
 )
 """Name node and data node, with what they log by."""
 
@@ -26,7 +26,8 @@ def serve(directory: Path, warehouse: Path) -> Iterator[str]:
     classpath = ":".join(str(maven_jar(each)) for each in _JARS)
     with subprocess.Popen(  # noqa: S603 - fixed words
         [
-            *("java", "-cp", classpath, str(Path(__file__).with_name("Hdfs.java"))),
+            *("java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath),
+            str(Path(__file__).with_name("Hdfs.java")),
             *(str(directory), str(warehouse)),
         ],
         stdin=subprocess.PIPE,
