@@ -23,8 +23,8 @@ write-mode                            none                      ``change-log`` o
 ====================================  ========================  ===========================================
 
 Options under which the engine's batch reads see other rows than those of the version that is planned are
-refused (:func:`check_options`): a plan that passed over one of them would leave out rows of a branch or
-bucket that nobody here looks at, or judge rows that a reader sees changed. ``docs/tables.md`` lists them.
+refused (:attr:`TableOptions.refusal`): a plan that passed over one of them would leave out rows of a branch
+or bucket that nobody here looks at, or judge rows that a reader sees changed. ``docs/tables.md`` lists them.
 """
 
 from __future__ import annotations
@@ -160,6 +160,24 @@ class TableOptions:
         """How many keys dynamic buckets take, and how many buckets there may be."""
         return DynamicBucketOptions.stored(self.values)
 
+    @cached_property
+    def refusal(self) -> str | None:
+        """Why batch reads may see other rows than those of the version that they name; None: they do not."""
+        for name in sorted(REFUSED.keys() & self.values.keys()):
+            value = self.values[name]
+            if value.strip().lower() not in _HARMLESS.get(name, _OFF):
+                return (
+                    f"has the option {name}={value:.100}, under which the engine {REFUSED[name]}: unset it, "
+                    f"or read the table with the engine"
+                )
+        written = (self.values.get(name, "") for name in _UNMERGED)
+        if all(value.strip().lower() == "true" for value in written):
+            return (
+                f"has the options {' and '.join(_UNMERGED)}, under which nothing tells which files merge: "
+                "unset one of them, or read the table with the engine"
+            )
+        return None
+
     @property
     def _reader(self) -> OptionReader:
         return OptionReader(self.values, given=False)
@@ -196,6 +214,8 @@ REFUSED: Final = {
 }
 """What each option does to a batch read unless it has one of its harmless values."""
 
+_UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
+"""Options under which, together, nobody knows which files merge."""
 _OFF: Final = frozenset({"", "false"})
 _HARMLESS: Final = {
     "scan.mode": frozenset({"default", "latest-full", "full", "latest"}),
@@ -205,20 +225,3 @@ _HARMLESS: Final = {
     "branch": frozenset({"", "main"}),
     "type": frozenset({"table", "materialized-table"}),
 }
-
-
-def check_options(options: Mapping[str, str], table: str) -> None:
-    """States that batch reads of a table see the rows of the version that they name."""
-    for name in sorted(REFUSED.keys() & options.keys()):
-        value = options[name]
-        if value.strip().lower() not in _HARMLESS.get(name, _OFF):
-            raise UnsupportedFormatError(
-                f"table {table} has the option {name}={value:.100}, under which the engine {REFUSED[name]}: "
-                f"unset it, or read the table with the engine"
-            )
-    is_clustered = options.get("pk-clustering-override", "false").strip().lower() == "true"
-    if is_clustered and options.get("deletion-vectors.merge-on-read", "false").strip().lower() == "true":
-        raise UnsupportedFormatError(
-            f"table {table} has the options pk-clustering-override and deletion-vectors.merge-on-read, under "
-            f"which nothing tells which files merge: unset one of them, or read the table with the engine"
-        )

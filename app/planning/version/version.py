@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import FileMissingError, SnapshotExpiredError
+from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.observation import Phase, during
-from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.needed_manifests import NeededManifests
@@ -96,7 +95,8 @@ class Version:
             UnsupportedFormatError: batch reads of the table see other rows.
         """
         if self.loaded is None:
-            check_options(self.schema.options.values, self.table.name)
+            if (refusal := self.schema.options.refusal) is not None:
+                raise UnsupportedFormatError(f"table {self.table.name} {refusal}")
             with during(Phase.LOAD):
                 files = self.manifest_files()
                 manifests = self.table.metadata.manifests(self.resolved, files)
