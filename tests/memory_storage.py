@@ -24,8 +24,10 @@ class MemoryStorage:
             raise FileMissingError(f"there is no file {path}", path=path)
         return self.files[path]
 
-    def read_start(self, path: str, count: int) -> bytes:
-        return self.read(path)[:count]
+    def start_of(self, path: str, count: int) -> bytes | None:
+        self.reads.append(path)
+        content = self.files.get(path)
+        return None if content is None else content[:count]
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:

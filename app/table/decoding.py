@@ -22,7 +22,7 @@ from typing import Any, Final, Self, TypeVar
 
 import orjson
 
-from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
+from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.observation import FileFormat, observer
 from app.table.storage import SmallFiles
 
@@ -75,7 +75,9 @@ HINT_BYTES: Final = 64
 
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
     """The whole of a snapshot, tag or schema. CorruptMetadataError: it has more than ``most_bytes``."""
-    content = storage.read_start(path, most_bytes + 1)
+    content = storage.start_of(path, most_bytes + 1)
+    if content is None:
+        raise FileMissingError(f"there is no file {path}", path=path)
     if len(content) > most_bytes:
         report_undecodable(path)
         raise CorruptMetadataError(

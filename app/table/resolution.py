@@ -80,9 +80,7 @@ class ReadAhead(SmallFiles):
 
         def read(path: str) -> bytes | PaimonIndexError | None:
             try:
-                return storage.read_start(path, wanted[path] + 1)
-            except FileMissingError:
-                return None
+                return storage.start_of(path, wanted[path] + 1)
             except PaimonIndexError as error:
                 return error
 
@@ -91,17 +89,13 @@ class ReadAhead(SmallFiles):
         return cls(storage, dict(zip(wanted, read_all(read, wanted), strict=True)))
 
     @override
-    def read_start(self, path: str, count: int) -> bytes:
+    def start_of(self, path: str, count: int) -> bytes | None:
         if path not in self._contents:
-            return self._storage.read_start(path, count)
+            return self._storage.start_of(path, count)
         content = self._contents.pop(path)
-        if content is None:
-            # What the next commit would write is missing in every request. An error that was kept would hold
-            # its frames, and they the answer of the request, until garbage is looked for.
-            raise FileMissingError(f"there is no file {path}", path=path)
         if isinstance(content, PaimonIndexError):
             raise content
-        return content[:count]
+        return None if content is None else content[:count]
 
     @override
     def list_names(self, directory: str) -> list[str]:
