@@ -120,6 +120,15 @@ class PlanState:
             self._narrowed = self.files.columns.row_counts.copy()
         self._narrowed[files] = rows
 
+    def narrow_to_answers(self) -> None:
+        """Narrows files that can be read straight to the rows that their indexes answered."""
+        files = np.fromiter(self.answers, np.int64, len(self.answers))
+        files = files[self.is_left(files) & self.raw_convertible[files]]
+        if len(files):
+            positions = {file: self.answers[file].positions for file in files.tolist()}
+            self.positions.update(positions)
+            self.narrow(files, np.fromiter(map(len, positions.values()), np.int64, len(positions)))
+
     def is_left(self, files: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
         """Which of some files no step has left out."""
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT

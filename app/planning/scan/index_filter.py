@@ -124,6 +124,7 @@ class IndexFilter:
                 # Released before the next stack is loaded.
                 del stacked
             self._report_failures(state, kept)
+        state.narrow_to_answers()
 
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str
@@ -156,8 +157,11 @@ class IndexFilter:
         schema_ids = state.files.columns.schema_ids
         for group in group_rows(schema_ids[files]):
             of_schema = files[group]
+            schema = self.version.schema
             file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
-            rebound = in_file_schema(predicate, self.version.schema, file_schema)
+            # Row ids are no column of any index.
+            is_same = file_schema is schema and not schema.options.row_tracking
+            rebound = predicate if is_same else in_file_schema(predicate, schema, file_schema)
             self._ask_files(state, of_schema, rebound)
             self._report_failures(state, of_schema)
 

@@ -46,6 +46,7 @@ from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, leaves
+from app.table.schema.schema import BucketMode
 from app.types.session_zone import SessionZone
 
 Claiming: TypeAlias = Callable[[int], None]
@@ -165,8 +166,7 @@ class Planner:
         state = PlanState.start(
             files, self._with_whole_buckets(named), self.predicate, explain=request.explain
         )
-        prune_partitions(state, version)
-        BucketPruning(version, self.warnings).prune(state)
+        self._prune_places(state)
         bounds = FileBounds(version)
         values = ValueFilter(bounds)
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
@@ -188,8 +188,8 @@ class Planner:
         else:
             # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
             state.answers.clear()
-        live = LiveRows(version, wants_positions=self._wants_positions)
-        live.apply(state)
+        if version.contents().vectors.places:
+            LiveRows(version, wants_positions=self._wants_positions).apply(state)
         if joined is not None:
             keep_deleted_together(state, joined)
         if request.top_n is not None:
@@ -211,6 +211,12 @@ class Planner:
         self.lasting_warnings += beyond_memory
         self.lasting_warnings += self._table_warnings()
         return state
+
+    def _prune_places(self, state: PlanState) -> None:
+        """Skips files whose partition or bucket has no matching row."""
+        prune_partitions(state, self.version)
+        if self.version.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
+            BucketPruning(self.version, self.warnings).prune(state)
 
     def _table_warnings(self) -> list[str]:
         contents, warnings = self.version.contents(), []
