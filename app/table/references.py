@@ -28,8 +28,7 @@ from app.errors import (
 )
 from app.storage import Readers
 from app.suggestions import hint
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
-from app.table.snapshot import Snapshot
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode, read_small
 from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.work.deadline import pause

@@ -18,10 +18,9 @@ from typing_extensions import override
 
 from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import Readers
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode
 from app.table.references import References, hint_path, schema_path, snapshot_path, tag_path
 from app.table.schema.schema import SchemaIds, TableSchema
-from app.table.snapshot import Snapshot
 from app.table.storage import SmallFiles, Storage, TableReader
 from app.types.digest import content_digest
 from app.work import wait_for

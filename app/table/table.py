@@ -24,6 +24,7 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.suggestions import alike, hint
+from app.table.decoding import Snapshot
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
@@ -31,7 +32,6 @@ from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.partition import partition_path
 from app.table.schema.schema import SchemaIds, TableSchema
-from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
 from app.work import wait_for
 

@@ -24,7 +24,7 @@ from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
-from app.planning.side_files.opened import Opened, Reach
+from app.planning.side_files.segments import Opened, Reach
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests.manifest import Manifest
