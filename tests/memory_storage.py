@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from app.errors import FileMissingError
 
@@ -25,9 +25,9 @@ class MemoryStorage:
         return self.files[path]
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        self.reads.append(path)
-        content = self.files.get(path)
-        return None if content is None else content[:count]
+        with suppress(FileMissingError):
+            return self.read(path)[:count]
+        return None
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:

@@ -32,7 +32,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from app.regular_files import MappedBytes
+from app.work.memory import MappedBytes
 
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")

@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from app.regular_files import MappedBytes
 from app.storage.disk.column_entry import Columns, write_columns
+from app.work.memory import MappedBytes
 
 _KEY: Final = b"spilled"
 _BYTES_A_BYTE: Final = 16

@@ -17,7 +17,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.regular_files import opened
+from app.storage.stores.local_files import opened
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.container import SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
