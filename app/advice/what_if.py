@@ -32,7 +32,7 @@ from app.errors import (
     LimitExceededError,
     UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP
 from app.file_index.container import write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from app.aggregates.answers import Function
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import RowIndex
+from app.file_index.answers import RowIndex
 from app.file_index.container import blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import KeySpace, key_space

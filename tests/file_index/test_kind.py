@@ -20,12 +20,9 @@ from app.building.proposals import advise, table_options
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answer_forms import UNKNOWN_ROW_COUNT
-from app.file_index.answers.conditions import Condition, OutOfTime, Points
-from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, Points, where
 from app.file_index.container import write_index
-from app.file_index.evaluation import decide_files, evaluate
+from app.file_index.evaluation import UNKNOWN_ROW_COUNT, decide_files, evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn

@@ -236,7 +236,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "rows of an index: the values that are not listed",
-        "file_index/answers/row_index.py",
+        "file_index/answers.py",
         "matching = index.value_rows() - index.rows_with(keys)",
         "matching = index.null_rows()",
     ),

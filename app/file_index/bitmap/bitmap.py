@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.bitmap.entries import (
     OFFSET,
     Entries,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import RowStack
+from app.file_index.answers import Answer, Answers, RowStack, where
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2, BitmapIndex
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, Entries

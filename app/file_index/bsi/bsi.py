@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import IndexWriteError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.keys.arrow_keys import Integers
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key

@@ -49,7 +49,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, Answers
+from app.file_index.answers import Answer, Answers
 from app.file_index.payloads.cursor import Cursors
 from app.file_index.payloads.roaring_sizes import BitmapHeads
 from app.types.bytes_column import BytesColumn

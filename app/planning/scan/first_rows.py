@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
-from app.file_index.answers.result import Rows
+from app.file_index.answers import Rows
 from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
-from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import Step
+from app.file_index.answers import Answer, Step
 from app.file_index.evaluation import FileDecisions, decide_files, find_rows
 from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
