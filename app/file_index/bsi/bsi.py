@@ -158,7 +158,7 @@ def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
     for _ in range(count):
         slices.append(_extent(buffer, end))
         end = slices[-1].end
-    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count)), end
+    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count, is_measured=True)), end
 
 
 def _extent(buffer: Buffer, at: int) -> Extent:
