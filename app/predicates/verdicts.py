@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +27,12 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.types import DataField, Value
+from app.types import DataField, Value, value_arrays
 from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-from dataclasses import dataclass, fields
-from typing import Self
-
-from app.types import value_arrays
 
 UNKNOWN_COUNT: Final = -1
 
