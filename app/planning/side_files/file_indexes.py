@@ -164,7 +164,7 @@ class FileIndexes:
                     ahead -= len(before.rows) * FRONT_BYTES
                     yield before, wait_for(opening)
                 open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
-                opening = self.version.source.readers.begin(open_)
+                opening = self.version.source.warehouse.readers.begin(open_)
                 begun.append((each, opening))
                 del opening
             while begun:

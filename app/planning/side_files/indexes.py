@@ -210,7 +210,7 @@ class SideIndexes:
                 batch = lacking[start : start + at_once]
                 taken = Fronts.take(warehouse, self.paths, batch, segment.heads.buffers.data, claim, room)
                 room -= sum(map(len, taken.fronts.values()))
-                with self.source.readers.core():
+                with self.source.warehouse.readers.core():
                     segment = segment.with_fronts(batch - first, taken.contents, taken.sizes)
                 fronts |= taken.fronts
                 failures |= taken.failures
