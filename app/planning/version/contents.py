@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
 from typing import Final, Self
 
 import numpy as np
@@ -20,7 +22,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.needed_manifests import NeededManifests
 from app.storage.tiers import TierEntry
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
@@ -31,7 +32,33 @@ from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import POSTPONED_BUCKET, Table
 from app.types.bytes_column import BytesColumn, own_bytes
+from app.types.digest import content_digest
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
+
+
+@dataclass(frozen=True, eq=False)
+class NeededManifests:
+    """The manifests that a filter needs, and what lists and snapshot say of all of them.
+
+    Attributes:
+        are_needed: bool, shape (manifests,).
+        files: how many files the version has, those that no batch read sees included.
+        rows: how many rows these have.
+    """
+
+    are_needed: NDArray[np.bool_]
+    files: int
+    rows: int
+
+    def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+        """Selects the needed ones of all manifests."""
+        return tuple(compress(manifests, self.are_needed))
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs between sets of needed manifests of one version."""
+        return content_digest(self.are_needed.tobytes())
+
 
 FORM: Final = "live files 1"
 """What the entry is called among all that is made of a table."""

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.observation import Phase, during
-from app.planning.version.contents import VersionContents, read_contents
+from app.planning.version.contents import NeededManifests, VersionContents, read_contents
 from app.planning.version.files import Files
-from app.planning.version.needed_manifests import NeededManifests
 from app.predicates.binding.names import Relation, shown_defaults
 from app.storage import ByteCache, Warehouse
 from app.table.manifests.manifest import Manifest
