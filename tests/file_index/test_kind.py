@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.building.builder import build
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
 from app.building.proposals import advise, table_options
 from app.building.verification import verify
 from app.errors import CorruptIndexError
@@ -28,7 +27,7 @@ from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads import Cursor
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number

@@ -19,8 +19,7 @@ from typing_extensions import override
 from app.file_index.answers import Answer, Answers, RowStack, everywhere, where
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION, BitSlicedIntegers
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursor import Cursors
-from app.file_index.payloads.roaring_sizes import skip_bitmaps
+from app.file_index.payloads import Cursors, skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from app.file_index.answers import Answer, Answers, RowStack, where
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursor import Cursors, integers, runs_of
+from app.file_index.payloads import Cursors, integers, runs_of
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys

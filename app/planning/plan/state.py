@@ -16,7 +16,7 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import Files
 from app.predicates.model import BoundPredicate
 from app.types.roaring import Positions
-from app.types.value_arrays import group_rows
+from app.types.values import group_rows
 
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""

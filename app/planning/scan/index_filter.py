@@ -53,7 +53,7 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types import DataField, DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-from app.types.value_arrays import group_rows
+from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)

@@ -19,7 +19,7 @@ from app.predicates.verdicts import ColumnBounds
 from app.storage.disk.column_entry import Columns, DamagedEntryError
 from app.storage.tiers import TierEntry
 from app.table.manifests.manifest import Derived, Manifest
-from app.table.manifests.row_statistics import StatisticsColumns
+from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
 from app.types.bytes_column import BytesColumn
 

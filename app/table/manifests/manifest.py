@@ -31,9 +31,9 @@ from app.table.manifests.manifest_entry import (
     FileKind,
     FileSource,
     ManifestEntry,
+    StatisticsColumns,
 )
 from app.table.manifests.record_files import check_version, is_orc, read_pieces
-from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns, take_out
 from app.table.records.expansion import claim
 from app.types.binary_row.row import ARITY_BYTES

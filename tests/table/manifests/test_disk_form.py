@@ -19,7 +19,7 @@ from app.storage.disk.disk_tier import FORMAT
 from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.manifest import Manifest
-from app.types.value_arrays import Values
+from app.types.values import Values
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
 

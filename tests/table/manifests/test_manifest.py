@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.manifests.manifest import Derived, Manifest
-from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry, RowStatistics
 from app.table.records.expansion import claiming
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row

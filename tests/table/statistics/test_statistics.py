@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError
 from app.predicates.model import BoundLeaf, Operator
 from app.predicates.verdicts import Verdict, leaf_verdicts
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import StatisticsRows, key_bounds, trusted_bounds, value_bounds
 from app.types import DataField, Value, parse_type
