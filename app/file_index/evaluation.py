@@ -11,14 +11,12 @@ are arrays with an answer for each file, which an evaluation combines alike.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from app.errors import CorruptIndexError
 from app.file_index.answers import (
@@ -68,50 +66,28 @@ from app.types import DataField
 AnswerArray: TypeAlias = "NDArray[Any]"
 """An answer for each file, shape (k,)."""
 
-Combine: TypeAlias = Callable[[AnswerArray, AnswerArray], AnswerArray]
-
 UNKNOWN_ROW_COUNT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerForm(ABC):
-    """A form of answers; ``unasked``: time ran out before a long list of values."""
+class _Form:
+    """A form of answers about k files.
+
+    ``unasked`` answers where time ran out before a long list of values. ``everything`` has all rows of files
+    of so many. ``ask`` tells what sound indexes say, and by position what is wrong with their bitmaps;
+    ``codes``, whether files have matching rows as far as answers tell.
+    """
 
     out_of_time: OutOfTime
 
     dtype: ClassVar[type]
-    keep: ClassVar[Any]
-    skip: ClassVar[Any]
-    unasked: ClassVar[Any]
 
     def everywhere(self, answer: Any, count: int) -> AnswerArray:
         """The same answer about ``count`` files."""
         return np.full(count, answer, self.dtype)
 
-    @abstractmethod
-    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        """All rows of files of so many, -1 where that is not known."""
 
-    @abstractmethod
-    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
-        """The answers to ``left AND right``."""
-
-    @abstractmethod
-    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
-        """The answers to ``left OR right``."""
-
-    @abstractmethod
-    def ask(
-        self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """What sound indexes say of files; and, by position among these, what is wrong with their bitmaps."""
-
-    @abstractmethod
-    def codes(self, answers: AnswerArray) -> Answers:
-        """Whether files have matching rows, as far as the answers tell."""
-
-
-class Whether(AnswerForm):
+class _Whether(_Form):
     """Codes of :class:`Answer`, int8: many files are asked at once."""
 
     __slots__ = ()
@@ -121,40 +97,35 @@ class Whether(AnswerForm):
     skip = Answer.SKIP
     unasked = Answer.UNASKED
 
-    @override
-    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
+    @staticmethod
+    def both(left: Answers, right: Answers) -> Answers:
         joined = np.minimum(left, right)
         joined[(left == Answer.ROWS) & (right == Answer.ROWS)] = Answer.DOUBT
         return joined
 
-    @override
-    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
+    @staticmethod
+    def either(left: Answers, right: Answers) -> Answers:
         return np.maximum(left, right)
 
-    @override
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
         answers: Answers = where(row_counts > 0, Answer.ROWS)
         answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
         return answers
 
-    @override
     def ask(
-        self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
+        self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         return stack.answers(condition, files, self.out_of_time), {}
 
-    @override
     def codes(self, answers: AnswerArray) -> Answers:
         return answers
 
 
-_both: Combine = np.vectorize(both, [object])
-_either: Combine = np.vectorize(either, [object])
 _DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
 """By code; a kind that tells no rows has no others than these."""
 
 
-class WhichRows(AnswerForm):
+class _WhichRows(_Form):
     """Objects of :data:`Result`: the index of each file is looked into."""
 
     __slots__ = ()
@@ -164,22 +135,15 @@ class WhichRows(AnswerForm):
     skip = SKIP
     unasked = None
 
-    @override
-    def both(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
-        return _both(left, right)
+    both = staticmethod(np.vectorize(both, [object]))
+    either = staticmethod(np.vectorize(either, [object]))
 
-    @override
-    def either(self, left: AnswerArray, right: AnswerArray) -> AnswerArray:
-        return _either(left, right)
-
-    @override
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
         answers = self.everywhere(KEEP, len(row_counts))
         for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
             answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
         return answers
 
-    @override
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
@@ -199,7 +163,6 @@ class WhichRows(AnswerForm):
                 errors[at] = error
         return answers, errors
 
-    @override
     def codes(self, answers: AnswerArray) -> Answers:
         return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))
 
@@ -265,7 +228,7 @@ def decide_files(
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         out_of_time: is asked before long lists of values are, and before further tests of long filters.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, Whether(out_of_time))
+    evaluation = _Evaluation.of(index, files, row_counts, _Whether(out_of_time))
     return evaluation.decisions(evaluation.answers(predicate), {})
 
 
@@ -281,7 +244,7 @@ def find_rows(
 
     ``steps``: a list for each file, which gets a step for every question asked.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, WhichRows(out_of_time), steps)
+    evaluation = _Evaluation.of(index, files, row_counts, _WhichRows(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
     return evaluation.decisions(answers, rows)
@@ -321,7 +284,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    form: AnswerForm
+    form: _Whether | _WhichRows
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -335,7 +298,7 @@ class _Evaluation:
         index: StackedIndex,
         files: NDArray[np.int64],
         row_counts: NDArray[np.int64],
-        form: AnswerForm,
+        form: _Whether | _WhichRows,
         steps: Sequence[list[Step]] | None = None,
     ) -> _Evaluation:
         failed, answered, unasked = np.zeros((3, len(files)), bool)
