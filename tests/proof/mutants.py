@@ -231,7 +231,7 @@ MUTANTS: Final = (
     Mutant(
         "BSI: negative values",
         "file_index/bsi/stack.py",
-        "return either(self.positive.among(values), self.negative.among(absolutes))",
+        "return np.maximum(self.positive.among(values), self.negative.among(absolutes))",
         "return self.positive.among(values)",
     ),
     Mutant(
