@@ -67,7 +67,7 @@ _SCAN: Final = "planning/scan"
 MUTANTS: Final = (
     Mutant(
         "Iceberg: names of the newest schema alone",
-        "iceberg/columns.py",
+        "iceberg/schema.py",
         "field is not None and field.id == present.id and same_type(field, present) for field in candidates",
         "field is not None for field in candidates",
     ),
