@@ -29,9 +29,8 @@ from app.api.gate.access import (
     tokens_of,
 )
 from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
-from app.api.http.answer_headers import Heads, RequestIds, SecurityHeaders
 from app.api.http.faults import explain_faults
-from app.api.http.negotiation import Compression
+from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.openapi import document
 from app.api.routes import (

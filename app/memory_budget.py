@@ -63,8 +63,6 @@ class MemoryUse:
     """For bodies that are being received, all together."""
     read_bytes: int
     """For bodies, reads and what is decoded, all together; caches give way to them."""
-    decoding_bytes: int
-    """The same."""
     resident_bytes: int
     """What the process takes now."""
 
@@ -112,7 +110,6 @@ class MemoryBudget:
             self.caches.by_name,
             sorted(self.caches.by_name),
             self.bodies,
-            self.claims,
             self.claims,
             LEDGER.resident,
         )

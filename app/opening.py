@@ -6,7 +6,6 @@ import os
 import re
 from typing import Any, Final
 
-from app import regular_files
 from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.planning.service import IndexService
@@ -15,6 +14,7 @@ from app.storage import DiskTier, RetryPolicy, Warehouse
 from app.storage.locations import normal_uri
 from app.storage.retry import RetryBudget
 from app.storage.shared_tier import SharedTier
+from app.storage.stores import local_files
 from app.work.ledger import LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
@@ -118,7 +118,7 @@ def signing_key(settings: Settings) -> bytes:
     else:
         variable += "_FILE"
         try:
-            key = regular_files.content(settings.shared_cache_key_file or "", _MOST_KEY_BYTES + 1).strip()
+            key = local_files.content(settings.shared_cache_key_file or "", _MOST_KEY_BYTES + 1).strip()
         except OSError as error:
             raise SettingsError(f"{variable}: cannot be read: {error.strerror}") from error
     if not _LEAST_KEY_BYTES <= len(key) <= _MOST_KEY_BYTES:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
@@ -268,7 +269,7 @@ class Settings(BaseSettings):
             staleness_ms=self.max_staleness_ms,
         )
 
-    @property
+    @cached_property
     def plan_budget_ms(self) -> int:
         """How long a plan whose request does not say may read index files."""
         if self.budget_ms is not None:

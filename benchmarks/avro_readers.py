@@ -21,7 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from app.table.avro.blocks import Block, decode_blocks
+from app.table.avro.container import Block, decode_blocks
 from app.table.manifests.manifest import Manifest
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from app.bucket_index import DynamicBucketIndexMaintainer, HashBucketAssigner, Hashes, PartitionIndex
-from app.options.dynamic_buckets import DynamicBucketOptions
+from app.options.table_options import DynamicBucketOptions
 from benchmarks.manifest_records import EMPTY_ROW
 from benchmarks.workload import Suite, Target, Workload
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.types import DataType, Value
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
-from app.types.value_arrays import INT64, Values
+from app.types.values import INT64, Values
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from app.errors import FileMissingError
 
@@ -24,8 +24,10 @@ class MemoryStorage:
             raise FileMissingError(f"there is no file {path}", path=path)
         return self.files[path]
 
-    def read_start(self, path: str, count: int) -> bytes:
-        return self.read(path)[:count]
+    def start_of(self, path: str, count: int) -> bytes | None:
+        with suppress(FileMissingError):
+            return self.read(path)[:count]
+        return None
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:

@@ -19,9 +19,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from app import regular_files
 from app.access.tokens import Caller, TokenBook
 from app.errors import SettingsError
+from app.storage.stores import local_files
 
 _log = logging.getLogger("paimon_index")
 
@@ -109,7 +109,7 @@ class TokenFile:
 
     def _read(self) -> bytes:
         try:
-            content = regular_files.content(self._path, _MOST_BYTES + 1)
+            content = local_files.content(self._path, _MOST_BYTES + 1)
         except OSError as error:
             raise SettingsError(f"tokens file {self._path} cannot be read: {error.strerror}") from None
         if len(content) > _MOST_BYTES:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptIndexError
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bitmap.stack import StoredHeads
-from app.file_index.payloads.cursor import Cursors
+from app.file_index.payloads import Cursors
 from app.file_index.table_options import indexed_type
 from app.options.file_indexes import DeclaredIndex
 from app.planning.side_files.file_indexes import FileIndexes

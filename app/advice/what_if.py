@@ -32,7 +32,7 @@ from app.errors import (
     LimitExceededError,
     UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP
 from app.file_index.container import write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
@@ -284,7 +284,7 @@ class _Trial:
         if left is not None and left < _TIME_LEFT:
             self.warnings.append("the time of the request was used up before all of the files were read")
             return
-        readers = version.source.readers
+        readers = version.source.warehouse.readers
         # The file, and at most half as many bytes as its decoding takes, are both here and in the decoder.
         room = int(min(LEDGER.room * _SHARE_OF_ROOM, _MOST_BYTES))
         most = min(max(_DECODING_BYTES, _DECODING_EXPANSION * size), (room - 2 * size) * 2 // 3)

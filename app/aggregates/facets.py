@@ -24,8 +24,7 @@ from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, Value, to_json
-from app.types.value_arrays import group_rows
-from app.types.values import sql_key
+from app.types.values import group_rows, sql_key
 
 _Counts: TypeAlias = Mapping[Value | None, int]
 """How many rows have each value (None: NULL)."""

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from app.aggregates.answers import Function
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import RowIndex
+from app.file_index.answers import RowIndex
 from app.file_index.container import blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import KeySpace, key_space
@@ -30,8 +30,7 @@ from app.predicates.verdicts import ColumnBounds
 from app.types import DataField, DataType, TypeRoot, Value
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.value_arrays import Values, group_rows
-from app.types.values import sql_key
+from app.types.values import Values, group_rows, sql_key
 
 _COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
 """Kinds of index that know the rows of each value, the one that answers fastest first."""

@@ -6,7 +6,7 @@ from app.bucket_index.hash_index import DynamicBucketIndexMaintainer, Hashes
 from app.bucket_index.key_batch import KeyBatch, key_hashes
 from app.bucket_index.partition_buckets import Assignment, Assignments, Strategy, assigners_of
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
-from app.options.dynamic_buckets import AssignerOptions, DynamicBucketOptions
+from app.options.table_options import AssignerOptions, DynamicBucketOptions
 
 __all__ = [
     "UNKNOWN",

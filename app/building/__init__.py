@@ -5,8 +5,7 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 """
 
 from app.building.builder import BuiltEntry, BuiltIndex, Payloads, build, write_file
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
 from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
 from app.building.verification import CheckedEntry, Verification, verify
 

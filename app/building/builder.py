@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.building.columns import Advance, ignore_progress
-from app.errors import RequestError
+from app.errors import RequestError, StorageError
 from app.file_index.container import write, write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.options.file_indexes import split_map_key
+from app.storage.stores.local_files import sync_directory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-import contextlib
-import os
-import secrets
-from pathlib import Path
-
-from app.errors import StorageError
-from app.storage.stores.local_files import sync_directory
 
 Payloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
 """Payloads of indexes by column and kind; None for an empty entry."""

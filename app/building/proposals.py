@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.building.columns import Advance, ColumnTypes, ignore_progress, read_columns
-from app.building.data_files import DataFile
+from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress, read_columns
 from app.errors import IndexWriteError, RequestError
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
 from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items

@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import Condition, Points, Span, never_out_of_time
-from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import Rows
-from app.file_index.answers.row_index import select
+from app.file_index.answers import Answer, Condition, Points, Rows, Span, never_out_of_time, select
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.bloom_filter.bloom_filter import BloomFilter, hash_keys, places
 from app.file_index.bsi.bsi import BitSlicedIntegers

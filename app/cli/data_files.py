@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from app import regular_files
 from app.building import ColumnTypes, DataFile
 from app.building.columns import Advance
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
+from app.storage.stores import local_files
 from app.suggestions import hint
 from app.table.schema.schema import TableSchema
 from app.types import parse_type
@@ -53,7 +53,7 @@ OutOption = Annotated[
 def read_file(path: Path) -> bytes:
     """The content of a local file."""
     try:
-        return regular_files.content(path)
+        return local_files.content(path)
     except FileNotFoundError as error:
         raise FileMissingError(f"{path}: there is no such file", path=str(path)) from error
     except OSError as error:

@@ -32,7 +32,7 @@ from typing import Final, Self
 from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.keys.key_column import KeyColumn
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads import Cursor
 
 MAX_NAME_BYTES = 65535
 

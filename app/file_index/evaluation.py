@@ -5,23 +5,41 @@ still in question; AND goes on with the files that are left, OR asks about all o
 answers keeps every row.
 
 *Whether* files have matching rows, many indexes tell at once. Where it takes sets of rows to tell, the file
-is kept, and the decision is not certain. *Which* rows match takes a look into the index of each file.
+is kept, and the decision is not certain. *Which* rows match takes a look into the index of each file. Both
+are arrays with an answer for each file, which an evaluation combines alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeGuard, assert_never
+from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answer_forms import UNKNOWN_ROW_COUNT, AnswerArray, AnswerForm, Whether, WhichRows
-from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, never_out_of_time
-from app.file_index.answers.file_answers import Answer, Answers
-from app.file_index.answers.result import KEEP, SKIP, Outcome, Result, Rows, Step
+from app.file_index.answers import (
+    KEEP,
+    SHORT_LIST,
+    SKIP,
+    Answer,
+    Answers,
+    Condition,
+    Outcome,
+    OutOfTime,
+    Points,
+    Result,
+    Rows,
+    Step,
+    all_rows,
+    both,
+    either,
+    never_out_of_time,
+    rows,
+    select,
+    where,
+)
 from app.file_index.container import Entry, blamed
 from app.file_index.index_kinds import (
     KINDS,
@@ -31,6 +49,7 @@ from app.file_index.index_kinds import (
     cost,
     is_false_without_values,
 )
+from app.file_index.kind import FileStack
 from app.file_index.stacked_index import FileIndex, OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,
@@ -44,13 +63,116 @@ from app.predicates.model import (
 )
 from app.types import DataField
 
+AnswerArray: TypeAlias = "NDArray[Any]"
+"""An answer for each file, shape (k,)."""
+
+UNKNOWN_ROW_COUNT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of answers about k files.
+
+    ``unasked`` answers where time ran out before a long list of values. ``everything`` has all rows of files
+    of so many. ``ask`` tells what sound indexes say, and by position what is wrong with their bitmaps;
+    ``codes``, whether files have matching rows as far as answers tell.
+    """
+
+    out_of_time: OutOfTime
+
+    dtype: ClassVar[type]
+
+    def everywhere(self, answer: Any, count: int) -> AnswerArray:
+        """The same answer about ``count`` files."""
+        return np.full(count, answer, self.dtype)
+
+
+class _Whether(_Form):
+    """Codes of :class:`Answer`, int8: many files are asked at once."""
+
+    __slots__ = ()
+
+    dtype = np.int8
+    keep = Answer.KEEP
+    skip = Answer.SKIP
+    unasked = Answer.UNASKED
+
+    @staticmethod
+    def both(left: Answers, right: Answers) -> Answers:
+        joined = np.minimum(left, right)
+        joined[(left == Answer.ROWS) & (right == Answer.ROWS)] = Answer.DOUBT
+        return joined
+
+    @staticmethod
+    def either(left: Answers, right: Answers) -> Answers:
+        return np.maximum(left, right)
+
+    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
+        answers: Answers = where(row_counts > 0, Answer.ROWS)
+        answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
+        return answers
+
+    def ask(
+        self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
+    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
+        return stack.answers(condition, files, self.out_of_time), {}
+
+    def codes(self, answers: AnswerArray) -> Answers:
+        return answers
+
+
+_DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
+"""By code; a kind that tells no rows has no others than these."""
+
+
+class _WhichRows(_Form):
+    """Objects of :data:`Result`: the index of each file is looked into."""
+
+    __slots__ = ()
+
+    dtype = object
+    keep = KEEP
+    skip = SKIP
+    unasked = None
+
+    both = staticmethod(np.vectorize(both, [object]))
+    either = staticmethod(np.vectorize(either, [object]))
+
+    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
+        answers = self.everywhere(KEEP, len(row_counts))
+        for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
+            answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
+        return answers
+
+    def ask(
+        self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
+    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
+        if not kind.tells_rows:
+            decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
+            return decided, {}
+        errors: dict[int, CorruptIndexError] = {}
+        is_long = isinstance(condition, Points) and len(condition.keys) > SHORT_LIST
+        answers = self.everywhere(KEEP, len(files))
+        for at, file in enumerate(files.tolist()):
+            if is_long and self.out_of_time():
+                answers[at:] = self.unasked
+                break
+            try:
+                answers[at] = select(stack.of_file(file), condition)
+            except CorruptIndexError as error:
+                errors[at] = error
+        return answers, errors
+
+    def codes(self, answers: AnswerArray) -> Answers:
+        return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileDecisions:
     """What the indexes say about k files.
 
     Attributes:
-        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.file_answers.Answer` for each.
+        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
         unasked: bool, shape (k,): whether an index was not asked all of the filter, for want of time.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
@@ -106,7 +228,7 @@ def decide_files(
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         out_of_time: is asked before long lists of values are, and before further tests of long filters.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, Whether(out_of_time))
+    evaluation = _Evaluation.of(index, files, row_counts, _Whether(out_of_time))
     return evaluation.decisions(evaluation.answers(predicate), {})
 
 
@@ -122,7 +244,7 @@ def find_rows(
 
     ``steps``: a list for each file, which gets a step for every question asked.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, WhichRows(out_of_time), steps)
+    evaluation = _Evaluation.of(index, files, row_counts, _WhichRows(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
     return evaluation.decisions(answers, rows)
@@ -162,7 +284,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    form: AnswerForm
+    form: _Whether | _WhichRows
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -176,7 +298,7 @@ class _Evaluation:
         index: StackedIndex,
         files: NDArray[np.int64],
         row_counts: NDArray[np.int64],
-        form: AnswerForm,
+        form: _Whether | _WhichRows,
         steps: Sequence[list[Step]] | None = None,
     ) -> _Evaluation:
         failed, answered, unasked = np.zeros((3, len(files)), bool)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import Condition, condition
+from app.file_index.answers import Condition, condition
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.kind import BLOOM_FILTER
 from app.file_index.bsi.kind import BSI

@@ -14,8 +14,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import Condition, OutOfTime
-from app.file_index.answers.file_answers import Answers
+from app.file_index.answers import Answers, Condition, OutOfTime
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key, KeySpace, key_space
 from app.types import DataType, Json, TypeRoot, to_json
@@ -70,7 +69,7 @@ class FileStack(Protocol[Index_co]):
     def of_file(self, file: int) -> Index_co:
         """What one file's index says by itself, which is there and not broken.
 
-        A :class:`~app.file_index.answers.row_index.RowIndex` of kinds that tell rows.
+        A :class:`~app.file_index.answers.RowIndex` of kinds that tell rows.
         """
 
 

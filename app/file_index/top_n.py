@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import SKIP, Result, Rows, rows
+from app.file_index.answers import SKIP, Result, Rows, rows
 from app.file_index.container import Entry, blame
 from app.file_index.keys.keys import FloatingKeys
 from app.file_index.range_bitmap.kind import RANGE_BITMAP

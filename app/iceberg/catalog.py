@@ -19,12 +19,12 @@ from app.errors import (
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
-from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.field_ids import NameMapping
 from app.iceberg.metadata import TableState
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
 from app.iceberg.refusals import check_table, compacted, refusal
+from app.iceberg.schema import ReadColumns
 from app.iceberg.tasks import TaskWriter
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits

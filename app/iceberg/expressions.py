@@ -18,7 +18,7 @@ NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, w
 ``is-null``, ``not-null`` the same
 ``is-nan``                ``= NaN``, which in SQL's order NaN equals; negated it is ``IS NULL OR <>``
 transforms, functions,    unknown, as are tests of two columns, of fields within a column, of metadata columns
-tests of two literals     and of names that are not one column to all clients (:mod:`app.iceberg.columns`)
+tests of two literals     and of names that are not one column to all clients (:mod:`app.iceberg.schema`)
 ========================  ===================================================================================
 
 Expressions come in two spellings: ``term`` with ``value`` or ``values``, where a text names a column, and
@@ -51,7 +51,7 @@ from decimal import Context
 from typing import Any, Final, NamedTuple, final
 
 from app.errors import FilterError
-from app.iceberg.columns import ReadColumns
+from app.iceberg.schema import ReadColumns
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     And,

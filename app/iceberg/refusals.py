@@ -25,7 +25,6 @@ from typing import Final
 
 from app.errors import UnsupportedFormatError
 from app.iceberg.schema import schema_json
-from app.options.table_options import check_options
 from app.table.schema.schema import TableSchema
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import INTEGER_BITS
@@ -62,8 +61,10 @@ def reason_against(schema: TableSchema, name: str) -> str | None:
 
 
 def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
+    if schema.options.refusal is not None:
+        yield f"table {name} {schema.options.refusal}"
+        return
     try:
-        check_options(schema.options.values, name)
         check_table(schema, millis=True)
     except UnsupportedFormatError as error:
         yield error

@@ -24,8 +24,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
-from app.building.columns import Advance, ColumnTypes, ignore_progress
-from app.building.data_files import DataFile
+from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress
 from app.errors import CommitConflictError, JobError, RequestError
 from app.file_index.bloom_filter.kind import BloomFilterOptions, rounded_items
 from app.file_index.container import write

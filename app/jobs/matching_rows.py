@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from app.building.columns import Advance
-from app.building.data_files import DataFile
+from app.building.columns import Advance, DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.rows.incoming import padded, quoted

@@ -34,9 +34,8 @@ from app.planning.request.requests import (
 )
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import decide
-from app.planning.version.contents import VersionContents
+from app.planning.version.contents import NeededManifests, VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.needed_manifests import NeededManifests
 from app.planning.version.version import Loaded, Version
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_list import ManifestFile

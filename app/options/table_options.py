@@ -1,4 +1,4 @@
-"""Table options that decide how a table is read; :mod:`app.options.dynamic_buckets` has those of buckets.
+"""Table options that decide how a table is read, and which buckets new keys get.
 
 ====================================  ========================  ===========================================
 option                                default                   meaning
@@ -20,11 +20,17 @@ index-file-in-data-file-dir           false                     hash and deletio
 row-tracking.enabled                  false                     rows have row ids, files their first one
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
+dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
+dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 for no bound
+dynamic-bucket.initial-buckets        channels                  assigners that each partition is spread over,
+                                                                and so its first number of buckets
+dynamic-bucket.assigner-parallelism   writer's                  channels, among which partitions find their
+                                                                assigners
 ====================================  ========================  ===========================================
 
 Options under which the engine's batch reads see other rows than those of the version that is planned are
-refused (:func:`check_options`): a plan that passed over one of them would leave out rows of a branch or
-bucket that nobody here looks at, or judge rows that a reader sees changed. ``docs/tables.md`` lists them.
+refused (:attr:`TableOptions.refusal`): a plan that passed over one of them would leave out rows of a branch
+or bucket that nobody here looks at, or judge rows that a reader sees changed. ``docs/tables.md`` lists them.
 """
 
 from __future__ import annotations
@@ -36,9 +42,95 @@ from functools import cached_property
 from typing import Final
 
 from app.errors import UnsupportedFormatError
-from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.file_indexes import DeclaredIndex, stored_indexes
-from app.options.reading import INT32_MAX, OptionReader
+from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
+
+UNBOUNDED: Final = -1
+"""The value of ``dynamic-bucket.max-buckets`` that sets no bound."""
+
+DEFAULT_TARGET_ROWS: Final = 2_000_000
+
+MAX_BUCKET: Final = 32766
+"""The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignerOptions:
+    """What an assigner is told when it starts."""
+
+    channels: int = 1
+    assigners: int = 1
+    assign_id: int = 0
+    target_rows: int = DEFAULT_TARGET_ROWS
+    max_buckets: int = UNBOUNDED
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the table bounds the number of buckets."""
+        return self.max_buckets != UNBOUNDED
+
+    @property
+    def highest_allowed(self) -> int:
+        """The highest bucket that may be created."""
+        return min(self.max_buckets - 1, MAX_BUCKET) if self.is_bounded else MAX_BUCKET
+
+    @property
+    def capacity(self) -> int:
+        """Rows of a new bucket; the key that opens it goes there whatever the target."""
+        return max(1, self.target_rows)
+
+    def own_buckets(self, start: int = 0) -> range:
+        """The buckets from ``start`` on that this assigner may create, ascending."""
+        first = start + (self.assign_id - start) % self.assigners
+        return range(first, self.highest_allowed + 1, self.assigners)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicBucketOptions:
+    """What a table's options say about dynamic buckets; ``target_rows`` is at least 1 if they were given."""
+
+    target_rows: int = DEFAULT_TARGET_ROWS
+    max_buckets: int = UNBOUNDED
+    initial_buckets: int | None = None
+    assigner_parallelism: int | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
+        """Reads the options that are given for writing to a table."""
+        reader = OptionReader(options, given=True)
+        return cls(
+            *_for_reading(reader),
+            initial_buckets=reader.integer("dynamic-bucket.initial-buckets", most=INT32_MAX),
+            assigner_parallelism=reader.integer("dynamic-bucket.assigner-parallelism", most=INT32_MAX),
+        )
+
+    @classmethod
+    def stored(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
+        """What a table's stored options say of its buckets; what only writers need is passed over."""
+        return cls(*_for_reading(OptionReader(options, given=False)))
+
+    def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
+        """All assigners of a writer, one for each channel: as many as the table says, else ``parallelism``.
+
+        A partition uses as many of them as it has initial buckets; rows find theirs through
+        :mod:`app.bucket_index.partition_buckets`.
+        """
+        channels = parallelism if self.assigner_parallelism is None else self.assigner_parallelism
+        assigners = channels if self.initial_buckets is None else min(self.initial_buckets, channels)
+        return tuple(
+            AssignerOptions(channels, assigners, assign_id, self.target_rows, self.max_buckets)
+            for assign_id in range(channels)
+        )
+
+
+def _for_reading(reader: OptionReader) -> tuple[int, int]:
+    target_rows = reader.integer("dynamic-bucket.target-row-num", most=INT64_MAX)
+    max_buckets = reader.integer("dynamic-bucket.max-buckets", most=INT32_MAX, special=UNBOUNDED)
+    return (
+        DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
+        UNBOUNDED if max_buckets is None else max_buckets,
+    )
+
 
 BUCKET_KEY: Final = "bucket-key"
 UNBOUNDED_BUCKETS = -1
@@ -160,6 +252,24 @@ class TableOptions:
         """How many keys dynamic buckets take, and how many buckets there may be."""
         return DynamicBucketOptions.stored(self.values)
 
+    @cached_property
+    def refusal(self) -> str | None:
+        """Why batch reads may see other rows than those of the version that they name; None: they do not."""
+        for name in sorted(REFUSED.keys() & self.values.keys()):
+            value = self.values[name]
+            if value.strip().lower() not in _HARMLESS.get(name, _OFF):
+                return (
+                    f"has the option {name}={value:.100}, under which the engine {REFUSED[name]}: unset it, "
+                    f"or read the table with the engine"
+                )
+        written = (self.values.get(name, "") for name in _UNMERGED)
+        if all(value.strip().lower() == "true" for value in written):
+            return (
+                f"has the options {' and '.join(_UNMERGED)}, under which nothing tells which files merge: "
+                "unset one of them, or read the table with the engine"
+            )
+        return None
+
     @property
     def _reader(self) -> OptionReader:
         return OptionReader(self.values, given=False)
@@ -196,6 +306,8 @@ REFUSED: Final = {
 }
 """What each option does to a batch read unless it has one of its harmless values."""
 
+_UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
+"""Options under which, together, nobody knows which files merge."""
 _OFF: Final = frozenset({"", "false"})
 _HARMLESS: Final = {
     "scan.mode": frozenset({"default", "latest-full", "full", "latest"}),
@@ -205,20 +317,3 @@ _HARMLESS: Final = {
     "branch": frozenset({"", "main"}),
     "type": frozenset({"table", "materialized-table"}),
 }
-
-
-def check_options(options: Mapping[str, str], table: str) -> None:
-    """States that batch reads of a table see the rows of the version that they name."""
-    for name in sorted(REFUSED.keys() & options.keys()):
-        value = options[name]
-        if value.strip().lower() not in _HARMLESS.get(name, _OFF):
-            raise UnsupportedFormatError(
-                f"table {table} has the option {name}={value:.100}, under which the engine {REFUSED[name]}: "
-                f"unset it, or read the table with the engine"
-            )
-    is_clustered = options.get("pk-clustering-override", "false").strip().lower() == "true"
-    if is_clustered and options.get("deletion-vectors.merge-on-read", "false").strip().lower() == "true":
-        raise UnsupportedFormatError(
-            f"table {table} has the options pk-clustering-override and deletion-vectors.merge-on-read, under "
-            f"which nothing tells which files merge: unset one of them, or read the table with the engine"
-        )

@@ -175,7 +175,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
             yield _decode(content, paths[id(entry)], entry, lies)
 
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.readers.warehouse
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.warehouse.name
     )
     loaded = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(loaded, places, strict=True):

@@ -19,7 +19,7 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP, Result, Rows, Step
+from app.file_index.answers import SKIP, Result, Rows, Step
 from app.file_index.evaluation import evaluate
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.top_n import indexed_rows, top_n

@@ -18,7 +18,7 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version, missing_file_means_expired
-from app.predicates.binding.moments import day_of_request
+from app.predicates.binding.binding import day_of_request
 from app.storage import ByteCache
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone

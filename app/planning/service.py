@@ -46,7 +46,6 @@ from app.planning.request.requests import (
 from app.planning.side_files.file_indexes import open_declared, read_indexes
 from app.planning.standalone import inspect_file
 from app.planning.usage import Usage
-from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
     Branch,
     DescribedSchemas,
@@ -147,7 +146,7 @@ class IndexService:
 
     def schemas(self, version: Version) -> Sequence[Schema]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
-        return DescribedSchemas.of(version, version.source.readers)
+        return DescribedSchemas.of(version, version.source.warehouse.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
@@ -190,10 +189,9 @@ class IndexService:
                 schemas=selector.schemas,
                 max_staleness_ms=self._limits.staleness_ms if staleness is None else staleness,
             )
-        warehouse = self._warehouse(ref.warehouse)
-        source = IndexSource(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
+        source = IndexSource(self._warehouse(ref.warehouse), table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
-        return Version(table, resolved, source, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
+        return Version(table, resolved, source, resolving_ms)
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""

@@ -25,7 +25,7 @@ from app.predicates.model import NULL_TESTS, SHOWN_CHARACTERS, BoundLeaf, Operat
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
 from app.types import DataField, TypeRoot, Value
 from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
-from app.types.value_arrays import Values, less, starts_with
+from app.types.values import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 

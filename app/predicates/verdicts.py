@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +28,11 @@ from app.predicates.model import (
     Unknown,
 )
 from app.types import DataField, Value
-from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
+from app.types.values import Values, concat, count_below, count_up_to, equal, less, memory_bytes, starts_with
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-from dataclasses import dataclass, fields
-from typing import Self
-
-from app.types import value_arrays
 
 UNKNOWN_COUNT: Final = -1
 
@@ -46,7 +42,7 @@ class ColumnBounds:
     """What is known of a column's values in each of n files; every array has the shape (n,).
 
     Attributes:
-        low: not above any value of the file, in a form of :mod:`app.types.value_arrays`; means nothing
+        low: not above any value of the file, in a form of :mod:`app.types.values`; means nothing
             where ``has_low`` is False.
         high: not below any value, save NaN where ``may_hold_nan``; means nothing where ``has_high`` is False.
         has_low: whether the lower bound is known; it is not where every row is NULL.
@@ -71,7 +67,7 @@ class ColumnBounds:
     @property
     def nbytes(self) -> int:
         """About how much memory the arrays take; none of it that is mapped counts."""
-        return sum(value_arrays.memory_bytes(getattr(self, member.name)) for member in fields(self))
+        return sum(memory_bytes(getattr(self, member.name)) for member in fields(self))
 
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""
@@ -83,7 +79,7 @@ class ColumnBounds:
         if len(parts) == 1:
             return parts[0]
         names = [member.name for member in fields(cls)]
-        return cls(*(value_arrays.concat([getattr(part, name) for part in parts]) for name in names))
+        return cls(*(concat([getattr(part, name) for part in parts]) for name in names))
 
 
 Mask: TypeAlias = NDArray[np.bool_]

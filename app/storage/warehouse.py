@@ -110,6 +110,13 @@ class Warehouse:
         """The first ``count`` bytes of a file, fewer where it ends before."""
         return self.ask(StorageOperation.READ, path, lambda store, place: store.read(place, 0, count))
 
+    def start_of(self, path: str, count: int) -> bytes | None:
+        """The first ``count`` bytes of a file; None if there is no such file."""
+        try:
+            return self.read_start(path, count)
+        except FileMissingError:
+            return None
+
     def read_immutable(self, path: str, size: int) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
 

@@ -6,9 +6,9 @@ All of them raise CorruptMetadataError for bytes that are not what they should b
 for another version, format, codec or compression.
 """
 
+from app.table.decoding import Snapshot
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
-from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
 from app.table.table import Catalog, Table
 

@@ -1,4 +1,4 @@
-"""Reads and decodes metadata files; errors say which file it was, and files that are read whole are bounded.
+"""Reads snapshots and other JSON of tables; errors say which file it was, and files read whole are bounded.
 
 =======================  ===============================================================================
 file                     what its size depends on
@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 import orjson
 
-from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
+from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.observation import FileFormat, observer
 from app.table.storage import SmallFiles
+from app.types.digest import content_digest
 
 Decoded = TypeVar("Decoded")
 Content = TypeVar("Content")
@@ -75,7 +77,9 @@ HINT_BYTES: Final = 64
 
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
     """The whole of a snapshot, tag or schema. CorruptMetadataError: it has more than ``most_bytes``."""
-    content = storage.read_start(path, most_bytes + 1)
+    content = storage.start_of(path, most_bytes + 1)
+    if content is None:
+        raise FileMissingError(f"there is no file {path}", path=path)
     if len(content) > most_bytes:
         report_undecodable(path)
         raise CorruptMetadataError(
@@ -170,3 +174,72 @@ class JsonObject:
 
 
 _NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table: ``snapshot/snapshot-<id>``, and with a few members more ``tag/tag-<name>``.
+
+    =======================  =======================================================================
+    member                   meaning
+    =======================  =======================================================================
+    id                       number of the snapshot, from 1
+    schemaId                 the table's schema when it was committed
+    baseManifestList         file with the manifests of everything up to the previous snapshot
+    deltaManifestList        file with the manifests of what this commit added and removed
+    baseManifestListSize,    bytes of these two files; absent in snapshots of old writers
+    deltaManifestListSize
+    changelogManifestList    file with the manifests of changelog files, if the commit wrote any
+    statistics               file in statistics/, if the table was analyzed
+    indexManifest            file that lists hash indexes and deletion vectors; absent: there are none
+    commitUser, commitKind,  who committed, APPEND, COMPACT, OVERWRITE or ANALYZE, and the number that the
+    commitIdentifier         committer gave
+    timeMillis               when
+    totalRecordCount         rows in all files, those that a merge would remove included
+    nextRowId                first row id not given yet, for tables that track rows
+    =======================  =======================================================================
+
+    Attributes:
+        digest: of the file's bytes. Snapshot numbers come again when a table is rolled back, or dropped and
+            made anew at the same place; contents do not.
+    """
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    base_manifest_list_size: int | None
+    delta_manifest_list_size: int | None
+    changelog_manifest_list: str | None
+    statistics: str | None
+    index_manifest: str | None
+    commit_user: str
+    commit_identifier: int
+    commit_kind: str
+    time_millis: int
+    total_record_count: int | None
+    next_row_id: int | None
+    digest: str
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Reads a snapshot or tag file."""
+        document = JsonObject.read(data, "a snapshot")
+        return cls(
+            id=document.integer("id"),
+            schema_id=document.integer("schemaId"),
+            base_manifest_list=document.text("baseManifestList"),
+            delta_manifest_list=document.text("deltaManifestList"),
+            base_manifest_list_size=document.optional_integer("baseManifestListSize"),
+            delta_manifest_list_size=document.optional_integer("deltaManifestListSize"),
+            changelog_manifest_list=document.optional_text("changelogManifestList"),
+            statistics=document.optional_text("statistics"),
+            index_manifest=document.optional_text("indexManifest"),
+            commit_user=document.text("commitUser", ""),
+            commit_identifier=document.integer("commitIdentifier", 0),
+            commit_kind=document.text("commitKind"),
+            time_millis=document.integer("timeMillis"),
+            total_record_count=document.optional_integer("totalRecordCount"),
+            next_row_id=document.optional_integer("nextRowId"),
+            digest=content_digest(data),
+        )

@@ -22,8 +22,7 @@ from app.errors import (
 )
 from app.release import __version__
 from app.storage import ByteCache
-from app.storage.disk.column_entry import Columns
-from app.storage.disk.spilled import spill
+from app.storage.disk.column_entry import Columns, spill
 from app.storage.tiers import TierEntry
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value

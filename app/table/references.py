@@ -28,8 +28,7 @@ from app.errors import (
 )
 from app.storage import Readers
 from app.suggestions import hint
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
-from app.table.snapshot import Snapshot
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode, read_small
 from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.work.deadline import pause
@@ -302,11 +301,8 @@ class References:
 
     def hint(self) -> int | None:
         """The number in LATEST, which may be stale; None where there is none."""
-        try:
-            content = self._storage.read_start(hint_path(self._directory), HINT_BYTES + 1)
-        except FileMissingError:
-            return None
-        written = _HINT.fullmatch(content) if len(content) <= HINT_BYTES else None
+        content = self._storage.start_of(hint_path(self._directory), HINT_BYTES + 1)
+        written = _HINT.fullmatch(content) if content is not None and len(content) <= HINT_BYTES else None
         return None if written is None else int(written.group(1))
 
     def _latest_hint(self) -> int | None:
@@ -317,11 +313,7 @@ class References:
 
     def _is_there(self, path: str, most_bytes: int) -> bool:
         # Asked whether something exists, libraries of object stores list, too; to read it costs one call.
-        try:
-            self._storage.read_start(path, most_bytes + 1)
-        except FileMissingError:
-            return False
-        return True
+        return self._storage.start_of(path, most_bytes + 1) is not None
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:
         path = snapshot_path(self._directory, snapshot_id)

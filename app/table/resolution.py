@@ -18,10 +18,9 @@ from typing_extensions import override
 
 from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import Readers
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode
 from app.table.references import References, hint_path, schema_path, snapshot_path, tag_path
 from app.table.schema.schema import SchemaIds, TableSchema
-from app.table.snapshot import Snapshot
 from app.table.storage import SmallFiles, Storage, TableReader
 from app.types.digest import content_digest
 from app.work import wait_for
@@ -80,9 +79,7 @@ class ReadAhead(SmallFiles):
 
         def read(path: str) -> bytes | PaimonIndexError | None:
             try:
-                return storage.read_start(path, wanted[path] + 1)
-            except FileMissingError:
-                return None
+                return storage.start_of(path, wanted[path] + 1)
             except PaimonIndexError as error:
                 return error
 
@@ -91,17 +88,13 @@ class ReadAhead(SmallFiles):
         return cls(storage, dict(zip(wanted, read_all(read, wanted), strict=True)))
 
     @override
-    def read_start(self, path: str, count: int) -> bytes:
+    def start_of(self, path: str, count: int) -> bytes | None:
         if path not in self._contents:
-            return self._storage.read_start(path, count)
+            return self._storage.start_of(path, count)
         content = self._contents.pop(path)
-        if content is None:
-            # What the next commit would write is missing in every request. An error that was kept would hold
-            # its frames, and they the answer of the request, until garbage is looked for.
-            raise FileMissingError(f"there is no file {path}", path=path)
         if isinstance(content, PaimonIndexError):
             raise content
-        return content[:count]
+        return None if content is None else content[:count]
 
     @override
     def list_names(self, directory: str) -> list[str]:

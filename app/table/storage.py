@@ -14,8 +14,8 @@ from app.types.roaring import Buffer
 class SmallFiles(Protocol):
     """Files that are small if they are what they should be, and names in directories."""
 
-    def read_start(self, path: str, count: int) -> bytes:
-        """The first ``count`` bytes of a file, fewer where it ends before."""
+    def start_of(self, path: str, count: int) -> bytes | None:
+        """The first ``count`` bytes of a file, fewer where it ends before; None if there is no such file."""
 
     def list_names(self, directory: str) -> list[str]:
         """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""

@@ -24,6 +24,7 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.suggestions import alike, hint
+from app.table.decoding import Snapshot
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
@@ -31,7 +32,6 @@ from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.partition import partition_path
 from app.table.schema.schema import SchemaIds, TableSchema
-from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
 from app.work import wait_for
 
@@ -88,7 +88,7 @@ class Table:
         self.database = database
         self.name = name
         self.directory = directory
-        self._reader = reader
+        self.reader = reader
         self._storage = reader.storage
         self.metadata = TableMetadata(reader, directory, self._what)
 
@@ -127,12 +127,12 @@ class Table:
     def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
         """A part of the snapshots that are there, oldest first."""
         with self._existing(branch) as references:
-            return references.existing_snapshots(self._reader.readers, after, count)
+            return references.existing_snapshots(self.reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """A part of the tags by name."""
         with self._existing(branch) as references:
-            return references.tags(self._reader.readers, after, count)
+            return references.tags(self.reader.readers, after, count)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one."""
@@ -145,7 +145,7 @@ class Table:
 
     def schema_of(self, schema_id: int, branch: str | None = None) -> TableSchema:
         """The schema of this number."""
-        return read_schema(self._reader, self._references(branch), schema_id)
+        return read_schema(self.reader, self._references(branch), schema_id)
 
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
         """The schema that a file of a snapshot was written with."""
@@ -156,8 +156,8 @@ class Table:
         # there.
         key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
         try:
-            schema: TableSchema = self._reader.metadata.get_or_load(
-                key, lambda: read_schema(self._reader, references, schema_id)
+            schema: TableSchema = self.reader.metadata.get_or_load(
+                key, lambda: read_schema(self.reader, references, schema_id)
             )
         except NotFoundError as error:
             raise SnapshotExpiredError(
@@ -198,7 +198,7 @@ class Table:
     def _existing(self, branch: str | None) -> Iterator[References]:
         """The references of a table, of which the end of the block knows that it is there."""
         references = self._references(branch)
-        schema_ids = self._reader.readers.begin(references.schema_ids)
+        schema_ids = self.reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
 
@@ -207,7 +207,7 @@ class Table:
 
     def _versions(self, branch: str | None) -> Versions:
         directory, what = self._place(branch)
-        return Versions(self._reader, directory, branch, what)
+        return Versions(self.reader, directory, branch, what)
 
     def _place(self, branch: str | None) -> tuple[str, str]:
         if branch is None or branch == MAIN_BRANCH:
@@ -230,17 +230,17 @@ class Catalog:
     """Finds tables by name."""
 
     def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
+        self.reader = reader
 
     def databases(self) -> list[str]:
         """Names of the databases, sorted."""
-        names = self._reader.storage.list_names("")
+        names = self.reader.storage.list_names("")
         return [name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)]
 
     def tables(self, database: str) -> list[str]:
         """Names of a database's tables, sorted: the directories that have a schema."""
         directory = self._directory(database)
-        storage = self._reader.storage
+        storage = self.reader.storage
         names = storage.list_names(directory)
         if not names and not storage.exists(directory):
             raise NotFoundError(f"there is no database {database!r}")
@@ -255,11 +255,11 @@ class Catalog:
         """
         databases = self.databases()
         if database not in databases:
-            raise UnknownPlaceError(database, databases, warehouse=self._reader.storage.name)
+            raise UnknownPlaceError(database, databases, warehouse=self.reader.storage.name)
         if table is None:
             return
         directory = self._directory(database)
-        names = self._reader.storage.list_names(directory)
+        names = self.reader.storage.list_names(directory)
         if table not in names:
             # Of many tables those that may be meant, since each takes a look at its directory.
             some = sorted({*names[:_MOST_NAMED], *alike(table, names)})
@@ -272,7 +272,7 @@ class Catalog:
                 raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{known}")
 
     def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:
-        storage = self._reader.storage
+        storage = self.reader.storage
 
         def has_schema(name: str) -> bool:
             try:
@@ -282,7 +282,7 @@ class Catalog:
                 # A link that leads out of the warehouse is no table of it, and hides none of the others.
                 return False
 
-        have_schema = self._reader.readers.map(has_schema, names)
+        have_schema = self.reader.readers.map(has_schema, names)
         return [name for name, is_table in zip(names, have_schema, strict=True) if is_table]
 
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
@@ -298,7 +298,7 @@ class Catalog:
             raise NotFoundError(
                 f"{directory} is a branch of a table: give the location of that table, and name the branch"
             )
-        return Table(self._reader, database, name, directory or f"{named}/{name}")
+        return Table(self.reader, database, name, directory or f"{named}/{name}")
 
     def _directory(self, database: str) -> str:
         if not is_name(database):

@@ -1,4 +1,4 @@
-"""Arrow arrays as fields of binary rows, in the forms of :mod:`app.types.value_arrays`."""
+"""Arrow arrays as fields of binary rows, in the forms of :mod:`app.types.values`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.value_arrays import INT64, Values
+from app.types.values import INT64, Values
 
 _WORD: Final = np.dtype("<i8")
 _ARITY: Final = np.dtype(">i4")

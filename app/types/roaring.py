@@ -52,17 +52,25 @@ MAX_ARRAY_VALUES: Final = 4096
 BITS_BYTES: Final = 8192
 
 _U16 = struct.Struct("<H")
-_U32 = struct.Struct("<I")
+_HEAD = struct.Struct("<II")
+"""A cookie, and what stands behind it in every bitmap: the number of containers, or flags and a key."""
+_COOKIE_BYTES = 4
 
 
 def read_bitmap(
-    buffer: Buffer, offset: int = 0, length: int | None = None, *, row_count: int | None = None
+    buffer: Buffer,
+    offset: int = 0,
+    length: int | None = None,
+    *,
+    row_count: int | None = None,
+    is_measured: bool = False,
 ) -> tuple[BitMap, int]:
     """Decodes and validates the bitmap at ``offset``.
 
     Args:
         length: how many bytes it must occupy, where the format around it says so.
         row_count: all positions must lie below this, where the format around it says so.
+        is_measured: whether :func:`bitmap_size` has said ``length``.
 
     Returns:
         The bitmap, and the number of bytes that it occupies.
@@ -70,7 +78,7 @@ def read_bitmap(
     Raises:
         CorruptIndexError: the bytes are no bitmap, or one that breaks these bounds.
     """
-    size = bitmap_size(buffer, offset)
+    size = length if is_measured and length is not None else bitmap_size(buffer, offset)
     if length is not None and size != length:
         raise CorruptIndexError(f"expected a roaring bitmap of {length} bytes, found {size}", offset=offset)
     try:
@@ -126,10 +134,13 @@ def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
 
 def _read_cookie(buffer: Buffer, offset: int) -> tuple[int, int, bytes | None]:
     """``(where the keys start, number of containers, run flags if there are any)``."""
-    cookie = _read_u32(buffer, offset, offset)
-    at = offset + _U32.size
+    end = offset + _HEAD.size
+    if end > len(buffer):
+        _truncated(buffer, offset)
+    cookie, containers = _HEAD.unpack_from(buffer, offset)
     if cookie & 0xFFFF == COOKIE_WITH_RUNS:
         containers = (cookie >> 16) + 1
+        at = offset + _COOKIE_BYTES
         end_of_flags = at + (containers + 7) // 8
         if end_of_flags > len(buffer):
             _truncated(buffer, offset)
@@ -140,19 +151,12 @@ def _read_cookie(buffer: Buffer, offset: int) -> tuple[int, int, bytes | None]:
             f"found {cookie}",
             offset=offset,
         )
-    containers = _read_u32(buffer, at, offset)
     if containers > MAX_CONTAINERS:
         raise CorruptIndexError(
-            f"expected at most {MAX_CONTAINERS} containers, found {containers}", offset=at
+            f"expected at most {MAX_CONTAINERS} containers, found {containers}",
+            offset=offset + _COOKIE_BYTES,
         )
-    return at + _U32.size, containers, None
-
-
-def _read_u32(buffer: Buffer, at: int, start: int) -> int:
-    if at + _U32.size > len(buffer):
-        _truncated(buffer, start)
-    value: int = _U32.unpack_from(buffer, at)[0]
-    return value
+    return end, containers, None
 
 
 def _plain_bytes(cardinality_less_one: int) -> int:

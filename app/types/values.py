@@ -18,17 +18,38 @@ NULL of any type                       ``None``
 With these forms Python's own order is SQL's order (bytes compare unsigned, which for UTF-8 is code point
 order), except for floating point: SQL holds NaN equal to itself and above everything, and -0.0 equal to
 0.0; :func:`sql_key` maps a value to a key that orders so.
+
+Many values of one type are an array, which does not say which of its places are NULL: whoever holds it does,
+and must not look at what is computed for them.
+
+===============================================  ====================================================
+type                                             array
+===============================================  ====================================================
+BOOLEAN                                          ``bool``
+TINYINT, SMALLINT, INT, BIGINT, DATE, TIME       ``int64``
+DECIMAL, TIMESTAMP, TIMESTAMP_LTZ                ``int64``; Python integers (``object``) if one of
+                                                 them does not fit
+FLOAT, DOUBLE                                    ``float64``
+strings and binaries                             ``pyarrow.LargeBinaryArray``
+===============================================  ====================================================
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, DataType, TypeRoot
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from app.types.bytes_column import own_bytes
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, DataType, TypeRoot
 
 Value: TypeAlias = bool | int | float | bytes
 """A non-null value in the form of the table above."""
@@ -116,3 +137,130 @@ _COMPARABLE = frozenset(TypeRoot) - {
     TypeRoot.ROW,
     TypeRoot.OTHER,
 }
+
+
+Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
+"""Values in one of the forms of the table above."""
+
+INT64: Final = np.iinfo(np.int64)
+"""What the integers of an ``int64`` array can be."""
+
+_Side: TypeAlias = Literal["left", "right"]
+_MEMORY_PER_OBJECT: Final = 56
+
+
+def placeholders(data_type: DataType, count: int) -> Values:
+    """An array in the form of a type for places none of which has a value."""
+    if data_type.root in STRING_ROOTS | BINARY_ROOTS:
+        return pa.nulls(count, pa.large_binary())
+    if data_type.root in FLOATING_ROOTS:
+        return np.zeros(count, np.float64)
+    return np.zeros(count, np.bool_ if data_type.root is TypeRoot.BOOLEAN else np.int64)
+
+
+def concat(parts: Sequence[Values]) -> Values:
+    """Arrays of one type (at least one) behind each other."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
+
+
+def memory_bytes(values: Values) -> int:
+    """About how much memory an array takes; none of it that is mapped counts."""
+    if not isinstance(values, np.ndarray):
+        return int(values.nbytes)
+    return own_bytes(values) + (_MEMORY_PER_OBJECT * len(values) if values.dtype == object else 0)
+
+
+def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
+    """Whether ``left < right``, place by place; one side may be a single value for all places."""
+    if _is_binary(left):
+        return _truths(pc.less(_binary(left), _binary(right)))
+    below: NDArray[np.bool_] = np.less(left, right)
+    return below | (_is_nan(right) & ~_is_nan(left)) if _is_floating(left) else below
+
+
+def equal(left: Values, right: Values) -> NDArray[np.bool_]:
+    """Whether ``left = right``, place by place."""
+    if _is_binary(left):
+        return _truths(pc.equal(left, right))
+    equal: NDArray[np.bool_] = np.equal(left, right)
+    return equal | (_is_nan(left) & _is_nan(right)) if _is_floating(left) else equal
+
+
+def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_]:
+    """Which strings begin with ``prefix``."""
+    return _truths(pc.starts_with(strings, pattern=prefix))
+
+
+def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
+    """How many of some literals are smaller than each value.
+
+    ``values``: shape (n,). ``literals``: of the same type, ascending in SQL's order.
+    """
+    return _search(values, literals, "left")
+
+
+def count_up_to(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
+    """How many of some literals are smaller than each value or equal to it; arguments as above."""
+    return _search(values, literals, "right")
+
+
+def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
+    if isinstance(values, pa.LargeBinaryArray):
+        return _search_binary(values, literals, side)
+    before = 0
+    if values.dtype == np.int64:
+        # Literals that are no int64 cannot be in its array; the smaller ones lie below every value.
+        before = bisect_left(literals, INT64.min)
+        literals = literals[before : bisect_right(literals, INT64.max)]
+    # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
+    return before + np.array(literals, values.dtype).searchsorted(values, side)
+
+
+def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
+    sorted_literals = pa.array(literals, pa.large_binary())
+    low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
+    for _ in range(len(literals).bit_length()):
+        middle = (low + high) >> 1
+        sample = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
+        behind = less(sample, values) if side == "left" else ~less(values, sample)
+        behind &= low < high
+        low, high = np.where(behind, middle + 1, low), np.where(behind, high, middle)
+    return low
+
+
+def _is_binary(side: Values | Value) -> bool:
+    return isinstance(side, bytes | pa.LargeBinaryArray)
+
+
+def _binary(side: Values | Value) -> Values | pa.LargeBinaryScalar:
+    return pa.scalar(side, pa.large_binary()) if isinstance(side, bytes) else side
+
+
+def _is_floating(side: Values | Value) -> bool:
+    return isinstance(side, float) or (isinstance(side, np.ndarray) and side.dtype == np.float64)
+
+
+def _is_nan(side: Any) -> Any:
+    return np.isnan(side)
+
+
+def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
+    """As NumPy's array; where Arrow says null, one of the sides was, which counts as no."""
+    return np.asarray(answers.fill_null(False))  # noqa: FBT003 - Arrow's own signature
+
+
+def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Groups rows with equal codes.
+
+    ``codes``: one or several columns of numbers or truth values, each of shape (n,). Returns the rows of each
+    group, ascending; every row is in one group.
+    """
+    differing = [column_codes for column_codes in codes if (column_codes != column_codes[:1]).any()]
+    if not differing:
+        # Nearly always: the files of a table have one schema, and those of a plan one filter.
+        return [np.arange(len(codes[0]))] if len(codes[0]) else []
+    order = np.lexsort(differing)
+    changes = np.zeros(len(order) - 1, np.bool_)
+    for column_codes in differing:
+        changes |= column_codes[order[1:]] != column_codes[order[:-1]]
+    return np.split(order, np.flatnonzero(changes) + 1)

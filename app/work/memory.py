@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -133,6 +133,31 @@ class Scratch:
                     self._free.append(taken)
                 if not self._in_use:
                     self._free.clear()
+
+
+class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
+    """The bytes of a file, shape (n,), mapped for as long as an array is held that was made of them.
+
+    What weighs arrays knows them by this class.
+
+    Python's own mappings each keep a descriptor open, at least until 3.13. A process may have no more than
+    1,024, and where it has threads the kernel takes 10 ms and more to make room for twice as many.
+    """
+
+    @classmethod
+    def map(cls, descriptor: int) -> Self:
+        """Maps a file that is open, which may be closed then.
+
+        Raises:
+            OSError: it cannot be mapped.
+            ValueError: it is empty.
+        """
+        # By its name, another file could be there by now.
+        with pa.memory_map(f"/dev/fd/{descriptor}") as file:
+            # The kernel is told to read ahead what is taken, which must not be what nobody asks for.
+            first, size = file.read_buffer(1), file.size()
+        # NumPy would leave out this class as the base of an array that is made of a view.
+        return cls((size,), np.uint8, pa.foreign_buffer(first.address, size, first))
 
 
 _SYSTEM: Final = Path("/")

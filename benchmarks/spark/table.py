@@ -21,8 +21,13 @@ from app.building import build
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.job_table import JobTable
 from app.table.commits import Changes, CommitKind
-from app.table.manifests.manifest_entry import DataFileMeta, FileKind, FileSource, ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import (
+    DataFileMeta,
+    FileKind,
+    FileSource,
+    ManifestEntry,
+    RowStatistics,
+)
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import make_table

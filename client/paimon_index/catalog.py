@@ -33,7 +33,6 @@ class MemoryUse:
     caches_sharing: tuple[str, ...]
     bodies_bytes: int
     read_bytes: int
-    decoding_bytes: int
     resident_bytes: int
 
 

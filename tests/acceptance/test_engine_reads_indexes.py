@@ -12,7 +12,7 @@ import pytest
 from pyroaring import BitMap
 
 from app.file_index import container
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP
 from app.file_index.container import write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from pyroaring import BitMap
 
-from app.file_index.answers.result import SKIP, Result, Rows
+from app.file_index.answers import SKIP, Result, Rows
 from app.file_index.evaluation import evaluate
 from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind

@@ -10,7 +10,7 @@ import anyio
 import httpx
 import pytest
 
-from app.api.http.answer_headers import places_of
+from app.api.http.headers import places_of
 from app.api.http.problems import problem_of
 from app.errors import CorruptIndexError, FileMissingError, PathNotAllowedError, StorageError
 from app.main import create_app

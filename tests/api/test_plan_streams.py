@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.api.http.negotiation import PlanFormat, preferred_format
+from app.api.http.headers import PlanFormat, preferred_format
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_cases import for_each

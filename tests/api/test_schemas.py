@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import Response
 
 from app.api.answers.encoding import SchemaList
-from app.api.http.answer_headers import RequestIds
+from app.api.http.headers import RequestIds
 from app.api.http.problems import problem_of
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError

@@ -16,7 +16,7 @@ import pytest
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.api.answers.versioned import PieceStream
-from app.api.http.answer_headers import RequestIds
+from app.api.http.headers import RequestIds
 from app.api.runtime import Runtime
 from app.main import create_app
 from app.opening import create_service

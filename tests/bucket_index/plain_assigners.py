@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from app.bucket_index import Assignment, Strategy
-from app.options.dynamic_buckets import AssignerOptions
+from app.options.table_options import AssignerOptions
 
 Files: TypeAlias = Mapping[tuple[int, int], list[int]]
 """The hashes of each partition and bucket, in the order of the index manifest."""

@@ -18,7 +18,7 @@ from app.bucket_index.key_batch import SEED as HASH_SEED
 from app.bucket_index.key_batch import KeyBatch, hash_rows
 from app.bucket_index.partition_buckets import assigners_of, owns
 from app.errors import FilterError, RequestError
-from app.options.dynamic_buckets import AssignerOptions
+from app.options.table_options import AssignerOptions
 from app.types import parse_json, parse_type
 from app.types.binary_row.row import row_hash, write_row
 from tests import golden_unit

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
-from app.options.dynamic_buckets import MAX_BUCKET
+from app.options.table_options import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_unit
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
 from app.building.verification import verify
 from app.errors import IndexWriteError, RequestError, StorageError
 from app.file_index.keys.key_column import KeyColumn

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from app.building.builder import build
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
 from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.stacked_index import FileIndex

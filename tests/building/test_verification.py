@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from app.building.verification import Verification, verify
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.answers.result import KEEP, SKIP
+from app.file_index.answers import KEEP, SKIP
 from app.file_index.bitmap.kind import BitmapOptions
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.bsi.kind import BsiOptions

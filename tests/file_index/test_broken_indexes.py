@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers import Answer
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.container import write

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.answers.conditions import Points, never_out_of_time
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers import Answer, Points, never_out_of_time
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter.stack import BloomStack
 from app.file_index.bsi.kind import BsiOptions

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, RequestError
 from app.file_index import container
-from app.file_index.answers.result import KEEP, Result, Rows
+from app.file_index.answers import KEEP, Result, Rows
 from app.file_index.container import write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS

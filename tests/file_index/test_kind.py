@@ -14,24 +14,20 @@ import pytest
 from numpy.typing import NDArray
 
 from app.building.builder import build
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
 from app.building.proposals import advise, table_options
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answer_forms import UNKNOWN_ROW_COUNT
-from app.file_index.answers.conditions import Condition, OutOfTime, Points
-from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, Points, where
 from app.file_index.container import write_index
-from app.file_index.evaluation import decide_files, evaluate
+from app.file_index.evaluation import UNKNOWN_ROW_COUNT, decide_files, evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads import Cursor
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number

@@ -11,9 +11,9 @@ import pytest
 
 from app.errors import LimitExceededError, RequestCancelledError, UnsupportedFormatError
 from app.iceberg.catalog import Catalog
-from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken
+from app.iceberg.schema import ReadColumns
 from app.iceberg.tasks import column_statistics
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest

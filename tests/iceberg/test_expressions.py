@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from app.api.http.strict_json import write_json
 from app.errors import FilterError, LimitExceededError
 from app.iceberg.catalog import Catalog
-from app.iceberg.columns import ReadColumns
 from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion
+from app.iceberg.schema import ReadColumns
 from app.opening import create_service
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef

@@ -22,8 +22,7 @@ from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import BoundPredicate
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
-from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry, RowStatistics
 from app.types import DataField, Value
 from app.types.binary_row.row import read_row, serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST

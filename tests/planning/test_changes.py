@@ -16,8 +16,7 @@ from app.planning.plan.answers import Plan
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.version.version import Version
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.schema.schema import SchemaIds
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row

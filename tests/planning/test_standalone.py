@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.building.data_files import DataFormat
+from app.building.columns import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
-from app.file_index.answers.result import SKIP, Rows
+from app.file_index.answers import SKIP, Rows
 from app.file_index.evaluation import evaluate
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN

@@ -29,10 +29,10 @@ with atheris.instrument_imports(include=["app"]):
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
     from app.predicates.sql.reader import read_sql
+    from app.table.decoding import Snapshot
     from app.table.manifests.index_manifest import IndexManifest
     from app.table.manifests.manifest import Manifest
     from app.table.schema.schema import TableSchema
-    from app.table.snapshot import Snapshot
     from app.types import DataField, parse_type
     from app.types.bytes_column import BytesColumn
 

@@ -24,8 +24,7 @@ from app.file_index import container
 from app.file_index.index_kinds import KINDS
 from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry, RowStatistics
 from app.table.statistics.statistics import may_be_in_other_zones
 from app.types import DataField, DataType, TypeRoot, Value, sql_key
 from app.types.binary_row.row import serialize_row

@@ -67,7 +67,7 @@ _SCAN: Final = "planning/scan"
 MUTANTS: Final = (
     Mutant(
         "Iceberg: names of the newest schema alone",
-        "iceberg/columns.py",
+        "iceberg/schema.py",
         "field is not None and field.id == present.id and same_type(field, present) for field in candidates",
         "field is not None for field in candidates",
     ),
@@ -231,12 +231,12 @@ MUTANTS: Final = (
     Mutant(
         "BSI: negative values",
         "file_index/bsi/stack.py",
-        "return either(self.positive.among(values), self.negative.among(absolutes))",
+        "return np.maximum(self.positive.among(values), self.negative.among(absolutes))",
         "return self.positive.among(values)",
     ),
     Mutant(
         "rows of an index: the values that are not listed",
-        "file_index/answers/row_index.py",
+        "file_index/answers.py",
         "matching = index.value_rows() - index.rows_with(keys)",
         "matching = index.null_rows()",
     ),

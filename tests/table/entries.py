@@ -10,8 +10,7 @@ from typing import Any
 import fastavro
 
 from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry, RowStatistics
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 

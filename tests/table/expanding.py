@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import fastavro
 
-from app.table.avro.blocks import encode_long
+from app.table.avro.container import encode_long
 from app.table.records.expansion import compress
 from benchmarks.avro_schemas import MANIFEST
 from tests.table.entries import entry, record

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptFileError
-from app.regular_files import MappedBytes
 from app.types.bytes_column import BytesColumn, own_bytes
+from app.work.memory import MappedBytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import DataType, Value, parse_type, sql_key
-from app.types.value_arrays import (
+from app.types.values import (
     concat,
     count_below,
     count_up_to,

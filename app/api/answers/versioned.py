@@ -22,7 +22,7 @@ from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.version.version import Version
-from app.predicates.binding.moments import day_of_request
+from app.predicates.binding.binding import day_of_request
 from app.release import __version__
 from app.types.digest import digest, request_digest
 

@@ -14,28 +14,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from app.access import EVERYBODY, Caller, TokenFile
-from app.access.tokens import ip_address
-from app.api.http.problems import Problem, problem_of_status
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
 from enum import Enum, auto
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from fastapi import Depends
 from starlette.requests import Request
 
-from app.access import Role
+from app.access import EVERYBODY, Caller, Role, TokenFile
+from app.access.tokens import ip_address
 from app.api.explorer import PATHS as EXPLORER_PATHS
 from app.api.http.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
-from app.api.http.problems import ProblemError
+from app.api.http.problems import Problem, ProblemError, problem_of_status
 from app.settings import Settings
 from app.suggestions import listed
 from app.table.table import DATABASE_SUFFIX
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 Gate: TypeAlias = "Callable[[Scope, Headers], Caller | Problem]"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
-
-from typing import Final
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:paimon-index:error:"

@@ -15,7 +15,7 @@ from app.api.answers.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.answers.selections import MOST_POSITIONS
 from app.api.answers.versioned import Question
 from app.api.gate.access import Asking
-from app.api.http.negotiation import PlanFormat
+from app.api.http.headers import PlanFormat
 from app.api.http.paths import DATABASES, ICEBERG, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
 from app.api.http.problems import iceberg_error
 from app.api.http.strict_json import write_json

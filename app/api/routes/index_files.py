@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.api.answers.encoding import Evaluation, encode_evaluation
 from app.api.answers.selections import SelectionEncoding
 from app.api.gate.access import Asking, check_path
-from app.api.http.answer_headers import request_id_of
+from app.api.http.headers import request_id_of
 from app.api.http.paths import WarehouseName
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.access.tokens import EVERYBODY, Caller
-from app.api.http.negotiation import prefers_page
+from app.api.http.headers import prefers_page
 from app.api.http.problems import ProblemError, problem_of_status
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation, text_operation

@@ -26,7 +26,7 @@ from app.api.answers.plan_batches import plan_batches
 from app.api.answers.plan_rows import plan_lines
 from app.api.answers.selections import SelectionEncoding
 from app.api.answers.versioned import Provisional, Question
-from app.api.http.negotiation import PlanFormat, preferred_format
+from app.api.http.headers import PlanFormat, preferred_format
 from app.api.http.paths import TABLE
 from app.api.http.strict_json import JsonMembers
 from app.api.openapi import operation

@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.bitmap.entries import (
     OFFSET,
     Entries,
@@ -70,7 +70,7 @@ from app.file_index.bitmap.entries import (
 from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursor import join_parts
+from app.file_index.payloads import join_parts
 from app.types.roaring import Buffer, bitmap_of, read_bitmap, serialize
 
 INLINE_LENGTH: Final = -1

@@ -20,7 +20,7 @@ from app.errors import IndexWriteError
 from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
 from app.file_index.keys.keys import Key, KeySpace, key_bytes
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads import Cursor
 from app.types import to_json
 from app.types.roaring import Buffer
 

@@ -23,7 +23,7 @@ from app.file_index.bitmap.stack import BitmapStack, StoredHeads
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
-from app.file_index.payloads.cursor import Cursors
+from app.file_index.payloads import Cursors
 from app.options.reading import INT32_MAX, memory_size, whole_number
 from app.types import DataType, Json, TypeRoot
 from app.types.bytes_column import BytesColumn

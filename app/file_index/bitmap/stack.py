@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import RowStack
+from app.file_index.answers import Answer, Answers, RowStack, where
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2, BitmapIndex
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, Entries
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
+from app.file_index.payloads import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
 from app.file_index.shared.directory import Directory, StoredKeys, place_type
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, COOKIE_WITHOUT_RUNS

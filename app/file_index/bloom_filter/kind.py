@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from app.errors import RequestError
-from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers import Condition, Points
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack

@@ -17,8 +17,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import SHORT_LIST, Condition, OutOfTime, Points, never_out_of_time
-from app.file_index.answers.file_answers import Answer, Answers, everywhere
+from app.file_index.answers import (
+    SHORT_LIST,
+    Answer,
+    Answers,
+    Condition,
+    OutOfTime,
+    Points,
+    everywhere,
+    never_out_of_time,
+)
 from app.file_index.bloom_filter.bloom_filter import (
     MAX_HASH_FUNCTIONS,
     BloomFilter,
@@ -28,7 +36,7 @@ from app.file_index.bloom_filter.bloom_filter import (
 )
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursors
+from app.file_index.payloads import Cursors
 from app.types.bytes_column import BytesColumn
 
 _BITS_OF_BYTE = 8

@@ -41,11 +41,11 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import IndexWriteError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.keys.arrow_keys import Integers
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursor import join_parts
+from app.file_index.payloads import join_parts
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodeSpan, Extent, slice_codes
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer, bitmap_size
@@ -158,7 +158,7 @@ def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
     for _ in range(count):
         slices.append(_extent(buffer, end))
         end = slices[-1].end
-    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count)), end
+    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count, is_measured=True)), end
 
 
 def _extent(buffer: Buffer, at: int) -> Extent:

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
-from app.file_index.answers.row_index import RowStack
+from app.file_index.answers import Answer, Answers, RowStack, everywhere, where
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION, BitSlicedIntegers
 from app.file_index.keys.keys import Key
-from app.file_index.payloads.cursor import Cursors
-from app.file_index.payloads.roaring_sizes import skip_bitmaps
+from app.file_index.payloads import Cursors, skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
@@ -114,18 +112,18 @@ class BsiStack(RowStack[BitSlicedIntegers]):
     @override
     def rows_with(self, keys: Sequence[Key]) -> Answers:
         values, absolutes = _by_sign(keys)
-        return either(self.positive.among(values), self.negative.among(absolutes))
+        return np.maximum(self.positive.among(values), self.negative.among(absolutes))
 
     @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
         values, absolutes = _by_sign(keys)
-        return either(self.positive.others(values), self.negative.others(absolutes))
+        return np.maximum(self.positive.others(values), self.negative.others(absolutes))
 
     @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
         first = -LARGEST_ABSOLUTE if start is None else max(int(start), -LARGEST_ABSOLUTE)
         last = LARGEST_ABSOLUTE if stop is None else min(int(stop) - 1, LARGEST_ABSOLUTE)
-        return either(
+        return np.maximum(
             self.positive.between(max(first, 0), last), self.negative.between(max(-last, 1), -first)
         )
 

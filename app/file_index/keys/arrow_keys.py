@@ -34,7 +34,7 @@ from app.types import DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.civil_time import NANOS_PER_MILLI, NANOS_PER_UNIT
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.value_arrays import INT64
+from app.types.values import INT64
 
 Integers: TypeAlias = "NDArray[np.signedinteger[Any]]"
 

@@ -20,7 +20,7 @@ from app.errors import RequestError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace, key_space
 from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
-from app.file_index.payloads.cursor import Cursors
+from app.file_index.payloads import Cursors
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.range_bitmap.stack import RangeBitmapStack, StoredHeads

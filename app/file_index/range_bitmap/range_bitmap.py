@@ -49,11 +49,11 @@ import numpy as np
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.row_index import all_rows
+from app.file_index.answers import all_rows
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import join_parts
+from app.file_index.payloads import join_parts
 from app.file_index.range_bitmap import dictionary
 from app.file_index.range_bitmap.dictionary import Dictionary
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodedRows, Extent, slice_codes

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_index import RowStack
+from app.file_index.answers import Answer, Answers, RowStack, where
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursor import Cursors, integers, runs_of
+from app.file_index.payloads import Cursors, integers, runs_of
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys

@@ -11,16 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, Answers
-from app.file_index.payloads.cursor import Cursors
-from app.file_index.payloads.roaring_sizes import BitmapHeads
+from app.file_index.answers import Answer, Answers
+from app.file_index.payloads import BitmapHeads, Cursors
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
 
@@ -33,8 +32,7 @@ CodedRows: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.unsignedinteger[Any
 MAX_SLICES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """Where a serialized bitmap stands in the buffer."""
 
     offset: int
@@ -50,13 +48,14 @@ class Extent:
 class BitSlices:
     """Serialized slices; each question decodes what it needs and keeps nothing.
 
-    ``slices``: least significant bit first.
+    ``slices``: least significant bit first. ``is_measured``: whether each extent is that of a whole bitmap.
     """
 
     buffer: Buffer
     existing: Extent
     slices: tuple[Extent, ...]
     row_count: int
+    is_measured: bool = False
 
     def existing_rows(self) -> BitMap:
         """Rows that have a code."""
@@ -122,7 +121,8 @@ class BitSlices:
         return self._read(self.slices[level])
 
     def _read(self, extent: Extent) -> BitMap:
-        return read_bitmap(self.buffer, extent.offset, extent.length, row_count=self.row_count)[0]
+        rows, is_measured = self.row_count, self.is_measured
+        return read_bitmap(self.buffer, *extent, row_count=rows, is_measured=is_measured)[0]
 
 
 def rows_in_spans(

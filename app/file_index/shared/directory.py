@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
-from app.file_index.payloads.cursor import integers
+from app.file_index.payloads import integers
 from app.types.bytes_column import BytesColumn
 
 _LENGTH = struct.Struct(">i")

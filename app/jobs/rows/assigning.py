@@ -19,7 +19,7 @@ from app.bucket_index import AssignerOptions, HashBucketAssigner, KeyBatch, Part
 from app.jobs.job_table import Place
 from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, values_schema
 from app.jobs.rows.target import Target
-from app.options.dynamic_buckets import DynamicBucketOptions
+from app.options.table_options import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.table import TablePaths
 from app.types.binary_row.row import ARITY_BYTES

@@ -34,8 +34,7 @@ from app.jobs.rows.target import Target
 from app.options.file_indexes import split_map_key
 from app.options.written_files import DataFileOptions
 from app.storage.writing import Writing
-from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource, RowStatistics
 from app.table.schema.schema import TableSchema
 from app.types import DataField, DataType
 from app.types.arrow_fields import field_values

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.options.written_files import ALL, DataFileOptions, StatisticsMode
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import RowStatistics
 from app.types import DataField, Value
 from app.types.arrow_fields import field_values
 from app.types.binary_row.row import serialize_row

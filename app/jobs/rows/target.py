@@ -16,9 +16,8 @@ from app.bucket_index import BucketFunction
 from app.errors import UnsupportedFormatError
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.job_table import JobTable, Place
-from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
-from app.options.table_options import MergeEngine
+from app.options.table_options import DynamicBucketOptions, MergeEngine
 from app.options.written_files import DataFileOptions
 from app.planning.version.version import Version
 from app.table.decoding import SCHEMA_BYTES, read_small

@@ -43,7 +43,7 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
         by_key,
         lambda missing: _merge(source, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
-        line=source.readers.warehouse,
+        line=source.warehouse.name,
     )
     return [directories[_name(source, entries)] for entries in partitions]
 
@@ -81,7 +81,7 @@ def _name(source: IndexSource, entries: Entries) -> str:
 
 def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
     files = iter(
-        source.readers.map(
+        source.warehouse.readers.map(
             partial(_read, source),
             chain.from_iterable(partitions),
         )
@@ -93,7 +93,7 @@ def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[Parti
 def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
     files: list[tuple[int, Hashes]] = []
     failures: list[Failure] = []
-    tried = source.readers.map(partial(_try_to_read, source), entries)
+    tried = source.warehouse.readers.map(partial(_try_to_read, source), entries)
     for entry, outcome in zip(entries, tried, strict=True):
         if isinstance(outcome, CorruptFileError | StorageError):
             failures.append((entry, outcome))
@@ -108,7 +108,7 @@ def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex,
 def _read(source: IndexSource, entry: IndexEntry) -> Hashes:
     path, file = source.paths.index_file(entry), entry.file
     # Index files are named after random UUIDs: a path is never given again.
-    with source.readers.room(file.file_size, path):
+    with source.warehouse.readers.room(file.file_size, path):
         content = source.warehouse.read_immutable(path, file.file_size)
         if len(content) != file.file_size or len(content) // _HASH_BYTES != file.row_count:
             observer().undecodable(FileFormat.HASH_INDEX)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from app.described import ALWAYS_THERE
-from app.file_index.answers.result import Outcome, Step
+from app.file_index.answers import Outcome, Step
 from app.types.roaring import Positions
 
 

@@ -9,14 +9,14 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.result import Rows
+from app.file_index.answers import Rows
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.explanation import Explanation, Steps, Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import Files
 from app.predicates.model import BoundPredicate
 from app.types.roaring import Positions
-from app.types.value_arrays import group_rows
+from app.types.values import group_rows
 
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
@@ -119,6 +119,15 @@ class PlanState:
         if self._narrowed is None:
             self._narrowed = self.files.columns.row_counts.copy()
         self._narrowed[files] = rows
+
+    def narrow_to_answers(self) -> None:
+        """Narrows files that can be read straight to the rows that their indexes answered."""
+        files = np.fromiter(self.answers, np.int64, len(self.answers))
+        files = files[self.is_left(files) & self.raw_convertible[files]]
+        if len(files):
+            positions = {file: self.answers[file].positions for file in files.tolist()}
+            self.positions.update(positions)
+            self.narrow(files, np.fromiter(map(len, positions.values()), np.int64, len(positions)))
 
     def is_left(self, files: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
         """Which of some files no step has left out."""

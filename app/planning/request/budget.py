@@ -1,7 +1,7 @@
 """How long a plan may read index files, and ask them long lists of values.
 
 A list of 100,000 values asks the indexes of 100,000 files ten thousand million questions. Its first values
-(:data:`~app.file_index.answers.conditions.SHORT_LIST`) are asked of every index; further ones while there is
+(:data:`~app.file_index.answers.SHORT_LIST`) are asked of every index; further ones while there is
 time. Files that are not asked are kept.
 """
 
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, Self
 
-from app.file_index.answers.conditions import SHORT_LIST
+from app.file_index.answers import SHORT_LIST
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.work import check_deadline, remaining_seconds
 

@@ -41,7 +41,7 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, C
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.types import DataField
-from app.types.value_arrays import group_rows, placeholders
+from app.types.values import group_rows, placeholders
 from app.work import check_deadline
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
-from app.file_index.answers.result import Rows
+from app.file_index.answers import Rows
 from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep
@@ -41,8 +41,7 @@ from app.predicates.verdicts import ColumnBounds
 from app.table.statistics.key_ranks import column_ranks
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-from app.types.value_arrays import concat, group_rows
-from app.types.values import is_comparable
+from app.types.values import concat, group_rows, is_comparable
 
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 """Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded."""

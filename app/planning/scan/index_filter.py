@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
-from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import Step
+from app.file_index.answers import Answer, Step
 from app.file_index.evaluation import FileDecisions, decide_files, find_rows
 from app.file_index.index_kinds import wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
@@ -54,7 +53,7 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types import DataField, DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-from app.types.value_arrays import group_rows
+from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
@@ -124,6 +123,7 @@ class IndexFilter:
                 # Released before the next stack is loaded.
                 del stacked
             self._report_failures(state, kept)
+        state.narrow_to_answers()
 
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str
@@ -156,8 +156,11 @@ class IndexFilter:
         schema_ids = state.files.columns.schema_ids
         for group in group_rows(schema_ids[files]):
             of_schema = files[group]
+            schema = self.version.schema
             file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
-            rebound = in_file_schema(predicate, self.version.schema, file_schema)
+            # Row ids are no column of any index.
+            is_same = file_schema is schema and not schema.options.row_tracking
+            rebound = predicate if is_same else in_file_schema(predicate, schema, file_schema)
             self._ask_files(state, of_schema, rebound)
             self._report_failures(state, of_schema)
 

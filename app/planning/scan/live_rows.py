@@ -36,12 +36,6 @@ class LiveRows:
 
     def apply(self, state: PlanState) -> None:
         """Counts the live rows of each file that is left, and skips files that have none."""
-        answered = np.fromiter(state.answers, np.int64, len(state.answers))
-        answered = answered[state.is_left(answered) & state.raw_convertible[answered]]
-        positions = {file: state.answers[file].positions for file in answered.tolist()}
-        if positions:
-            state.positions.update(positions)
-            state.narrow(answered, np.fromiter(map(len, positions.values()), np.int64, len(positions)))
         left = state.left()
         numbers = self.version.vector_numbers(left)
         if not (numbers >= 0).any():

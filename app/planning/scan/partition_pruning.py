@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.version.needed_manifests import NeededManifests
+from app.planning.version.contents import NeededManifests
 from app.planning.version.version import Version
 from app.predicates.bound_texts import point_texts
 from app.predicates.model import (

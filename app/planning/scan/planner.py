@@ -9,19 +9,24 @@
 
 Every step decides about all files that are left at once. Steps 1 to 3 are always safe for single files. Step
 4 is where merging matters: see :mod:`app.planning.scan.merge_units`.
+
+A plan warns of files that a filter keeps since nobody could be asked: no bounds and no index decide a test of
+it. Files whose bounds enclose the literal were asked, and are not counted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.file_index.index_kinds import KINDS, condition_of
 from app.observation import Phase, during
 from app.options.table_options import MergeEngine
 from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
@@ -31,7 +36,7 @@ from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, read_filter
+from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
@@ -39,13 +44,22 @@ from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
 from app.planning.scan.merge_units import MergeUnits, units_of_version
 from app.planning.scan.partition_pruning import needed_manifests, only_on, prune_partitions
-from app.planning.scan.undecided import narrowing_warnings, undecided_warnings
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.predicates.binding.names import Names
-from app.predicates.model import ALWAYS_TRUE, BoundPredicate, leaves
+from app.predicates.binding.names import ROW_ID, Names
+from app.predicates.model import (
+    ALWAYS_TRUE,
+    NULL_TESTS,
+    BoundLeaf,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+    leaves,
+)
+from app.table.schema.schema import BucketMode
 from app.types.session_zone import SessionZone
 
 Claiming: TypeAlias = Callable[[int], None]
@@ -165,8 +179,7 @@ class Planner:
         state = PlanState.start(
             files, self._with_whole_buckets(named), self.predicate, explain=request.explain
         )
-        prune_partitions(state, version)
-        BucketPruning(version, self.warnings).prune(state)
+        self._prune_places(state)
         bounds = FileBounds(version)
         values = ValueFilter(bounds)
         # Where files are joined by rows, a part of the files of a row must not be kept without the others.
@@ -188,8 +201,8 @@ class Planner:
         else:
             # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
             state.answers.clear()
-        live = LiveRows(version, wants_positions=self._wants_positions)
-        live.apply(state)
+        if version.contents().vectors.places:
+            LiveRows(version, wants_positions=self._wants_positions).apply(state)
         if joined is not None:
             keep_deleted_together(state, joined)
         if request.top_n is not None:
@@ -211,6 +224,12 @@ class Planner:
         self.lasting_warnings += beyond_memory
         self.lasting_warnings += self._table_warnings()
         return state
+
+    def _prune_places(self, state: PlanState) -> None:
+        """Skips files whose partition or bucket has no matching row."""
+        prune_partitions(state, self.version)
+        if self.version.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
+            BucketPruning(self.version, self.warnings).prune(state)
 
     def _table_warnings(self) -> list[str]:
         contents, warnings = self.version.contents(), []
@@ -310,3 +329,62 @@ class Planner:
             # Named by their first file, so that pages that come from several plans call them alike.
             first = np.minimum.reduceat(units.files, units.starts)
             state.merge_groups[units.files[grouped]] = first[units.numbers[grouped]]
+
+
+_WITHIN_TEXT: Final = frozenset({Operator.ENDS_WITH, Operator.CONTAINS})
+_MOST_TESTS: Final = 5
+
+
+def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]:
+    """Warnings that name what narrows the answer, of the filters of files that are left."""
+    if not any(isinstance(part, Unknown) for part in leaves(predicate)):
+        return []
+    counts = state.count_left()
+    return list(
+        filter_warnings(*(each for each, files in zip(state.predicates, counts, strict=True) if files))
+    )
+
+
+def undecided_warnings(
+    state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
+) -> list[str]:
+    """How many files are kept since nobody could be asked, and what would decide.
+
+    Args:
+        bounded: columns of which some file has bounds (False), or counts of NULLs (True).
+        reads_indexes: whether the table's options have file indexes read.
+    """
+    unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
+    if not any(unasked):
+        return []
+    counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
+    kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
+    ways = {str(part): _way_out(part, reads_indexes=reads_indexes) for parts, _ in kept for part in parts}
+    shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
+    rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
+    warning = (
+        f"{sum(files for _, files in kept):,} files are kept undecided, since none of them has bounds or an "
+        f"index that decide {shown}{rest}"
+    )
+    return [warning] if ways else []
+
+
+def _is_unasked(
+    part: BoundLeaf | Constant | Unknown, bounded: Container[tuple[str, bool]]
+) -> TypeGuard[BoundLeaf]:
+    return isinstance(part, BoundLeaf) and (
+        part.operator in _WITHIN_TEXT or (part.field.name, part.operator in NULL_TESTS) not in bounded
+    )
+
+
+def _way_out(leaf: BoundLeaf, *, reads_indexes: bool) -> str:
+    name, condition = leaf.field.name, condition_of(leaf)
+    if condition is None:
+        return f"of patterns those that name how the text begins are decided: {name} LIKE 'abc%'"
+    can_help = reads_indexes and leaf.field != ROW_ID
+    kinds = [
+        kind
+        for kind, index in KINDS.items()
+        if can_help and index.takes(leaf.field.type) and index.can_answer(condition)
+    ]
+    return f"bounds of {name} would{', or an index of it: ' if kinds else ''}{', '.join(kinds)}"

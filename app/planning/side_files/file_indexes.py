@@ -24,7 +24,7 @@ from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
-from app.planning.side_files.opened import Opened, Reach
+from app.planning.side_files.segments import Opened, Reach
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests.manifest import Manifest
@@ -149,7 +149,7 @@ class FileIndexes:
         """Each segment as far as it is at hand, or has been read while those before it are looked at."""
         begun: deque[tuple[_Asked, Future[Opened]]] = deque()
         # Their fronts are held together; of large segments one is read while another is looked at.
-        most_ahead, ahead = Fronts.most_bytes() // FRONT_BYTES, 0
+        ahead = 0
         try:
             for each in asked:
                 check_deadline()
@@ -158,14 +158,14 @@ class FileIndexes:
                     yield each, opened
                     continue
                 del opened
-                while len(begun) >= self.ahead or (len(begun) > 1 and ahead + len(each.rows) > most_ahead):
+                ahead += len(each.rows) * FRONT_BYTES
+                while len(begun) >= self.ahead or (len(begun) > 1 and ahead > Fronts.most_bytes()):
                     before, opening = begun.popleft()
-                    ahead -= len(before.rows)
+                    ahead -= len(before.rows) * FRONT_BYTES
                     yield before, wait_for(opening)
                 open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
-                opening = self.version.source.readers.begin(open_)
+                opening = self.version.source.warehouse.readers.begin(open_)
                 begun.append((each, opening))
-                ahead += len(each.rows)
                 del opening
             while begun:
                 before, opening = begun.popleft()

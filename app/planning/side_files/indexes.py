@@ -19,15 +19,19 @@ from numpy.typing import NDArray
 from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
 from app.file_index.index_kinds import WantedIndexes
 from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, Payloads
-from app.planning.side_files.opened import Found, Opened, Part, Reach, runs
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
+    Found,
     HeadSegment,
+    Opened,
+    Part,
+    Reach,
     body_bytes,
     body_name,
     heads_name,
     is_worth_keeping,
+    runs,
 )
 from app.planning.version.version import IndexSource
 from app.storage.disk.column_entry import Columns
@@ -206,7 +210,7 @@ class SideIndexes:
                 batch = lacking[start : start + at_once]
                 taken = Fronts.take(warehouse, self.paths, batch, segment.heads.buffers.data, claim, room)
                 room -= sum(map(len, taken.fronts.values()))
-                with self.source.readers.core():
+                with self.source.warehouse.readers.core():
                     segment = segment.with_fronts(batch - first, taken.contents, taken.sizes)
                 fronts |= taken.fronts
                 failures |= taken.failures

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from functools import cached_property
+from itertools import compress
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +22,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.needed_manifests import NeededManifests
-from app.storage import ByteCache
 from app.storage.tiers import TierEntry
 from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.index_manifest import IndexEntry
@@ -32,7 +32,33 @@ from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import POSTPONED_BUCKET, Table
 from app.types.bytes_column import BytesColumn, own_bytes
+from app.types.digest import content_digest
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
+
+
+@dataclass(frozen=True, eq=False)
+class NeededManifests:
+    """The manifests that a filter needs, and what lists and snapshot say of all of them.
+
+    Attributes:
+        are_needed: bool, shape (manifests,).
+        files: how many files the version has, those that no batch read sees included.
+        rows: how many rows these have.
+    """
+
+    are_needed: NDArray[np.bool_]
+    files: int
+    rows: int
+
+    def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+        """Selects the needed ones of all manifests."""
+        return tuple(compress(manifests, self.are_needed))
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs between sets of needed manifests of one version."""
+        return content_digest(self.are_needed.tobytes())
+
 
 FORM: Final = "live files 1"
 """What the entry is called among all that is made of a table."""
@@ -264,62 +290,49 @@ def _is_visible(files: FileColumns, schema: TableSchema, level: int | None) -> N
     return visible
 
 
-@dataclass(frozen=True, slots=True)
-class ContentsCache:
-    """Remembers which files versions of the tables of one warehouse have."""
+def read_contents(
+    table: Table,
+    resolved: ResolvedSnapshot,
+    manifests: Sequence[Manifest],
+    needed: NeededManifests | None = None,
+) -> VersionContents:
+    """The contents of a version, or what some of its manifests tell of them; remembered.
 
-    cache: ByteCache[Any]
-    warehouse: str
+    Raises SnapshotExpiredError: the version went away. Raises CorruptMetadataError: its index manifest is
+    damaged.
+    """
+    cache = table.reader.manifests
 
-    def read(
-        self,
-        table: Table,
-        resolved: ResolvedSnapshot,
-        manifests: Sequence[Manifest],
-        needed: NeededManifests | None = None,
-    ) -> VersionContents:
-        """The contents of a version, or what some of its manifests tell of them.
+    def read() -> VersionContents:
+        keys = table.metadata.manifest_files(resolved)
+        newest = ("files", table.reader.storage.name, resolved.directory)
+        is_large = sum(map(len, manifests)) >= LEAST_FILES
+        entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
+        known: VersionFiles | None = cache.get(newest)
+        before: FileColumns | None = None
+        if known is None and entry is not None:
+            known = open_version_files(entry)
+        if needed is None:
+            # Mostly the version before is known, and this one has some files more.
+            before = None if known is None else known.columns
+            known = VersionFiles.of(keys, manifests, known)
+            if entry is not None:
+                known = store_version_files(entry, known)
+            cache.put(newest, known)
+            columns = known.columns
+        elif known is not None and not known.removing and known.is_of(keys):
+            columns = known.columns.of_manifests(np.flatnonzero(needed.are_needed))
+        else:
+            columns = FileColumns.of(manifests, live_rows(manifests))
+        return VersionContents.read(
+            columns,
+            manifests,
+            table.metadata.index_entries(resolved),
+            resolved.schema,
+            resolved.level,
+            before,
+        )
 
-        Raises SnapshotExpiredError: the version went away. Raises CorruptMetadataError: its index manifest is
-        damaged.
-        """
-
-        def read() -> VersionContents:
-            keys = table.metadata.manifest_files(resolved)
-            newest = ("files", self.warehouse, resolved.directory)
-            is_large = sum(map(len, manifests)) >= LEAST_FILES
-            entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
-            known: VersionFiles | None = self.cache.get(newest)
-            before: FileColumns | None = None
-            if known is None and entry is not None:
-                known = open_version_files(entry)
-            if needed is None:
-                # Mostly the version before is known, and this one has some files more.
-                before = None if known is None else known.columns
-                known = VersionFiles.of(keys, manifests, known)
-                if entry is not None:
-                    known = store_version_files(entry, known)
-                self.cache.put(newest, known)
-                columns = known.columns
-            elif known is not None and not known.removing and known.is_of(keys):
-                columns = known.columns.of_manifests(np.flatnonzero(needed.are_needed))
-            else:
-                columns = FileColumns.of(manifests, live_rows(manifests))
-            return VersionContents.read(
-                columns,
-                manifests,
-                table.metadata.index_entries(resolved),
-                resolved.schema,
-                resolved.level,
-                before,
-            )
-
-        contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)
-        return contents
-
-
-def _key(
-    what: str, resolved: ResolvedSnapshot, needed: NeededManifests | None
-) -> tuple[str, str, str | None]:
-    """What tells something about a version, or about some of its manifests, from all others."""
-    return what, resolved.identity, None if needed is None else needed.digest
+    key = "contents", resolved.identity, None if needed is None else needed.digest
+    contents: VersionContents = cache.get_or_load(key, read)
+    return contents

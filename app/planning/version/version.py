@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import FileMissingError, SnapshotExpiredError
+from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.observation import Phase, during
-from app.options.table_options import check_options
-from app.planning.version.contents import ContentsCache, VersionContents
+from app.planning.version.contents import NeededManifests, VersionContents, read_contents
 from app.planning.version.files import Files
-from app.planning.version.needed_manifests import NeededManifests
 from app.predicates.binding.names import Relation, shown_defaults
-from app.storage import ByteCache, Readers, Warehouse
+from app.storage import ByteCache, Warehouse
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestFile
 from app.table.resolution import ResolvedSnapshot
@@ -44,7 +42,6 @@ class IndexSource:
     """Where the index files of one version of one table lie, and who reads them."""
 
     warehouse: Warehouse
-    readers: Readers
     paths: TablePaths
     caches: IndexCaches
 
@@ -64,7 +61,6 @@ class Version:
     table: Table
     resolved: ResolvedSnapshot
     source: IndexSource
-    contents_cache: ContentsCache
     resolving_ms: float = 0.0
     needed: NeededManifests | None = None
     loaded: Loaded | None = None
@@ -96,11 +92,12 @@ class Version:
             UnsupportedFormatError: batch reads of the table see other rows.
         """
         if self.loaded is None:
-            check_options(self.schema.options.values, self.table.name)
+            if (refusal := self.schema.options.refusal) is not None:
+                raise UnsupportedFormatError(f"table {self.table.name} {refusal}")
             with during(Phase.LOAD):
                 files = self.manifest_files()
                 manifests = self.table.metadata.manifests(self.resolved, files)
-                contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)
+                contents = read_contents(self.table, self.resolved, manifests, self.needed)
                 self.loaded = Loaded(files, manifests, contents)
         return self.loaded
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import io
 import struct
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,7 +33,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from app.regular_files import MappedBytes
+from app.work.memory import MappedBytes
 
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
@@ -162,3 +163,20 @@ def _read_batch(columns: Columns) -> pa.RecordBatch:
 def _schema(message: bytes) -> pa.Schema:
     """Of a form that many entries have: it takes longer to read, and more memory, than all the rest."""
     return pa.ipc.read_schema(pa.py_buffer(message))
+
+
+_KEY: Final = b"spilled"
+_BYTES_A_BYTE: Final = 16
+"""Bytes of a file that count as one of memory: so a cache bounds what is spilled for it."""
+
+
+def spill(columns: Mapping[str, pa.Array]) -> Columns:
+    """Writes columns, each of one item, to a temporary file, and maps it.
+
+    Raises OSError: the temporary directory takes no such file.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.writelines(write_columns(_KEY, columns))
+        file.flush()
+        data = MappedBytes.map(file.fileno())
+    return Columns.read(_KEY, data, held=len(data) // _BYTES_A_BYTE)

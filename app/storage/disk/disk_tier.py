@@ -27,10 +27,10 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from app import regular_files
 from app.described import DESCRIBED
-from app.regular_files import MappedBytes
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.storage.stores import local_files
+from app.work.memory import MappedBytes
 
 _log = logging.getLogger(__name__)
 
@@ -299,7 +299,7 @@ class _Entry(NamedTuple):
 def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
     """A descriptor of a file of this user, and what the system says of it."""
     # A link may lead anywhere.
-    with regular_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
+    with local_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():
             raise FileNotFoundError(f"{path} is no file of this user")
         yield descriptor, status

@@ -1,4 +1,8 @@
-"""Files of this machine, where links could lead anywhere and pipes could hold whoever opens them."""
+"""Files of this machine, where links could lead anywhere and pipes could hold whoever opens them.
+
+None but regular files are opened, and nobody waits for what lies in their place: a pipe without a writer
+holds whoever opens it for ever, and a device may have no end.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,50 @@ import datetime as dt
 import errno
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 from typing import ClassVar
 
 from typing_extensions import override
 
 from app.errors import FileMissingError, PathNotAllowedError
-from app.regular_files import opened
 from app.storage.stores.store import Store, StoredFile
 
 _LONGEST_PATH = 4095
 """Bytes of the longest path; of a longer one, each part would be looked at for links."""
+
+
+class IrregularFileError(OSError):
+    """A pipe, socket or device lies where a file is expected."""
+
+
+@contextmanager
+def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
+    """A descriptor for reading a regular file, and what the system says of the file.
+
+    Raises:
+        IsADirectoryError: it is a directory.
+        IrregularFileError: it is something else that is no regular file.
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    try:
+        status = os.fstat(descriptor)
+        if S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not S_ISREG(status.st_mode):
+            raise IrregularFileError(errno.EINVAL, "expected a regular file", str(path))
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
+
+
+def content(path: str | Path, most: int | None = None) -> bytes:
+    """The first ``most`` bytes of a regular file, or all of it."""
+    with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read() if most is None else file.read(most)
 
 
 class LocalFiles(Store):

@@ -20,7 +20,7 @@ from obstore.fsspec import FsspecStore
 from obstore.store import S3Store
 from typing_extensions import override
 
-from app import regular_files
+from app.storage.stores import local_files
 from app.storage.stores.failures import StoreAnswerError
 from app.storage.stores.libraries import LibraryStore, event_loop, read_seconds
 from app.storage.stores.store import StoredFile
@@ -180,7 +180,7 @@ def _client(stall_seconds: float, *, allow_http: bool) -> ClientConfig:
     }
     # Of the store's authority, where it is none that every machine knows.
     if authority := os.environ.get("AWS_CA_BUNDLE"):
-        client["root_certificate"] = regular_files.content(authority)
+        client["root_certificate"] = local_files.content(authority)
     return client
 
 

@@ -17,9 +17,8 @@ from typing import Final, Self
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.regular_files import opened
-from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.container import SYNC_BYTES, VarintCursor, check_magic, read_header
+from app.storage.stores.local_files import opened
+from app.table.avro.container import SYNC_BYTES, Block, VarintCursor, check_magic, decode_blocks, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
 from app.table.records.expansion import MAX_BLOCK_BYTES, expand
 

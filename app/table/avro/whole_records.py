@@ -18,8 +18,7 @@ import fastavro
 import orjson
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.blocks import Block
-from app.table.avro.container import open_encoded
+from app.table.avro.container import Block, open_encoded
 from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 

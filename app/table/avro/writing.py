@@ -25,8 +25,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
-from app.table.avro.blocks import Block, encode_long
-from app.table.avro.container import MAGIC, SYNC_BYTES, open_encoded
+from app.table.avro.container import MAGIC, SYNC_BYTES, Block, encode_long, open_encoded
 from app.table.avro.whole_records import decode_block, parsed
 from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.table.records.expansion import WrittenCodec, compress

@@ -26,10 +26,16 @@ from app.table.avro.whole_records import Record, WholeRecords, has_unknown_field
 from app.table.avro.writing import write_avro
 from app.table.commits.changes import live_places
 from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_entry import FILE_RECORD, RECORD, DataFileMeta, FileKind, ManifestEntry
+from app.table.manifests.manifest_entry import (
+    FILE_RECORD,
+    RECORD,
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    RowStatistics,
+)
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
 from app.table.manifests.record_files import read_whole
-from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.columns import Nullable, OptionalIntegers, RecordOf
 from app.table.schema.schema import TableSchema
 from app.types import DataType, Value, sql_key

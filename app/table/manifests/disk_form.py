@@ -18,8 +18,8 @@ import pyarrow as pa
 from app.predicates.verdicts import ColumnBounds
 from app.storage.disk.column_entry import Columns, DamagedEntryError
 from app.storage.tiers import TierEntry
-from app.table.manifests.manifest import Derived, Manifest
-from app.table.manifests.row_statistics import StatisticsColumns
+from app.table.manifests.manifest import COLUMNS, Manifest
+from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
 from app.types.bytes_column import BytesColumn
 
@@ -108,16 +108,13 @@ def _tuple(items: list[Any]) -> tuple[Any, ...]:
     return tuple(_tuple(item) if isinstance(item, list) else item for item in items)
 
 
-_COLUMNS: Final = tuple(
-    member.name for member in fields(Manifest) if member.name not in ("decoded_bytes", "derived")
-)
 _MEMORY: Final = 6_000
 """Of the objects of a manifest that was asked for its columns, without the columns; measured."""
 
 
 def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
     """The columns that hold a manifest."""
-    return {name: _column(getattr(manifest, name)) for name in _COLUMNS}
+    return {name: _column(getattr(manifest, name)) for name in COLUMNS}
 
 
 def open_manifest(columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> Manifest:
@@ -125,44 +122,13 @@ def open_manifest(columns: Columns, entry: TierEntry | None, read: Callable[[], 
 
     ``read`` decodes the original, where a column is damaged.
     """
-    return _MappedManifest(columns, entry, read)
 
-
-class _MappedManifest(Manifest):
-    __slots__ = ("_columns", "_entry", "_read")
-
-    _columns: Columns
-    _entry: TierEntry | None
-    _read: Callable[[], Manifest]
-
-    def __init__(self, columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> None:
-        own = {
-            "_columns": columns,
-            "_entry": entry,
-            "_read": read,
-            "decoded_bytes": columns.held,
-            "derived": Derived(),
-        }
-        for name, value in own.items():
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return self._columns.length("kinds")
-
-    def __getattr__(self, name: str) -> Any:
-        """A column that nobody has asked for before."""
-        if name not in _COLUMNS:
-            raise AttributeError(name)
+    def column(name: str) -> Any:
         try:
-            column = _value(self._columns, self._columns[name])
+            return _value(columns, columns[name])
         except DamagedEntryError:
-            if self._entry is not None:
-                self._entry.drop()
-            column = getattr(self._read(), name)
-        object.__setattr__(self, name, column)
-        return column
+            if entry is not None:
+                entry.drop()
+            return getattr(read(), name)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that is not mapped."""
-        return _MEMORY + self._columns.held + self.derived.nbytes
+    return Manifest(column, columns.length("kinds"), _MEMORY + columns.held)

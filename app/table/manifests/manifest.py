@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Self, TypeVar
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,9 @@ from app.table.manifests.manifest_entry import (
     FileKind,
     FileSource,
     ManifestEntry,
+    StatisticsColumns,
 )
 from app.table.manifests.record_files import check_version, is_orc, read_pieces
-from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns, take_out
 from app.table.records.expansion import claim
 from app.types.binary_row.row import ARITY_BYTES
@@ -77,9 +77,10 @@ _MEMORY_PER_MANIFEST = 18_000
 """Of the objects around the columns, measured; of small manifests that is nearly all."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields.
+    """The entries of one manifest, in order: a view over columns of shape (n,), named after the fields.
+
+    A column is taken when somebody first asks for it: of mapped ones, no other takes memory.
 
     Attributes:
         kinds: values of :class:`FileKind`.
@@ -96,7 +97,6 @@ class Manifest:
         write_columns: none where it is every column.
     """
 
-    decoded_bytes: int
     kinds: NDArray[np.int8]
     partitions: tuple[bytes, ...]
     partition_codes: NDArray[np.int32]
@@ -123,7 +123,21 @@ class Manifest:
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
     write_columns: NameLists
-    derived: Derived = field(default_factory=Derived)
+
+    def __init__(self, column: Callable[[str], Any], length: int, memory_bytes: int) -> None:
+        self._column = column
+        self._length = length
+        self._memory_bytes = memory_bytes
+        self.derived = Derived()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A column that nobody has asked for before."""
+            if name not in COLUMNS:
+                raise AttributeError(name)
+            self.__dict__[name] = column = self._column(name)
+            return column
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
@@ -136,43 +150,45 @@ class Manifest:
         extra_files = files.lists("_EXTRA_FILES", pa.string())
         delete_row_counts = files.optional_integers("_DELETE_ROW_COUNT")
         may_be_false = ~delete_row_counts.known & is_orc(data)
-        return cls(
-            decoded_bytes=entries.nbytes + embedded_indexes.data.nbytes,
-            kinds=entries.integers("_KIND", np.int8),
-            partitions=partitions,
-            partition_codes=partition_codes,
-            buckets=entries.integers("_BUCKET", np.int32),
-            total_buckets=entries.integers("_TOTAL_BUCKETS", np.int32),
-            file_names=files.strings("_FILE_NAME"),
-            file_sizes=files.integers("_FILE_SIZE", np.int64),
-            row_counts=files.integers("_ROW_COUNT", np.int64),
-            min_keys=files.strings("_MIN_KEY"),
-            max_keys=files.strings("_MAX_KEY"),
-            key_statistics=StatisticsColumns.of(files.records("_KEY_STATS")).without(may_be_false),
-            value_statistics=StatisticsColumns.of(files.records("_VALUE_STATS")).without(may_be_false),
-            min_sequence_numbers=files.integers("_MIN_SEQUENCE_NUMBER", np.int64),
-            max_sequence_numbers=files.integers("_MAX_SEQUENCE_NUMBER", np.int64),
-            schema_ids=files.integers("_SCHEMA_ID", np.int64),
-            levels=files.integers("_LEVEL", np.int32),
-            extra_file_starts=np.asarray(extra_files.offsets).astype(np.int64),
-            extra_files=BytesColumn.from_arrow(extra_files.values),
-            creation_times=files.optional_integers("_CREATION_TIME"),
-            delete_row_counts=delete_row_counts,
-            embedded_indexes=embedded_indexes,
-            file_sources=_sources(files.optional_integers("_FILE_SOURCE")),
-            value_statistics_columns=NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
-            external_paths=files.strings("_EXTERNAL_PATH"),
-            first_row_ids=files.optional_integers("_FIRST_ROW_ID"),
-            write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
-        )
+        columns: dict[str, Any] = {
+            "kinds": entries.integers("_KIND", np.int8),
+            "partitions": partitions,
+            "partition_codes": partition_codes,
+            "buckets": entries.integers("_BUCKET", np.int32),
+            "total_buckets": entries.integers("_TOTAL_BUCKETS", np.int32),
+            "file_names": files.strings("_FILE_NAME"),
+            "file_sizes": files.integers("_FILE_SIZE", np.int64),
+            "row_counts": files.integers("_ROW_COUNT", np.int64),
+            "min_keys": files.strings("_MIN_KEY"),
+            "max_keys": files.strings("_MAX_KEY"),
+            "key_statistics": StatisticsColumns.of(files.records("_KEY_STATS")).without(may_be_false),
+            "value_statistics": StatisticsColumns.of(files.records("_VALUE_STATS")).without(may_be_false),
+            "min_sequence_numbers": files.integers("_MIN_SEQUENCE_NUMBER", np.int64),
+            "max_sequence_numbers": files.integers("_MAX_SEQUENCE_NUMBER", np.int64),
+            "schema_ids": files.integers("_SCHEMA_ID", np.int64),
+            "levels": files.integers("_LEVEL", np.int32),
+            "extra_file_starts": np.asarray(extra_files.offsets).astype(np.int64),
+            "extra_files": BytesColumn.from_arrow(extra_files.values),
+            "creation_times": files.optional_integers("_CREATION_TIME"),
+            "delete_row_counts": delete_row_counts,
+            "embedded_indexes": embedded_indexes,
+            "file_sources": _sources(files.optional_integers("_FILE_SOURCE")),
+            "value_statistics_columns": NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
+            "external_paths": files.strings("_EXTERNAL_PATH"),
+            "first_row_ids": files.optional_integers("_FIRST_ROW_ID"),
+            "write_columns": NameLists.of(files.lists("_WRITE_COLS", pa.string())),
+        }
+        decoded_bytes = entries.nbytes + embedded_indexes.data.nbytes
+        memory_bytes = _MEMORY_PER_MANIFEST + decoded_bytes + sum(map(_own_bytes, columns.values()))
+        return cls(columns.__getitem__, len(entries), memory_bytes)
 
     def __len__(self) -> int:
-        return len(self.kinds)
+        return self._length
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the columns and what was computed of them keep alive, at most."""
-        return _MEMORY_PER_MANIFEST + self.decoded_bytes + _own_bytes(self) + self.derived.nbytes
+        return self._memory_bytes + self.derived.nbytes
 
     def side_indexes(self) -> BytesColumn:
         """The extra file that is each file's index, null where none is. CorruptMetadataError: several are."""
@@ -244,6 +260,9 @@ class Manifest:
     def entry(self, row: int) -> ManifestEntry:
         """One entry as an object."""
         return next(self.entries(np.array([row])))
+
+
+COLUMNS: Final = tuple(Manifest.__annotations__)
 
 
 def _check(entries: RecordColumns, files: RecordColumns) -> None:

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
+from app.table.manifests.manifest_entry import STATISTICS, StatisticsColumns
 from app.table.manifests.record_files import check_version, read_columns
-from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
 from app.table.records.columns import Nullable, RecordColumns, RecordOf
 from app.types.roaring import Buffer
 

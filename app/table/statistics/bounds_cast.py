@@ -32,7 +32,7 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.value_arrays import INT64, Values
+from app.types.values import INT64, Values
 
 Cast: TypeAlias = "Callable[[Values], Values]"
 

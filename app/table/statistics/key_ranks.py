@@ -22,7 +22,7 @@ from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.value_arrays import Values, concat, group_rows
+from app.types.values import Values, concat, group_rows
 
 Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
 

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.manifests.manifest_list import ManifestList
-from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.rows import RowColumns
@@ -44,7 +44,7 @@ from app.types.bytes_column import BytesColumn
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, DataType, TypeRoot
 from app.types.session_zone import MAX_OFFSET_NANOS
-from app.types.value_arrays import INT64, Values, group_rows, placeholders
+from app.types.values import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"

@@ -44,8 +44,7 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.value_arrays import INT64, Values
-from app.types.values import Value
+from app.types.values import INT64, Value, Values
 
 _OFFSET_BITS: Final = 32
 _SLOT: Final = np.dtype("<u8")
@@ -64,7 +63,7 @@ _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLIN
 class FieldValues:
     """One field of n rows.
 
-    ``values``: shape (n,), as :mod:`app.types.value_arrays` holds values of the type; integers and floats may
+    ``values``: shape (n,), as :mod:`app.types.values` holds values of the type; integers and floats may
     be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
     ``is_null``: shape (n,).
     """
@@ -266,7 +265,7 @@ class RowColumns:
                 the type; without it, they are an error.
 
         Returns:
-            The values in the form of :mod:`app.types.value_arrays`, and where they are known, shape (n,):
+            The values in the form of :mod:`app.types.values`, and where they are known, shape (n,):
             not where the field is null or unreadable, and nowhere if its type has no values.
 
         Raises:

@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import Response
 
 from app.api.gate.admission import Admission, Bulkhead
-from app.api.http.answer_headers import RequestIds
+from app.api.http.headers import RequestIds
 from app.api.http.problems import problem_of
 from app.errors import BusyError
 from tests.api.conftest import listening

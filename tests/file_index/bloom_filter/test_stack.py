@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import Points
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers import Answer, Points
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, places
 from app.file_index.bloom_filter.stack import BloomStack

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.file_index.answers.conditions import Condition, NullTest, Points, Span, never_out_of_time
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers import Answer, Condition, NullTest, Points, Span, never_out_of_time
 from app.file_index.bsi import bsi
 from app.file_index.bsi.stack import BsiStack
 from app.types import parse_type

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.file_index import container
-from app.file_index.answers.result import Rows
+from app.file_index.answers import Rows
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan import state as state_module
 from app.planning.plan.answers import Plan

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceededError
 from app.file_index import container
-from app.file_index.answers.conditions import SHORT_LIST
+from app.file_index.answers import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.evaluation import FileDecisions, decide_files
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS

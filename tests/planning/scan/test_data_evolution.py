@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
-from app.file_index.answers.result import SKIP
+from app.file_index.answers import SKIP
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, IndexKind
 from app.file_index.stacked_index import FileIndex

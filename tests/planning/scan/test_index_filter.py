@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.answers.result import KEEP, SKIP
+from app.file_index.answers import KEEP, SKIP
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, KINDS
 from app.file_index.stacked_index import FileIndex

@@ -16,8 +16,7 @@ from app.planning.plan.answers import Plan
 from app.planning.scan.merge_units import MergeUnits, merge_units
 from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service

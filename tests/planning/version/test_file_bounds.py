@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import schema_json

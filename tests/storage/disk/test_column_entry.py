@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.regular_files import MappedBytes
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
+from app.work.memory import MappedBytes
 
 KEY = b'["w", "path"]["manifest", "1.0"]'
 DESCRIPTORS = Path("/proc/self/fd")

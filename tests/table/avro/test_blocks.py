@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
-from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.container import MAGIC, open_encoded
+from app.table.avro.container import MAGIC, Block, decode_blocks, open_encoded
 from app.table.avro.whole_records import decode_block
 from app.table.manifests.manifest_entry import RECORD
 from app.table.records.columns import RecordOf

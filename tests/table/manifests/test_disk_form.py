@@ -18,8 +18,8 @@ from app.storage import DiskTier
 from app.storage.disk.disk_tier import FORMAT
 from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
-from app.table.manifests.manifest import Manifest
-from app.types.value_arrays import Values
+from app.table.manifests.manifest import COLUMNS, Manifest
+from app.types.values import Values
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
 
@@ -52,11 +52,7 @@ def plain(value: object) -> Any:
 
 
 def columns(manifest: Manifest) -> dict[str, Any]:
-    return {
-        each.name: plain(getattr(manifest, each.name))
-        for each in fields(manifest)
-        if each.name not in ("decoded_bytes", "derived")
-    }
+    return {name: plain(getattr(manifest, name)) for name in COLUMNS}
 
 
 def no_original() -> Manifest:

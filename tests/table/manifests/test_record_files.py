@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.manifests.manifest_list import ManifestList
-from app.table.manifests.row_statistics import RowStatistics
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.examples import examples

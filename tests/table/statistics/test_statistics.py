@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError
 from app.predicates.model import BoundLeaf, Operator
 from app.predicates.verdicts import Verdict, leaf_verdicts
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import StatisticsRows, key_bounds, trusted_bounds, value_bounds
 from app.types import DataField, Value, parse_type
@@ -104,13 +103,9 @@ def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong:
     entries = [
         entry(row_count=ROWS, value_statistics=each, key_statistics=each) for each in (BOTH, strange, BOTH)
     ]
-    whole = manifest(entries)
-    dropped = np.array([False, True, False])
-    files = replace(
-        whole,
-        value_statistics=whole.value_statistics.without(dropped),
-        key_statistics=whole.key_statistics.without(dropped),
-    )
+    files, dropped = manifest(entries), np.array([False, True, False])
+    files.value_statistics = files.value_statistics.without(dropped)
+    files.key_statistics = files.key_statistics.without(dropped)
     later = schema((0, "a", "INT"), (1, "b", "STRING"), (2, "c", "INT"), schema_id=1)
     keyed = schema((0, "a", "INT"), (1, "b", "STRING"), primary_keys=("a", "b"))
     rows = np.arange(3)

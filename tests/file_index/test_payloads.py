@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer
-from app.file_index.payloads.cursor import Cursors
-from app.file_index.payloads.roaring_sizes import skip_bitmaps
+from app.file_index.answers import Answer
+from app.file_index.payloads import Cursors, skip_bitmaps
 from app.file_index.shared.bit_slices import null_rows
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import bitmap_size, read_bitmap

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app import regular_files
 from app.errors import StorageError
 from app.planning.request.requests import PlanRequest, TableRef
-from app.regular_files import IrregularFileError
+from app.storage.stores import local_files
+from app.storage.stores.local_files import IrregularFileError
 from tests.golden_tables import DATABASE
 from tests.growing_tables import TABLE, GrowingTable
 from tests.planning.copied_tables import open_service
@@ -40,7 +40,7 @@ def lying_at(path: Path, kind: str) -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory"])
 def test_only_regular_files_are_opened(tmp_path: Path, kind: str) -> None:
     with lying_at(tmp_path / "file", kind), pytest.raises(OSError) as raised:  # noqa: PT011 - any of them
-        regular_files.content(tmp_path / "file")
+        local_files.content(tmp_path / "file")
 
     assert isinstance(raised.value, (IrregularFileError, IsADirectoryError)) or (
         raised.value.errno == errno.ENXIO
@@ -51,7 +51,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, kind: str) -> None:
 def test_the_content_of_a_file(tmp_path: Path, most: int | None) -> None:
     (tmp_path / "file").write_bytes(b"content")
 
-    assert regular_files.content(tmp_path / "file", most) == b"content"[:most]
+    assert local_files.content(tmp_path / "file", most) == b"content"[:most]
 
 
 @pytest.mark.parametrize("place", ["snapshot/LATEST", "snapshot/snapshot-3", "schema/schema-0", "manifest"])

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
-from app.iceberg.columns import ReadColumns
 from app.iceberg.field_ids import has_ids
+from app.iceberg.schema import ReadColumns
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from tests.golden_tables import GoldenWarehouse

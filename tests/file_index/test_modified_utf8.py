@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
 from app.file_index.container import read_name, write_name
-from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads import Cursor
 
 
 @pytest.mark.parametrize(

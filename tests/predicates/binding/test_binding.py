@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.predicates.binding.binding import bind
-from app.predicates.binding.moments import day_of_request, today
+from app.predicates.binding.binding import bind, day_of_request, today
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
