@@ -1,7 +1,5 @@
 """Columns in one line."""
 
-from __future__ import annotations
-
 from app.types import DataField, parse_type
 
 

@@ -5,8 +5,6 @@ That a request which the description allows is refused is no fault: it cannot sa
 members names a version.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Data files as other writers make them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

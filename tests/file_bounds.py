@@ -1,7 +1,5 @@
 """Bounds of a column in some files, written down file by file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 and its read-time index evaluation drop together, we drop too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

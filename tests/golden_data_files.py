@@ -1,7 +1,5 @@
 """The data files of the golden tables, with the indexes that the engine made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The golden file indexes with the rows they were made of, read as ``tests/golden/unit/README.md`` says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

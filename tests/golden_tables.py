@@ -5,8 +5,6 @@ their table), ``expected.tar.xz`` one JSON document per table and ``index.json``
 what the documents mean. The ``golden`` fixture of ``conftest.py`` unpacks the warehouse once per session.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from dataclasses import dataclass

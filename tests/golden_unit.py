@@ -4,8 +4,6 @@
 ``tests/golden/pack.py`` makes the archives, the README beside them says what the documents mean.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables of several releases of the engine; the README beside the archives says what is known of each."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import tarfile

@@ -1,7 +1,5 @@
 """A server that is sent to many small files which expand, all at once."""
 
-from __future__ import annotations
-
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Whatever a user can set, ask or run is described."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -4,8 +4,6 @@ The answer is right, or an error of the contract, or a plan that keeps more and 
 right. A commit leaves the table as it was or as it should be.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import closing

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests import golden_tables
 from tests.golden_cases import for_each
 from tests.golden_tables import GoldenWarehouse

@@ -1,7 +1,5 @@
 """What lies in a file's place, and is no regular file, is an error at once and holds nobody."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

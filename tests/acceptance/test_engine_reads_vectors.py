@@ -1,7 +1,5 @@
 """The Java engine takes what is written here: deleted rows are gone, keys are where hash indexes say."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Tables with real data files, and the indexes that their options ask for."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

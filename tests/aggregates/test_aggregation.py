@@ -1,7 +1,5 @@
 """Aggregates against rows: exact ones are what SQL computes, others hold it, open files make up the rest."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

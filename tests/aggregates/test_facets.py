@@ -1,7 +1,5 @@
 """Facets that a manifest remembers are those of the rows, whatever was asked of it before."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

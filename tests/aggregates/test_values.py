@@ -1,7 +1,5 @@
 """Values that differ where they are stored, and are one where Spark reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

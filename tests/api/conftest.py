@@ -1,7 +1,5 @@
 """A real server on the loopback interface, asked over HTTP only."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

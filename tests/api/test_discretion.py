@@ -1,7 +1,5 @@
 """Errors and logs name no endpoint, bucket, credential or absolute path, and no literal of a filter."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

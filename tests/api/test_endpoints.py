@@ -1,7 +1,5 @@
 """Every endpoint answers in the shape that the OpenAPI document describes, with what the tables hold."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

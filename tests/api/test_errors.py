@@ -1,7 +1,5 @@
 """Each status of the contract, as a problem that names what is wrong."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever is sent, no answer is a 500, and no path leads out of the warehouse."""
 
-from __future__ import annotations
-
 import shutil
 from http.client import HTTPConnection
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables that lie where their catalog says, and not where their name puts them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

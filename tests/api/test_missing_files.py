@@ -1,7 +1,5 @@
 """What is missing: files told apart from expired ones, and warehouses that cannot be listed."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans as Arrow and NDJSON streams: all files of the JSON answer, and an end that tells so."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

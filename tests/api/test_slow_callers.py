@@ -1,7 +1,5 @@
 """Callers who send or take nothing keep nobody else from being answered."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The latest snapshot: of a moment ago for callers who allow it, and decoded before anybody asks for it."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

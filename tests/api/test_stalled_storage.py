@@ -1,7 +1,5 @@
 """A storage that hangs holds up no other warehouse, and what passes in a moment is not told to callers."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Callers who wait for the same table share one look at it, and take turns."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

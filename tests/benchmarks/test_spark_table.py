@@ -1,7 +1,5 @@
 """The table of the benchmark of Spark: its queries have the answers that they are named after."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The assigners as they are defined: one key after the other, over dictionaries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """The assigners, key by key and in batches: against traces of the Java engine and the plain definition."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Hash indexes of dynamic-bucket tables: golden ones, and those of writers that start anew after commits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from itertools import compress, islice

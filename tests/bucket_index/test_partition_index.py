@@ -1,7 +1,5 @@
 """What is known of a partition: the bucket of each hash, and the order in which buckets are tried."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Index files built of data files say what those say that the engine built of the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The values under one key of a map column."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Data files of every format give the same rows, and damaged ones an error that names the file."""
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 from pathlib import Path

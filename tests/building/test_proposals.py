@@ -1,7 +1,5 @@
 """Advice on a file that has one column of each sort."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """An index passes exactly if what it answers is right."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """``paimon-index build``, ``verify`` and ``advise`` as their user runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

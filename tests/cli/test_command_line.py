@@ -1,7 +1,5 @@
 """The command line as its user runs it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

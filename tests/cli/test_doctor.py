@@ -1,7 +1,5 @@
 """``doctor`` says what is wrong, and what to do about it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

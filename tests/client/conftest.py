@@ -1,7 +1,5 @@
 """Our client against a real server on the loopback interface, and against scripted ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans through the client are those of the JSON answer, in either client and in every form."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt

@@ -3,8 +3,6 @@
 pypaimon needs an older pyarrow than the service, so it runs in an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Deleting rows, file by file, beside dictionaries of what is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

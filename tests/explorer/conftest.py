@@ -1,7 +1,5 @@
 """The explorer in a real browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Random columns, and leaves over them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final

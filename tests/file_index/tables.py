@@ -1,7 +1,5 @@
 """Random files with indexes on two columns, and predicates over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Bytes that are not what they should be: an answer or CorruptIndexError, in bounded time and memory."""
 
-from __future__ import annotations
-
 import random
 import struct
 import time

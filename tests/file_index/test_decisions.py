@@ -1,7 +1,5 @@
 """Many files at once beside the indexes of each file, asked one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers of indexes: held to every row, where they leave questions open, and what they say of themselves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

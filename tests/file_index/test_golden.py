@@ -1,7 +1,5 @@
 """Golden files: our answers and first rows beside the engine's, and what we write beside what it wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which indexes a filter asks, beside what its evaluation opens."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

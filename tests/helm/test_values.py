@@ -1,7 +1,5 @@
 """Values: their schema, and what the page says about them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """A server with Iceberg's REST catalog over the golden tables, and PyIceberg as its client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 

@@ -1,7 +1,5 @@
 """What an expression means to each kind of client, row by row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum, auto

@@ -1,7 +1,5 @@
 """Rows of golden tables as their data files have them, to hold clients to."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a request lists is looked at once, within bounds, and for as long as somebody waits for the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The catalog over HTTP: every answer is one that Iceberg's OpenAPI document allows."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Names that clients may have from one schema or another, and the ids of columns in files."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Iceberg's expressions: whatever client asks, no file with a row of its answer is left out."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """PyIceberg, unmodified, reads the rows that the engine reads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``table$ro``: the rows of the top level alone, as the engine's system table of this name has them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile

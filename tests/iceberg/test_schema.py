@@ -1,7 +1,5 @@
 """Paimon's schemas as Iceberg states them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scan tasks: data files with their deletion vectors, statistics and partitions."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile

@@ -4,8 +4,6 @@ PyIceberg 0.12 shows the columns of the snapshot's schema, and filters by the na
 neither that it does so.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

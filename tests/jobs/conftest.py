@@ -3,8 +3,6 @@
 They need Java 17, and are skipped where there is none.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

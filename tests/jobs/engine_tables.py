@@ -1,7 +1,5 @@
 """Tables that our jobs and the engine's connector write to in turn."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Self
 

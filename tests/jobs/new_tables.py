@@ -1,7 +1,5 @@
 """New tables for jobs to write to, and what is in them by a plain reader."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows that meet a condition are deleted, and no others, whoever else deletes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor

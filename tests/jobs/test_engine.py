@@ -1,7 +1,5 @@
 """The Java engine reads what jobs committed, and goes on with it: it writes, deletes, compacts, expires."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Iterator

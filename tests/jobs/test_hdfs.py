@@ -1,7 +1,5 @@
 """Jobs over tables in HDFS commit there what they commit on a disk, and the engine reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final

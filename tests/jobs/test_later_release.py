@@ -1,7 +1,5 @@
 """Jobs leave in a table's metadata what only a later release knows of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Workers and executors that are killed amid a job: it fails and changes nothing, or Spark repeats tasks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

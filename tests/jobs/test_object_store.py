@@ -1,7 +1,5 @@
 """A job over a table in S3, as its user runs it: Spark's workers read and write there themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What a job refuses, and what fails in it, leaves the table as it is."""
 
-from __future__ import annotations
-
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor

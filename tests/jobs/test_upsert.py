@@ -1,7 +1,5 @@
 """Rows are written once for each key, keys keep their buckets, and what fails leaves the table as it is."""
 
-from __future__ import annotations
-
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal

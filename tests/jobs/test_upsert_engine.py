@@ -3,8 +3,6 @@
 *Twins* are two tables with the same rows: the engine writes to one of them, our job to the other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

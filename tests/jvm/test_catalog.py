@@ -1,7 +1,5 @@
 """The engine's catalog that plans through the service: rows of the engine, from files of the service."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batch SQL of a real Flink with official connectors: planned by the service, with the rows of the engine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

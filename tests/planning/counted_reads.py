@@ -1,7 +1,5 @@
 """Storage that notes what is read of index files, and that a test may hold up or let fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

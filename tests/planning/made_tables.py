@@ -1,7 +1,5 @@
 """Tables that a test makes up file by file: metadata and indexes alone, since nobody reads data files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

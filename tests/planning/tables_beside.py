@@ -1,7 +1,5 @@
 """A table with an index beside each data file, and what plans read of these."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

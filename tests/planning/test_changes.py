@@ -1,7 +1,5 @@
 """Files that came and went between two versions, held to the files that the engine plans of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Plans over CHAR columns: nothing is lost, however writers padded what they stored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Damaged files of a table: a damaged index never hides rows, damaged metadata never goes unnoticed."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

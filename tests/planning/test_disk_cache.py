@@ -1,7 +1,5 @@
 """Services that are restarted over one disk cache: what never changes need not be there any more."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -4,8 +4,6 @@ Golden queries bring the rows that truly match; where the engine's own answer is
 the test first makes sure that the tables really show the defect.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias

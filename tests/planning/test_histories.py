@@ -3,8 +3,6 @@
 Commits are made by our own committer. Rollbacks, expiry, tags and drops are made as the engine leaves them.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

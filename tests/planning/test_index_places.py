@@ -1,7 +1,5 @@
 """Callers name index files only: whatever else is in a warehouse is not read for them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

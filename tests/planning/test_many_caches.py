@@ -3,8 +3,6 @@
 Between them the table is committed to and rolled back, entries are damaged, and releases change.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Loads that no caller waits for: a bounded number of them for each warehouse, and what they leave."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import closing

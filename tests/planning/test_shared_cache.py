@@ -1,7 +1,5 @@
 """Services that share what they decode through a store: a new one is warm, and no answer depends on it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

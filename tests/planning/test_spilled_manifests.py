@@ -3,8 +3,6 @@
 A plan of 100,000 files is 8 MB. Exceptions that are kept hold frames, and these what all callers have found.
 """
 
-from __future__ import annotations
-
 import gc
 import tempfile
 from collections.abc import Iterator

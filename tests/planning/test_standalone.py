@@ -1,7 +1,5 @@
 """Index files without a table: golden ones are answered as by the library, damaged ones one by one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Columns by whose values a plan must not decide: those with default values, and hidden ones of Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

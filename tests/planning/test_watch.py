@@ -1,7 +1,5 @@
 """Watched tables are followed: what is new is decoded once, and what fails is tried again, less and less."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

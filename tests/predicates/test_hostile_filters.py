@@ -1,7 +1,5 @@
 """Whatever is sent as a filter is read or refused, by one family of exceptions."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

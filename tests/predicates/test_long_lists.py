@@ -1,7 +1,5 @@
 """Long lists of plain values are read at once, and mean what they mean when they are read one by one."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

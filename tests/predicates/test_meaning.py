@@ -1,7 +1,5 @@
 """Filters mean what SQL's three-valued logic says, in both forms, negated or not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever is not decided says why, and what to write instead."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

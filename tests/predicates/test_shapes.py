@@ -1,7 +1,5 @@
 """What is told of a filter: its form, and none of its values."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.predicates.binding.binding import bind

@@ -3,8 +3,6 @@
 ``tests/golden/spark_conditions`` and ``spark_dates`` have texts, answers, and the programs that asked.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -4,8 +4,6 @@ They need Java 17, and those marked ``connector`` its jar, which ``PAIMON_SPARK_
 installed into an environment of its own on first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of a service that sessions of Spark see, too: golden ones, and some that the connector writes."""
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 from tests import golden_tables

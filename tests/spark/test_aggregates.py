@@ -1,7 +1,5 @@
 """Aggregates of ``paimon_index.spark``: rows, names and types are those of Spark's own query."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

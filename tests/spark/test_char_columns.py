@@ -4,8 +4,6 @@ The columns of ``padded`` were CHAR when Spark wrote them. Those of ``loose`` we
 since, so that they hold values of any padding and longer ones: what other writers may leave behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spark with Iceberg's runtime, unmodified, beside Spark with the engine's connector: the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

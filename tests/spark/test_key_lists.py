@@ -1,7 +1,5 @@
 """Keys of a join's small side beside the condition: rows are those of the connector's semi join."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

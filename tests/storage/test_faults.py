@@ -1,7 +1,5 @@
 """Faults of stores that pass are made good, by few calls and soon, also of many reads; what lasts is told."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

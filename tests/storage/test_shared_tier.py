@@ -1,7 +1,5 @@
 """The shared tier over stores that work, fail, hang and lie."""
 
-from __future__ import annotations
-
 import struct
 import time
 import tracemalloc

@@ -1,7 +1,5 @@
 """Makers of manifest entries, with as little as a test needs, and of manifests."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Manifests block by block, for tests of how far they may expand."""
 
-from __future__ import annotations
-
 import io
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What versions consist of, read once: held to what the engine says, also of files gone or damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Versions are found with what was seen before as without it, and then in one round trip."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from threading import Barrier

@@ -1,7 +1,5 @@
 """One golden table in memory, of several snapshots, to be changed at will."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.golden_tables import DATABASE

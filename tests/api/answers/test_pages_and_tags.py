@@ -1,7 +1,5 @@
 """Pages never mix versions, and a tag that is still good saves the work."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

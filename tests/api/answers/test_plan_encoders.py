@@ -1,7 +1,5 @@
 """The pieces of a streamed plan: what a piece holds, and that no more is encoded than what was asked for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time

@@ -1,7 +1,5 @@
 """Without tokens: callers of this machine, and no pages of other sites."""
 
-from __future__ import annotations
-
 import anyio
 import httpx
 import pytest

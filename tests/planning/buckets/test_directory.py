@@ -1,7 +1,5 @@
 """Directories of key hashes: read once, asked as a whole, in the order that decides between buckets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Look-ups, buckets and assignments against what the engine wrote and would write."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby

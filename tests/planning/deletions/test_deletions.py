@@ -1,7 +1,5 @@
 """Deletion vectors: every position of golden tables, read once, and an error rather than a row too few."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress

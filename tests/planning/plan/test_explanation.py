@@ -1,7 +1,5 @@
 """What was tried for files: each has its steps in their order, however they are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Long lists of values are asked of as many files as there is time for, and the others are kept."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Filters that pin keys, on tables whose rows are known to be in certain buckets."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Plans by indexes, beside the indexes of each file asked one by one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Rows that are left beside deletion vectors, and the first of them, beside rows looked at one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

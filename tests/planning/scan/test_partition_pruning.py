@@ -1,7 +1,5 @@
 """The filter inside of each partition, beside every test decided partition by partition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace

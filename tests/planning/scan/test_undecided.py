@@ -1,7 +1,5 @@
 """One warning of files that a filter keeps since neither bounds nor an index decide it."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.file_index import container

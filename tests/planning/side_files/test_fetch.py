@@ -1,7 +1,5 @@
 """Index files beside data files that are damaged, or that storage does not give."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The indexes of a version's files, embedded and beside: which have one, and what keeping them takes."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from contextlib import closing

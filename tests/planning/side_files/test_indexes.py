@@ -1,7 +1,5 @@
 """Index files beside data files: what plans fetch of them, and that they fetch it once."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Segments of index files: what comes to them piece by piece is as if it had come at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path

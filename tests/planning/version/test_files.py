@@ -1,7 +1,5 @@
 """The files of a version as columns, beside a plain list of them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Older versions have their own columns under the newest options, as the engine reads them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The files of a version are the same, whatever version was looked at before."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns as queries name them: with the table or its alias in front, and with fields of structs behind."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.errors import FilterError

@@ -1,7 +1,5 @@
 """What every store owes: plans as from a disk, files that end where they end, one winner of writers."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """A warehouse in Azure's storage, as azurite has it: plans are those from a disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

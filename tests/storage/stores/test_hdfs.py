@@ -1,7 +1,5 @@
 """A warehouse in a real HDFS: plans are those from a disk, and one of several writers wins."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from typing import Any

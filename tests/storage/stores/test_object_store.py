@@ -1,7 +1,5 @@
 """Objects of S3: their names, what the store says of them, and whose credentials it is asked with."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping

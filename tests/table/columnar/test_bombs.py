@@ -1,7 +1,5 @@
 """Small ORC and Parquet files that would become large are errors of ours, and take no memory here."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commits of new rows that were worked out from something that is no longer so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """New snapshots: what they say, what they refuse, and that of several at once none is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import threading

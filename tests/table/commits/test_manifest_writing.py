@@ -1,7 +1,5 @@
 """What manifest lists say of manifests that were written here."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from app.table.commits.manifest_writing import Outline, listed, write_manifest

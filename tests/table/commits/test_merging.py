@@ -1,7 +1,5 @@
 """Merged manifests: which are merged, and that readers find the same files in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What a later release writes into metadata is there after a commit, whatever that changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

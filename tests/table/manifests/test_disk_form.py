@@ -1,7 +1,5 @@
 """A manifest that is mapped is the manifest that was decoded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Metadata in ORC and Parquet is the same as in Avro, and damage to it is an error of ours."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Ranks compare as the keys that they stand for, sorted as Python sorts tuples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

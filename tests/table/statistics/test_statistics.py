@@ -1,7 +1,5 @@
 """Statistics of files in the columns of a plan: held to their definition file by file, and case by case."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

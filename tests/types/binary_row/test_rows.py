@@ -1,7 +1,5 @@
 """Many rows written at once are, byte for byte, the rows written one by one."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Sequence
