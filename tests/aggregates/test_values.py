@@ -11,9 +11,7 @@ from app.planning.request.limits import Limits
 from app.planning.service import IndexService
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, no_statistics, open_service, statistics
 
 CODE = DataField(0, "code", parse_type("CHAR(4)"))
 AT = DataField(0, "at", parse_type("TIMESTAMP(9)"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 
 from tests.api.conftest import Serve
-from tests.golden_tables import GoldenWarehouse
-from tests.growing_tables import GrowingTable
+from tests.copied_tables import GrowingTable
+from tests.golden_cases import GoldenWarehouse
 
 VERSIONS = "/v1/main/databases/golden/tables/versions"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.api.conftest import Serve
 from tests.examples import examples
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 MEMBERS = f"""

@@ -11,7 +11,7 @@ import pytest
 from tests import tokens
 from tests.api.conftest import Serve
 from tests.api.gate.test_access import ENDPOINTS, TABLE
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 NAMED = "/v1/main/databases/golden/tables"
 ELSEWHERE = "/v1/main/databases/sales/tables/orders"

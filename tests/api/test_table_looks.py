@@ -10,8 +10,6 @@ from app.errors import DeadlineExceededError, StorageError
 from app.planning.request.requests import SnapshotSelector, TableRef
 
 pytestmark = pytest.mark.anyio
-
-
 TABLE = (TableRef("main", "db", "t"), SnapshotSelector())
 OTHER = (TableRef("main", "db", "u"), SnapshotSelector())
 

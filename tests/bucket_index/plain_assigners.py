@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from app.bucket_index import Assignment, Strategy
-from app.options.dynamic_buckets import AssignerOptions
+from app.bucket_index import AssignerOptions, Assignment, Strategy
 
 Files: TypeAlias = Mapping[tuple[int, int], list[int]]
 """The hashes of each partition and bucket, in the order of the index manifest."""

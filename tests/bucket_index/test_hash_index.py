@@ -9,7 +9,7 @@ from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
 from app.options.dynamic_buckets import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta
-from tests import golden_unit
+from tests import golden_cases
 
 I32 = st.integers(-(2**31), 2**31 - 1)
 # Few values, so that hashes repeat within and among files.
@@ -26,10 +26,10 @@ def merged(files: list[tuple[int, list[int]]]) -> PartitionIndex:
 
 
 @pytest.mark.parametrize(
-    "golden", golden_unit.document("hash-index", "files")["files"], ids=lambda golden: golden["file"]
+    "golden", golden_cases.document("hash-index", "files")["files"], ids=lambda golden: golden["file"]
 )
 def test_files_read_and_write_as_in_the_engine(golden: dict[str, list[int]]) -> None:
-    content = golden_unit.files("hash-index")[str(golden["file"])]
+    content = golden_cases.files("hash-index")[str(golden["file"])]
     assert hash_index.read(memoryview(content)).tolist() == golden["hashes"]
     assert hash_index.write(golden["hashes"]) == content[: 4 * len(golden["hashes"])]
 

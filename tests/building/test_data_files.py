@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from app.building.columns import read_columns
-from app.building.data_files import DataFile, DataFormat
+from app.building import DataFile, DataFormat, read_columns
 from app.errors import (
     CorruptFileError,
     FileMissingError,

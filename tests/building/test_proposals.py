@@ -8,10 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building.builder import build
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
-from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
+from app.building import (
+    ColumnAdvice,
+    ColumnTypes,
+    DataFile,
+    DataFormat,
+    advise,
+    build,
+    read_columns,
+    size_warning,
+    table_options,
+)
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions

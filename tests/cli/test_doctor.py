@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli import program
 from app.storage import Warehouse
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 def diagnose(*arguments: str) -> tuple[int, dict[str, Any]]:

@@ -9,7 +9,7 @@ from app.settings import Settings
 from paimon_index import Client
 from tests.api.conftest import listening
 from tests.client.scripted import ScriptedServer
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")

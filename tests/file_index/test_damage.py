@@ -23,19 +23,19 @@ from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
-from tests import golden_file_index
+from tests import golden_cases
 from tests.key_columns import key_column
 
 INT = parse_type("INT")
 STRING = parse_type("STRING")
 SAMPLES = [
     name
-    for name in golden_file_index.names()
+    for name in golden_cases.index_names()
     if name.startswith(("columns-", "bitmap1-", "bitmap2-", "bsi-", "range-", "bloom-"))
 ]
 
 
-def _use(content: bytes, golden: golden_file_index.GoldenIndex) -> None:
+def _use(content: bytes, golden: golden_cases.GoldenIndex) -> None:
     """Asks everything there is to ask; what comes back must be positions of the file."""
     index = FileIndex.read(content)
     inspect(index, {field.name: field.type for field in golden.fields})
@@ -51,7 +51,7 @@ def _use(content: bytes, golden: golden_file_index.GoldenIndex) -> None:
         top_n(index, field, descending=True, nulls_first=False, limit=3, strict=True, selection=everything)
 
 
-def _error_of(content: bytes, golden: golden_file_index.GoldenIndex) -> CorruptIndexError | None:
+def _error_of(content: bytes, golden: golden_cases.GoldenIndex) -> CorruptIndexError | None:
     try:
         _use(content, golden)
     except CorruptIndexError as error:
@@ -61,7 +61,7 @@ def _error_of(content: bytes, golden: golden_file_index.GoldenIndex) -> CorruptI
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_survives_damaged_files(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     chance = random.Random(name)  # noqa: S311 - repeatable damage, no secret
 
     for _ in range(25):

@@ -233,8 +233,6 @@ def test_tells_that_conditions_have_no_row_in_common() -> None:
 
 
 INDEXED = [(kind, data_type) for kind in KINDS.values() for data_type in TYPES if kind.takes(data_type)]
-
-
 RANGED = [
     data_type for kind, data_type in INDEXED if kind is RANGE_BITMAP and data_type.root is not TypeRoot.CHAR
 ]
@@ -244,11 +242,7 @@ RANGED = [
 
 
 _INT = parse_type("INT")
-
-
 _NANOSECONDS = 9
-
-
 _TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 
 

@@ -13,11 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from app.building.builder import build
-from app.building.columns import ColumnTypes, read_columns
-from app.building.data_files import DataFile, DataFormat
-from app.building.proposals import advise, table_options
-from app.building.verification import verify
+from app.building import ColumnTypes, DataFile, DataFormat, advise, build, read_columns, table_options, verify
 from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answer_forms import UNKNOWN_ROW_COUNT

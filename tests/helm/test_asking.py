@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import tokens
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.helm.chart import CHART, MINIMAL, render
 from tests.telemetry.running import running
 

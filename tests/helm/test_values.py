@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.settings import Settings
-from tests.golden_cases import for_each
+from tests.golden_checks import for_each
 from tests.helm.chart import CHART, MINIMAL, refusal
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -10,7 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 ServeIceberg = Callable[..., AbstractContextManager[httpx.Client]]
 

@@ -17,8 +17,6 @@ NEGATED: Final = {
     "is-nan": "not-nan",
 }
 NEGATIONS: Final = NEGATED | {other: one for one, other in NEGATED.items()}
-
-
 _NULL_TESTS: Final = ("is-null", "not-null")
 
 

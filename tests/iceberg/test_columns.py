@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from app.errors import FilterError
 from app.iceberg.columns import ReadColumns
 from app.iceberg.field_ids import has_ids
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import DataField, parse_type
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 def schema(number: int, **columns: tuple[int, str]) -> TableSchema:

@@ -13,8 +13,8 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyroaring import BitMap64
 
+from tests.golden_cases import expected
 from tests.golden_checks import positions
-from tests.golden_tables import expected
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import rows_of
 

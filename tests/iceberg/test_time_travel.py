@@ -28,7 +28,7 @@ from pyiceberg.expressions import (
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import Rows, read, rows_of
 

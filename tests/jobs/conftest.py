@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 from tests.jobs.running_jobs import Jobs
 from tests.spark.sessions import Spark
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.java_engine import JavaEngine
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs, table

@@ -9,9 +9,10 @@ from typing import Final
 
 import pytest
 
+from app.bucket_index import AssignerOptions, DynamicBucketOptions
 from app.deletion_vectors import VectorOptions
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
-from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucketOptions
+from app.options.dynamic_buckets import UNBOUNDED
 from app.options.file_indexes import split_map_key, with_added
 from app.options.reading import memory_size
 from app.options.table_options import REFUSED, check_options
@@ -19,9 +20,7 @@ from app.options.written_files import ALL, DataFileOptions, ManifestOptions, Sta
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.maven import ENGINE, maven_jar
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, open_service
 
 
 def test_defaults_are_the_engines() -> None:

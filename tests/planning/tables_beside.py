@@ -13,10 +13,8 @@ from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.key_columns import key_column
-from tests.planning.copied_tables import open_service
 from tests.planning.counted_reads import Read, Reads, counted_service
-from tests.planning.made_tables import MadeTable, names_of, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, names_of, open_service, payload, statistics
 
 MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
 

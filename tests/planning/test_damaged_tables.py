@@ -14,8 +14,9 @@ import pytest
 from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, all_files
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
+from tests.tables import all_files
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

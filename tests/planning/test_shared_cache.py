@@ -32,10 +32,9 @@ from benchmarks.index_bodies import keys_of
 from benchmarks.services import KEYS, KEYS_BESIDE
 from benchmarks.synthetic import write_table
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import names_of
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.storage.disk.damaged_entries import invert, replace_entries
+from tests.tables import golden_ref, names_of, open_service
 
 KEY = b"0123456789abcdef"
 FILES, MANIFESTS = 80, 4

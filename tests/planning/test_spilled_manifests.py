@@ -20,12 +20,10 @@ from app.storage import DiskTier
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_snapshot, write_table
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import equals, golden_ref, open_service
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
 from tests.planning.counted_reads import Reads, counted_service
-from tests.planning.made_tables import MadeTable
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, equals, golden_ref, open_service
 
 MANIFESTS = 5
 FILES = 400
@@ -41,9 +39,9 @@ def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
         yield service
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@pytest.mark.parametrize("table", golden_cases.tables())
 def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
-    queries = [query["filter_sql"] for query in golden_tables.expected(table).get("queries", ())]
+    queries = [query["filter_sql"] for query in golden_cases.expected(table).get("queries", ())]
 
     for written in (None, *queries[:: max(1, len(queries) // 2)]):
         request = PlanRequest(filter=written, selection=SelectionForm.RANGES, explain=True)

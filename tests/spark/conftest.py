@@ -11,7 +11,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import Spark
 

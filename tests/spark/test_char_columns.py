@@ -15,8 +15,8 @@ import pytest
 from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from app.planning.service import IndexService
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
-from tests.planning.copied_tables import open_service
 from tests.spark.sessions import Spark
+from tests.tables import open_service
 
 pytestmark = [pytest.mark.spark, pytest.mark.connector]
 

@@ -212,8 +212,6 @@ STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "oss": ("ossfs", lambda endpoint: {"endpoint": endpoint, "key": "key", "secret": "secret"}),
     "http": ("aiohttp", lambda _: {}),
 }
-
-
 QUESTIONS: dict[str, Callable[[AnyStore], object]] = {
     "read": lambda store: store.read("key", 0, 9),
     "list": lambda store: store.entries("key"),
@@ -252,17 +250,9 @@ def test_a_store_is_asked_once_for_each_key(
 
 
 COUNT = 60
-
-
 CONTENTS = {f"db.db/t/{number}": bytes([number]) * 1_000 for number in range(COUNT)}
-
-
 SMALL_OBJECTS = {f"w/{path}": content for path, content in CONTENTS.items()}
-
-
 RANGES = [(path, 10, 500) for path in CONTENTS]
-
-
 FOUND = [content[10:510] for content in CONTENTS.values()]
 
 

@@ -8,7 +8,7 @@ import fastavro
 from app.table.avro.blocks import encode_long
 from app.table.records.expansion import compress
 from benchmarks.avro_schemas import MANIFEST
-from tests.table.entries import entry, record
+from tests.tables import entry, record
 
 _MARK: Final = "Q"
 _ONE_NAME: Final = encode_long(1) + b"\x02Q\x00"

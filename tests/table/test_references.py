@@ -14,8 +14,8 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
+from app.table import Snapshot
 from app.table.references import MOST_READS, References
-from app.table.snapshot import Snapshot
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 

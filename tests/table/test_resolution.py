@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
+from app.table import Catalog, Table, TableReader
 from app.table.schema.schema import SchemaIds
-from app.table.storage import Storage, TableReader
-from app.table.table import Catalog, Table
+from app.table.storage import Storage
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 from tests.table.test_references import snapshot_file

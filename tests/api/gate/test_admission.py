@@ -17,8 +17,6 @@ from app.errors import BusyError
 from tests.api.conftest import listening
 
 pytestmark = pytest.mark.anyio
-
-
 PATIENCE_SECONDS = 20
 
 

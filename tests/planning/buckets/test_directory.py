@@ -14,8 +14,8 @@ from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
 
 CopyTable: TypeAlias = Callable[[str], CopiedTable]
 

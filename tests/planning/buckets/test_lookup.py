@@ -11,8 +11,9 @@ from app.errors import CorruptIndexError, FileMissingError, FilterError
 from app.planning.buckets.answers import BucketLookup
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.service import IndexService
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, golden_ref
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
+from tests.tables import golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

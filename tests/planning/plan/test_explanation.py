@@ -18,8 +18,7 @@ from app.storage import Warehouse
 from app.types import DataField, parse_type
 from app.work.ledger import LEDGER, REFUSE
 from tests.examples import examples
-from tests.planning.made_tables import MadeTable, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, statistics
 
 FILES = 9
 

@@ -28,10 +28,11 @@ from app.predicates.model import (
     Unknown,
 )
 from app.types import DataField, Value
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, all_files, either, equals, golden_ref
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
 from tests.row_matches import matches
+from tests.tables import all_files, either, equals, golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

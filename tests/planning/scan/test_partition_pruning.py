@@ -25,11 +25,9 @@ from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates, rows
 from tests.row_matches import matches
-from tests.table.entries import EMPTY_ROW, avro, entry
+from tests.tables import EMPTY_ROW, MadeTable, avro, entry, names_of, no_statistics, open_service
 
 KEYS = (NAME, RATIO)
 

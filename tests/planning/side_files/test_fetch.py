@@ -19,8 +19,8 @@ from app.planning.side_files.fetch import Fronts
 from app.storage import Readers, Warehouse
 from app.work.ledger import LEDGER
 from tests.planning.counted_reads import Read
-from tests.planning.made_tables import names_of, payload, unreadable
 from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
+from tests.tables import names_of, payload, unreadable
 
 
 @dataclass(frozen=True)

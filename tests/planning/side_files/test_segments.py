@@ -26,9 +26,8 @@ from app.planning.side_files.segments import (
 )
 from app.storage import DiskTier
 from app.types.bytes_column import BytesColumn
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import names_of
 from tests.planning.tables_beside import Beside, large, small
+from tests.tables import names_of, open_service
 
 STRINGS = st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=6)
 COUNT = 6

@@ -18,7 +18,7 @@ from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 ENTRIES = st.builds(
     entry,

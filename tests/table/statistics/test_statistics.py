@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError
 from app.predicates.model import BoundLeaf, Operator
 from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.table import TableSchema
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
-from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import StatisticsRows, key_bounds, trusted_bounds, value_bounds
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import read_row, serialize_row
@@ -23,7 +23,7 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file, column_bounds
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 ROWS = 10
 INT, STRING = parse_type("INT"), parse_type("STRING")
