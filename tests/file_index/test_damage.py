@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import KEEP, Rows
+from app.file_index.answers.result import Rows
 from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import write
 from app.file_index.evaluation import evaluate
@@ -116,11 +115,3 @@ def test_refuses_positions_beyond_the_rows() -> None:
 
         with pytest.raises(CorruptIndexError, match="below 2"):
             evaluate(BoundLeaf(Operator.NOT_EQUAL, field, (1,)), index)
-
-
-def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
-    payload = bloom_filter.write(key_column(range(50), INT), 50, 0.01)
-    index = FileIndex.read(write({"c": [("bloom-filter", payload)]}))
-
-    for key in range(50):
-        assert evaluate(BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (key,)), index) is KEEP

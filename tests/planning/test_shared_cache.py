@@ -235,14 +235,6 @@ def test_objects_that_change_places_are_not_believed(beside: Fleet) -> None:
         assert (told(second).hits, told(second).corrupt > 0) == (0, True)
 
 
-def test_who_has_another_key_reads_the_warehouse(beside: Fleet) -> None:
-    before = beside.without()
-    beside.fill()
-    with beside.service(tier(str(beside.shared), b"another key of another")) as second:
-        assert beside.plans(second) == before
-        assert told(second).hits == 0
-
-
 def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     before = beside.without()
     beside.fill()

@@ -80,22 +80,12 @@ def test_manifests_beyond_a_quarter_of_the_cache_are_mapped_once(warehouse: Path
     assert after["bytes"] < stored // 2
 
 
+@pytest.mark.parametrize("has_directory", [True, False])
 def test_where_nothing_can_be_written_the_setting_is_named(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_directory: bool
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with (
-        closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,
-        pytest.raises(LimitExceededError, match=r"PAIMON_INDEX_DISK_CACHE"),
-    ):
-        service.plan(EVENTS, PlanRequest())
-
-
-def test_where_there_is_no_temporary_directory_the_setting_is_named(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in a container whose root cannot be written to."""
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    """Without a temporary directory as in a container whose root cannot be written to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none") if has_directory else None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(warehouse / "none")])
     with (
         closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,

@@ -283,26 +283,19 @@ def asked_until(store: Store, hanging: int, readers: Readers) -> list[type[Excep
     return ended
 
 
-def test_more_calls_are_under_way_than_there_are_threads() -> None:
+@pytest.mark.parametrize(
+    ("store_calls", "memory", "calls"), [(None, None, COUNT), (3, None, 3), (None, 16 * 1_200, 2)]
+)
+def test_more_calls_are_under_way_than_there_are_threads_but_no_more_than_calls_and_memory_allow(
+    store_calls: int | None, memory: int | None, calls: int, limit_memory: Callable[[int], None]
+) -> None:
     store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+    readers = Readers(2) if store_calls is None else Readers(2, store_calls=store_calls)
+    if memory is not None:
+        limit_memory(memory)
 
-    assert asked_until(store, COUNT, Readers(2)) == [RequestCancelledError]
-    assert store.asked == dict.fromkeys(SMALL_OBJECTS, 1)
-
-
-def test_no_more_calls_are_under_way_than_are_allowed() -> None:
-    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
-
-    assert asked_until(store, 3, Readers(2, store_calls=3)) == [RequestCancelledError]
-    assert store.asked.total() == 3
-
-
-def test_no_more_bytes_are_under_way_than_are_allowed(limit_memory: Callable[[int], None]) -> None:
-    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
-    limit_memory(16 * 1_200)
-
-    assert asked_until(store, 2, Readers(2)) == [RequestCancelledError]
-    assert store.asked.total() == 2
+    assert asked_until(store, calls, readers) == [RequestCancelledError]
+    assert sorted(store.asked.values()) == [1] * calls
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])

@@ -163,11 +163,12 @@ def test_plans_keep_what_the_indexes_of_each_file_leave(warehouse: MadeTables, d
         assert not plan.warnings
 
 
-def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTables) -> None:
-    rows: list[Value | None] = [1, 2, 3]
-    sound = index_of({NUMBER: rows}, BITMAP)
-    broken = sound[:-60]
-    files = [Indexed(3, content, embedded) for content in (sound, broken) for embedded in (True, False)]
+SOUND = index_of({NUMBER: [1, 2, 3]}, BITMAP)
+
+
+@pytest.mark.parametrize("broken", [SOUND[:-60], b"", bytes(40)], ids=["cut", "empty", "without magic"])
+def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTables, broken: bytes) -> None:
+    files = [Indexed(3, content, embedded) for content in (SOUND, broken) for embedded in (True, False)]
     made = table(warehouse, files, 1)
 
     for explain in (False, True):
@@ -179,8 +180,7 @@ def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTab
 
 
 def test_an_index_of_another_number_of_rows_is_not_believed(warehouse: MadeTables) -> None:
-    content = index_of({NUMBER: [1, 2, 3]}, BITMAP)
-    made = table(warehouse, [Indexed(4, content, is_embedded=True), Indexed(3, content, is_embedded=True)], 1)
+    made = table(warehouse, [Indexed(rows, SOUND, is_embedded=True) for rows in (4, 3)], 1)
 
     plan = made.plan(warehouse.service, "number = 7")
 

@@ -222,13 +222,6 @@ def restarted(tmp_path: Path, request: pytest.FixtureRequest) -> Restarted:
     return Restarted(tmp_path, request.param)
 
 
-def test_a_process_that_starts_later_reads_no_index_file(restarted: Restarted) -> None:
-    assert restarted.kept(*FILTERS) == list(FILTERS.values())
-    restarted.lose_index_files()
-
-    assert restarted.kept(*FILTERS) == list(FILTERS.values())
-
-
 def test_what_is_not_kept_yet_is_read_and_kept_as_well(restarted: Restarted) -> None:
     assert restarted.kept("place IN (1, 5) AND cat = 1", "place = 2 AND id = 2") == [["1"], ["2"]]
 
