@@ -261,7 +261,10 @@ def test_aggregates_hold_the_truth(
     from_open: dict[Any, list[dict[str, Value | None]]] = {}
     for row in truth.rows(lambda number: number in opened):
         from_open.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
-    told = {tuple(key_of(name, group.key[name]) for name in groups): group for group in found.groups}
+    told = {
+        tuple(written(Aggregate(Function.MIN, each), group.key[each]) for each in groups): group
+        for group in found.groups
+    }
     assert len(told) == len(found.groups) == found.groups_total
     for key, group in told.items():
         of_group = by_group.get(key, [])
@@ -371,10 +374,6 @@ def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path:
         least, greatest = group.values
         assert least.exact is greatest.exact is is_exact
         assert (least.lower, greatest.upper) == (lowest, upper)
-
-
-def key_of(name: str, value: Any) -> Any:
-    return None if value is None else written(Aggregate(Function.MIN, name), value)
 
 
 def bound(service: IndexService, table: MadeTable, condition: str | None) -> BoundPredicate:

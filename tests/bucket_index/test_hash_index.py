@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
+from app.bucket_index import UNKNOWN, PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
 from app.options.dynamic_buckets import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta
@@ -17,12 +17,10 @@ HASHES = st.lists(I32 | st.integers(-20, 20), max_size=40)
 FILES = st.lists(st.tuples(st.integers(0, 5) | st.integers(0, MAX_BUCKET), HASHES), max_size=6)
 
 
-def stored(hashes: list[int]) -> Hashes:
-    return hash_index.read(hash_index.write(hashes))
-
-
 def merged(files: list[tuple[int, list[int]]]) -> PartitionIndex:
-    return PartitionIndex.merge([(bucket, stored(hashes)) for bucket, hashes in files])
+    return PartitionIndex.merge(
+        [(bucket, hash_index.read(hash_index.write(hashes))) for bucket, hashes in files]
+    )
 
 
 @pytest.mark.parametrize(

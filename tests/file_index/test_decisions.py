@@ -30,10 +30,6 @@ _DAMAGED_BYTES = 64
 """Of each index; the heads of small ones take fewer."""
 
 
-def _head_bytes(content: bytes) -> int:
-    return int.from_bytes(content[12:16])
-
-
 def _by_file(predicate: BoundPredicate, content: bytes, row_count: int) -> Result | CorruptIndexError:
     try:
         return evaluate(predicate, FileIndex.read(content), row_count=row_count)
@@ -179,7 +175,7 @@ def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) ->
     column = BytesColumn.of(contents)
     sizes = column.lengths
     heads = Heads.read(
-        BytesColumn(column.data, column.starts, np.array([_head_bytes(content) for content in contents])),
+        BytesColumn(column.data, column.starts, np.array([int.from_bytes(each[12:16]) for each in contents])),
         sizes,
     )
     fetched: dict[tuple[str, str], list[bytes | None]] = {}

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeAlias
 
 import pytest
@@ -22,13 +21,11 @@ _FIXED_TABLES = {"append_bucketed": "order_id", "bucketed_dv": "txn", "pk_merge"
 
 
 def by_partition(keys: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
-    for _, group in groupby(sorted(keys, key=lambda each: str(each["partition"])), key=_partition_text):
-        members = list(group)
+    found: dict[str, list[Any]] = {}
+    for each in keys:
+        found.setdefault(str(each["partition"]), []).append(each)
+    for members in found.values():
         yield members[0]["partition"], members
-
-
-def _partition_text(each: Mapping[str, Any]) -> str:
-    return str(each["partition"])
 
 
 def lookup(service: IndexService, table: str, **asked: Any) -> BucketLookup:

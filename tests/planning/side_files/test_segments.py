@@ -42,7 +42,7 @@ def index(file: int) -> bytes:
 
 def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     """The segment with further files: small ones come as a whole, large ones as their heads."""
-    contents = [index(file) if file % 2 else _head(index(file)) for file in files]
+    contents = [index(file)[: None if file % 2 else int.from_bytes(index(file)[12:16])] for file in files]
     sizes = [
         len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
     ]
@@ -50,10 +50,6 @@ def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     added = BytesColumn.of(contents)
     behind = BytesColumn(np.concatenate([before, added.data]), added.starts + len(before), added.lengths)
     return segment.with_fronts(places, behind, np.array(sizes, np.int64))
-
-
-def _head(content: bytes) -> bytes:
-    return content[: int.from_bytes(content[12:16])]
 
 
 def payloads_of(heads: Heads, file: int) -> dict[tuple[str, str], bytes]:
