@@ -22,7 +22,7 @@ from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_snapshot, write_table
 from tests import golden_cases
 from tests.golden_cases import GoldenWarehouse
-from tests.planning.counted_reads import Reads, counted_service
+from tests.planning.tables_beside import Reads, counted_service
 from tests.tables import MadeTable, entry, equals, golden_ref, open_service
 
 MANIFESTS = 5

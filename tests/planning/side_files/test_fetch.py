@@ -18,8 +18,7 @@ from app.planning.service import IndexService
 from app.planning.side_files.fetch import Fronts
 from app.storage import Readers, Warehouse
 from app.work.ledger import LEDGER
-from tests.planning.counted_reads import Read
-from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
+from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, Read
 from tests.tables import names_of, payload, unreadable
 
 

@@ -21,7 +21,6 @@ from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.work import Cancellation, cancellable
 from app.work.ledger import LEDGER
-from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.tables_beside import (
     CAT,
     DEFAULT_FILTER_BYTES,
@@ -31,6 +30,9 @@ from tests.planning.tables_beside import (
     ROWS,
     Beside,
     MakeBeside,
+    Read,
+    Reads,
+    counted_service,
     large,
     small,
 )
