@@ -1,7 +1,5 @@
 """Azure's storage on this machine: azurite, which npm installs once into the user's cache directory."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The rows that satisfy a bound predicate, found by looking at every row: the referee of index answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 

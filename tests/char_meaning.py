@@ -3,8 +3,6 @@
 Compared with real Spark in ``tests/spark/test_char_columns.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

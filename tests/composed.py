@@ -3,8 +3,6 @@
 Only what containers bring is put in its place: addresses of services, and directories that are mounted.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -10,10 +10,10 @@ from hypothesis import Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from app.work.ledger import LEDGER
-from tests import golden_tables, golden_versions
+from tests import golden_cases
+from tests.copied_tables import GrowingTable
 from tests.downloads import pytest_configure
-from tests.golden_tables import GoldenWarehouse
-from tests.growing_tables import GrowingTable
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.sessions import CONNECTOR
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenWarehouse:
     """The golden tables, unpacked; not to be written to."""
-    return golden_tables.unpack(tmp_path_factory.mktemp("golden"))
+    return golden_cases.unpack(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.fixture(scope="session", name="golden_versions")
 def unpacked_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse per release, as :mod:`tests.golden_versions` names them; not to be written to."""
-    return golden_versions.unpack(tmp_path_factory.mktemp("versions"))
+    """A warehouse per release, as :mod:`tests.golden_cases` names them; not to be written to."""
+    return golden_cases.unpack_versions(tmp_path_factory.mktemp("versions"))
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What containers say, in whatever order their writers put columns, kinds and bitmaps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from app.file_index.index_kinds import BITMAP, open_payload

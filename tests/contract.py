@@ -5,8 +5,6 @@ That a request which the description allows is refused is no fault: it cannot sa
 members names a version.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -17,7 +15,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests import golden_tables
+from tests import golden_cases
 from tests.served import serving
 
 _CHECKS: Final = (
@@ -37,7 +35,7 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     asked = parser.parse_args()
     with TemporaryDirectory(prefix="paimon-index-contract-") as directory:
-        golden = golden_tables.unpack(Path(directory))
+        golden = golden_cases.unpack(Path(directory))
         with serving(golden.root, time_zone="UTC") as served:
             config = str(Path(__file__).with_suffix(".toml"))
             command = [str(asked.tool.absolute()), "--config-file", config, "run"]

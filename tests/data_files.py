@@ -1,7 +1,5 @@
 """Data files as other writers make them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from app.building.columns import DataFormat
+from app.building import DataFormat
 
 _AVRO_TYPES = {
     pa.int32(): "int",

@@ -4,8 +4,6 @@ They hold what the project does not depend on, or cannot beside what it depends 
 The environments lie in the user's cache directory (``XDG_CACHE_HOME``).
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

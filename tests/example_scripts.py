@@ -1,7 +1,5 @@
 """The scripts of ``examples/``, and the output that stands in them beside what prints it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """How many examples a property test looks at, by the profile of the run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Storage whose n-th call fails: a library's filesystem over a directory, and system calls below one."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """Bounds of a column in some files, written down file by file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
-from app.types import DataType, Value
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
+from app.types import DataType, TypeRoot, Value
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS
 from app.types.values import INT64, Values
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.types import DataField, DataType, Json, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, to_float32
-from tests.columns import columns_of
+from tests.tables import columns_of
 
 FIELDS: Final = columns_of(
     """

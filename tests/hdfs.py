@@ -1,7 +1,5 @@
 """HDFS on this machine: a name node and a data node in one process of Java."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from collections.abc import Iterator

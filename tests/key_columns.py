@@ -1,7 +1,5 @@
 """Columns to be indexed, made of values in the form of :mod:`app.types.values`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import Final

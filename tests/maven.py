@@ -1,7 +1,5 @@
 """Jars of Maven Central, copied once to the user's cache directory and kept there for the next run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Storage that is a dictionary, for tests that write a few small files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 

@@ -1,7 +1,5 @@
 """The notebooks of ``examples/``, run cell by cell without Jupyter, and the outputs that lie in them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Some values may not be known, so there are three answers: true, false (which inc
 not in the answer) and unknown, for parts that nothing here can decide and for fields without a value.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """An S3 server on the loopback interface."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext

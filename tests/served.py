@@ -1,7 +1,5 @@
 """Servers in processes of their own, as operators start them."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

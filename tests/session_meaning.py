@@ -1,7 +1,5 @@
 """What comparisons of dates, clocks and instants are in Spark, told with ``datetime`` alone."""
 
-from __future__ import annotations
-
 import datetime as dt
 import operator
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Filters as a session of some time zone means them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.predicates.binding.binding import bind

@@ -1,7 +1,5 @@
 """A server that is sent to many small files which expand, all at once."""
 
-from __future__ import annotations
-
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -9,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.events import DATABASE, ID
-from tests.planning.made_tables import MadeTable
 from tests.served import Served, serving
 from tests.table.expanding import encoded, manifest_of, with_empty_extra_files
+from tests.tables import MadeTable
 
 MIB: Final = 1 << 20
 CORRUPT: Final = (424, "urn:paimon-index:error:corrupt-metadata")

@@ -1,7 +1,5 @@
 """``compose.yaml``: valid by the specification, and its services do what they are for."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``make demo``: what it prints, and that its answers are those of the tables."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

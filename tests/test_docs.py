@@ -1,7 +1,5 @@
 """Whatever a user can set, ask or run is described."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -19,7 +17,7 @@ from app.planning.request.requests import SelectionForm
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type
 from tests.first_steps.pages import PAGES, blocks_of
-from tests.golden_cases import for_each
+from tests.golden_checks import for_each
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group

@@ -1,7 +1,5 @@
 """Long installations are seen to move, also from within tests, and happen once."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Each script of ``examples/`` prints what stands in it; other directories run the rest."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -4,8 +4,6 @@ The answer is right, or an error of the contract, or a plan that keeps more and 
 right. A commit leaves the table as it was or as it should be.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -24,10 +22,10 @@ from app.planning.service import IndexService
 from app.storage import DiskTier, Warehouse
 from app.table.commits import Changes, CommitKind
 from app.work import cancellable
+from tests.copied_tables import WritableTable, files_below, open_table
 from tests.failing_calls import Calls, Failure, failing_disk, failing_warehouse
-from tests.golden_tables import DATABASE, GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.writable_tables import WritableTable, files_below, open_table
+from tests.golden_cases import GoldenWarehouse, expected
+from tests.tables import golden_ref, open_service
 
 STEP = max(1, 150 // settings().max_examples)
 """Of so many calls one fails in `make test`; in `.ci/run` every one does."""
@@ -120,7 +118,7 @@ def calls_of(root: Path, question: Question) -> list[str]:
 @pytest.fixture
 def tables(golden: GoldenWarehouse, tmp_path: Path) -> Path:
     for table in ("append_sidecar", "append_dv32", "dyn_bucket"):
-        shutil.copytree(golden.table(table), tmp_path / f"{DATABASE}.db" / table)
+        golden.copy(table, tmp_path)
     return tmp_path
 
 
@@ -169,7 +167,7 @@ def test_whichever_call_of_a_commit_fails_the_table_is_as_it_was_or_as_it_should
 
     def copy(number: int) -> Path:
         root = tmp_path / str(number)
-        shutil.copytree(golden.table(name), root / f"{DATABASE}.db" / name)
+        golden.copy(name, root)
         return root
 
     def names(root: Path) -> list[str]:

@@ -1,7 +1,5 @@
 """Each block of docs/getting-started.md does what the page says, one after the other, in a clone."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

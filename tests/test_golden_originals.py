@@ -1,7 +1,5 @@
 """The golden archives of this repository hold what the engine wrote, byte for byte."""
 
-from __future__ import annotations
-
 import tarfile
 import zipfile
 from pathlib import Path

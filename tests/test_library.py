@@ -1,7 +1,5 @@
 """What the library and packages offer: examples of the page run, and no web framework comes along."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

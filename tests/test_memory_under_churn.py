@@ -1,7 +1,5 @@
 """A server under a real limit stays inside of it while more tables pass through than it can keep."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The server under load, over storage that fails: a soak of a few seconds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

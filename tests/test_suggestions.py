@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from app.suggestions import alike, hint, listed

@@ -1,7 +1,5 @@
 """Zones by rules of a test's own, as files of the IANA database have them."""
 
-from __future__ import annotations
-
 import io
 import struct
 from zoneinfo import ZoneInfo

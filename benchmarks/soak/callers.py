@@ -28,7 +28,7 @@ from benchmarks.runner import percentile
 from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
 from benchmarks.soak.questions import TABLES, WAREHOUSES, Answer, Question, ask_about
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
-from tests.golden_tables import DATABASE, unpack
+from tests.golden_cases import DATABASE, unpack
 
 MIB: Final = 1 << 20
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.ipc
 
-from tests.golden_tables import DATABASE, expected
+from tests.golden_cases import DATABASE, expected
 
 if TYPE_CHECKING:
     import httpx

@@ -21,7 +21,7 @@ import httpx
 
 from benchmarks.control_groups import control_group
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
-from tests.golden_tables import DATABASE, expected, unpack
+from tests.golden_cases import DATABASE, expected, unpack
 
 MIB: Final = 1 << 20
 BASE_BYTES: Final = 250 * MIB

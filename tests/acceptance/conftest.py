@@ -3,8 +3,6 @@
 Those that are marked ``engine`` hold what is written here against the Java engine.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.acceptance.java_engine import JavaEngine

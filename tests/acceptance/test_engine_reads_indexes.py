@@ -1,7 +1,5 @@
 """The Java engine answers about file indexes of ours what is true of the rows they were made of."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Java engine takes what is written here: deleted rows are gone, keys are where hash indexes say."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -35,14 +33,14 @@ from app.deletion_vectors import (
     delete_without_buckets,
     files_to_read,
 )
+from app.table import BucketMode
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest, combine
 from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.schema import BucketMode
 from app.types.index_files import HASH, IndexFileMeta, index_file_names
-from tests import golden_tables
+from tests import golden_cases
 from tests.acceptance.java_engine import JavaEngine
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.golden_checks import positions
-from tests.golden_tables import GoldenWarehouse, expected
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared]
 
@@ -216,8 +214,6 @@ def test_deleted_rows_are_gone_and_all_others_are_there(
 
 
 NEW_KEYS = 700
-
-
 _ARITY_BYTES = 4
 
 
@@ -303,7 +299,7 @@ def test_the_engine_finds_all_hashes(
     golden: GoldenWarehouse, engine: JavaEngine, tmp_path: Path, name: str
 ) -> None:
     directory = shutil.copytree(golden.table(name), tmp_path / name)
-    recorded = golden_tables.expected(name)
+    recorded = golden_cases.expected(name)
     table = Table(directory)
     options = DynamicBucketOptions.parse(recorded["options"])
     expected = {

@@ -14,10 +14,9 @@ from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind
 from app.predicates.model import ALWAYS_TRUE
 from app.predicates.sql.reader import read_sql
-from tests import golden_file_index, golden_unit
-from tests.golden_cases import for_each, together
-from tests.golden_checks import GoldenQuery, KeptFile, check, positions
-from tests.golden_tables import DATABASE, expected, tables
+from tests import golden_cases
+from tests.golden_cases import DATABASE, expected, tables
+from tests.golden_checks import GoldenQuery, KeptFile, check, for_each, positions, together
 
 _TABLES = f"/v1/main/databases/{DATABASE}/tables"
 # One query of these many is asked in both forms, the others in one: requests take longer than plans.
@@ -149,7 +148,7 @@ def test_written_keys_are_in_their_buckets_and_new_ones_in_none(client: httpx.Cl
             assert buckets == [key["bucket"] if kind == "keys" else None for key in keys]
 
 
-def ask(client: httpx.Client, golden: golden_file_index.GoldenIndex, question: Mapping[str, Any]) -> Any:
+def ask(client: httpx.Client, golden: golden_cases.GoldenIndex, question: Mapping[str, Any]) -> Any:
     body = {
         "schema": list(golden.document["columns"]),
         "files": [{"content": base64.b64encode(golden.content).decode(), "name": "golden"}],
@@ -170,13 +169,13 @@ def assert_same(answer: Mapping[str, Any], result: Result, row_count: int) -> No
         assert answer["selected_rows"] == len(result.positions) <= row_count
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_filters(client: httpx.Client, name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     index = golden.read()
     checks = golden.document["checks"]
     for recorded in checks[:: max(1, len(checks) // _CHECKS)]:
-        forms = [(golden_file_index.expand(recorded["predicate"]), golden.bind(recorded["predicate"]))]
+        forms = [(golden_cases.expand(recorded["predicate"]), golden.bind(recorded["predicate"]))]
         if recorded["sql"] is not None:
             forms.append((recorded["sql"], bind(read_sql(recorded["sql"]), golden.fields)))
         for written, predicate in forms:
@@ -184,11 +183,11 @@ def test_filters(client: httpx.Client, name: str) -> None:
             assert_same(ask(client, golden, {"filter": written}), result, golden.row_count)
 
 
-@pytest.mark.parametrize("name", sorted(golden_unit.documents("topn")))
+@pytest.mark.parametrize("name", sorted(golden_cases.documents("topn")))
 def test_first_rows(client: httpx.Client, name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     index = golden.read()
-    for request in golden_unit.document("topn", name)["requests"][:20]:
+    for request in golden_cases.document("topn", name)["requests"][:20]:
         first = request["order"][0]
         predicate = ALWAYS_TRUE if request["predicate"] is None else golden.bind(request["predicate"])
         result = top_n(
@@ -210,6 +209,6 @@ def test_first_rows(client: httpx.Client, name: str) -> None:
         ]
         question: dict[str, Any] = {"top_n": {"order_by": order_by, "limit": request["limit"]}}
         if request["predicate"] is not None:
-            question["filter"] = golden_file_index.expand(request["predicate"])
+            question["filter"] = golden_cases.expand(request["predicate"])
         if request["limit"] >= 0:
             assert_same(ask(client, golden, question), result, golden.row_count)

@@ -4,8 +4,6 @@ Every mistake is made as a stranger would, as a request to a running server or a
 warehouse. A message need not have the words of these tests, but it must tell the same.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

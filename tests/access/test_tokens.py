@@ -179,12 +179,19 @@ def test_a_file_that_is_half_written_changes_nothing(
     assert not caplog.records
 
 
-def test_a_file_that_was_written_again_is_taken_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["written again", "moved there", "mended"])
+def test_another_file_is_taken_over(tmp_path: Path, how: str) -> None:
     path = write(tmp_path / "tokens", OLD)
     file = TokenFile(str(path), ["main"])
     before = names(file)
 
-    write(path, NEW)
+    if how == "mended":
+        path.write_bytes(b"tokens: [")
+        look(file)
+    if how == "moved there":
+        write(tmp_path / "next", NEW).replace(path)
+    else:
+        write(path, NEW)
     look(file)
 
     assert (before, names(file)) == (["old", None], [None, "new"])
@@ -204,16 +211,6 @@ def test_a_pipe_in_the_place_of_the_file_holds_nobody(tmp_path: Path) -> None:
     look(file)
 
     assert names(file) == [None, "new"]
-
-
-def test_a_file_that_was_moved_there_is_taken_over(tmp_path: Path) -> None:
-    path = write(tmp_path / "tokens", OLD)
-    file = TokenFile(str(path), ["main"])
-
-    write(tmp_path / "next", OLD, NEW).replace(path)
-    look(file)
-
-    assert names(file) == ["old", "new"]
 
 
 def test_a_secret_volume_of_kubernetes_is_followed(tmp_path: Path) -> None:
@@ -250,18 +247,6 @@ def test_a_broken_file_changes_nothing_and_is_told_once(
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert "the tokens read before stay in force" in record.message
-
-
-def test_a_file_that_was_mended_is_taken_over(tmp_path: Path) -> None:
-    path = write(tmp_path / "tokens", OLD)
-    file = TokenFile(str(path), ["main"])
-
-    path.write_bytes(b"tokens: [")
-    look(file)
-    write(path, OLD, NEW)
-    look(file)
-
-    assert names(file) == ["old", "new"]
 
 
 def test_the_file_is_followed_while_the_service_runs(

@@ -1,7 +1,5 @@
 """Tables with real data files, and the indexes that their options ask for."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +10,14 @@ import pyarrow as pa
 from app.advice.answers import TableAdvice
 from app.advice.survey import Survey
 from app.advice.table_advice import advise_table
-from app.building.builder import build
-from app.building.columns import DataFormat
+from app.building import DataFormat, build
 from app.file_index.table_options import FileIndexOptions
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage
 from app.planning.version.version import Version
 from app.types import DataField, parse_type
 from tests.data_files import write_data_file
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, no_statistics, open_service
 
 TYPES = {"id": "BIGINT", "city": "STRING", "amount": "INT", "at": "TIMESTAMP(3)", "exact": "TIMESTAMP(9)"}
 COLUMNS = [DataField(number, name, parse_type(text)) for number, (name, text) in enumerate(TYPES.items())]

@@ -22,11 +22,12 @@ from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.usage import TableUsage
 from app.planning.version.version import Version
 from app.types.session_zone import session_zone
-from tests import golden_tables
+from tests import golden_cases
 from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_table
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import CopiedTable, golden_ref, open_service
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
+from tests.tables import golden_ref, open_service
 
 FILES = [events(300, first) for first in range(0, 3_000, 300)]
 THRESHOLD = "file-index.in-manifest-threshold"
@@ -326,7 +327,7 @@ def payload_bytes(version: Version) -> int:
     return total
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_every_table_is_advised_on(service: IndexService, name: str) -> None:
     version = service.resolve(golden_ref(name), SnapshotSelector())
     try:
@@ -350,7 +351,7 @@ def test_every_table_is_advised_on(service: IndexService, name: str) -> None:
 
 
 def conditions(name: str) -> list[Any]:
-    queries = golden_tables.expected(name)["queries"]
+    queries = golden_cases.expected(name)["queries"]
     latest = [
         query["filter_sql"] or query["predicate"]
         for query in queries

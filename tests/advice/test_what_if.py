@@ -6,7 +6,7 @@ import pytest
 
 from app.advice import what_if
 from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes
-from app.building.columns import DataFormat
+from app.building import DataFormat
 from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
 from app.options.file_indexes import DeclaredIndex

@@ -1,7 +1,5 @@
 """Aggregates against rows: exact ones are what SQL computes, others hold it, open files make up the rest."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +17,7 @@ from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import Aggregate, AggregateRequest, AggregateValue, Function
 from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import write
-from app.file_index.index_kinds import KINDS
+from app.file_index.index_kinds import BITMAP, KINDS
 from app.planning.request.limits import Limits
 from app.planning.request.requests import SnapshotSelector, read_filter
 from app.planning.service import IndexService
@@ -28,15 +26,23 @@ from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.binary_row.row import serialize_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.session_zone import session_zone
-from tests import golden_tables
+from tests import golden_cases
 from tests.brute_force import matching_rows
-from tests.columns import columns_of
 from tests.filters import values
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
-from tests.table.entries import entry
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
+from tests.tables import (
+    MadeTable,
+    columns_of,
+    entry,
+    file_of,
+    golden_ref,
+    index_of,
+    no_statistics,
+    open_service,
+    payload,
+    statistics,
+)
 
 DAY = DataField(0, "day", parse_type("INT"))
 COLUMNS = list(
@@ -255,7 +261,10 @@ def test_aggregates_hold_the_truth(
     from_open: dict[Any, list[dict[str, Value | None]]] = {}
     for row in truth.rows(lambda number: number in opened):
         from_open.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
-    told = {tuple(key_of(name, group.key[name]) for name in groups): group for group in found.groups}
+    told = {
+        tuple(written(Aggregate(Function.MIN, each), group.key[each]) for each in groups): group
+        for group in found.groups
+    }
     assert len(told) == len(found.groups) == found.groups_total
     for key, group in told.items():
         of_group = by_group.get(key, [])
@@ -281,7 +290,7 @@ def test_aggregates_hold_the_truth(
 
 def test_a_column_without_an_index_takes_no_bounds_from_the_others(tmp_path: Path) -> None:
     rows: dict[str, list[Value | None]] = {"n": [3, 5], "s": [b"a", b"b"], "x": [1.5, 2.5]}
-    index = write({"s": [("bitmap", payload(KINDS["bitmap"], rows["s"], BY_NAME["s"]))]})
+    index = index_of({BY_NAME["s"]: rows["s"]}, BITMAP)
     table = MadeTable.make(tmp_path, [DAY, BY_NAME["n"], BY_NAME["s"], BY_NAME["x"]], partitioned_by=[DAY])
     table.commit(
         [
@@ -334,14 +343,12 @@ def test_partitions_bound_a_partition_column_of_files_whose_rows_are_not_known(t
 def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) -> None:
     column = DataField(0, "big", parse_type("BIGINT"))
     table, service = MadeTable.make(tmp_path, [column]), open_service(tmp_path)
-    rows = [2**63 - 1] * 2
-    index = write({"big": [("bitmap", payload(KINDS["bitmap"], rows, column))]})
-    told = statistics({column: rows})
+    rows: dict[DataField, list[Value | None]] = {column: [2**63 - 1] * 2}
     request = AggregateRequest(aggregates=[Aggregate(Function.SUM, "big")])
 
-    table.commit([entry(file_name="data-0.parquet", row_count=2, **told)])
+    table.commit([file_of("data-0.parquet", rows)])
     found = aggregate(table.version(service), request, Limits(), None)
-    table.commit([entry(file_name="data-1.parquet", row_count=2, embedded_index=index, **told)])
+    table.commit([file_of("data-1.parquet", rows, BITMAP)])
 
     [value] = found.groups[0].values
     assert (value.lower, value.upper, value.settled) == (None, None, None)
@@ -369,10 +376,6 @@ def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path:
         assert (least.lower, greatest.upper) == (lowest, upper)
 
 
-def key_of(name: str, value: Any) -> Any:
-    return None if value is None else written(Aggregate(Function.MIN, name), value)
-
-
 def bound(service: IndexService, table: MadeTable, condition: str | None) -> BoundPredicate:
     version = table.version(service)
     return read_filter(
@@ -395,10 +398,10 @@ def service(golden: GoldenWarehouse) -> IndexService:
     return open_service(golden.root, golden.allow_external(), engine_writes_only=True)
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> None:
     exact = asked = 0
-    for query in golden_tables.expected(name)["queries"]:
+    for query in golden_cases.expected(name)["queries"]:
         if query["topn"] or query["limit"] or "matching_count" not in query:
             continue
         selector = SnapshotSelector(query["snapshot_id"], query["tag"], branch=query["branch"])

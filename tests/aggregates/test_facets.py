@@ -1,7 +1,5 @@
 """Facets that a manifest remembers are those of the rows, whatever was asked of it before."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +15,7 @@ from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics, payload
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, no_statistics, open_service, payload
 
 DAY: Final = DataField(0, "day", parse_type("INT"))
 N: Final = DataField(1, "n", parse_type("INT"))

@@ -1,7 +1,5 @@
 """Values that differ where they are stored, and are one where Spark reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,9 +11,7 @@ from app.planning.request.limits import Limits
 from app.planning.service import IndexService
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, no_statistics, open_service, statistics
 
 CODE = DataField(0, "code", parse_type("CHAR(4)"))
 AT = DataField(0, "at", parse_type("TIMESTAMP(9)"))

@@ -1,7 +1,5 @@
 """A real server on the loopback interface, asked over HTTP only."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +13,7 @@ import uvicorn
 from app.main import create_app
 from app.server.connections import PunctualProtocol
 from app.settings import Settings
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 _START_SECONDS = 20
 

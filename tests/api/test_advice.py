@@ -31,9 +31,8 @@ def test_advice_of_a_table(serve: Serve) -> None:
     assert found["savings"] == {"plans": 0, "files": 0, "bytes": 0, "calls": 0, "money": None}
 
 
-def test_a_table_without_snapshots_needs_no_advice(serve: Serve) -> None:
-    with serve() as client:
-        found = advice(client, f"{TABLES}/empty")
+def test_a_table_without_snapshots_needs_no_advice(client: httpx.Client) -> None:
+    found = advice(client, f"{TABLES}/empty")
 
     assert (found["files"], found["index_bytes"], found["files_examined"]) == (0, 0, 0)
 
@@ -63,10 +62,9 @@ def test_shapes_are_kept_only_where_wanted(serve: Serve) -> None:
     assert (found["shapes"], found["savings"]["plans"]) == ([], 1)
 
 
-def test_what_if_tells_what_was_tried(serve: Serve) -> None:
+def test_what_if_tells_what_was_tried(client: httpx.Client) -> None:
     body = {"indexes": [{"column": "memo", "index": "bloom-filter"}], "filters": ["fee > 0"]}
-    with serve() as client:
-        answer = client.post(f"{SIDECAR}/what-if", json=body)
+    answer = client.post(f"{SIDECAR}/what-if", json=body)
 
     assert answer.status_code == 200, answer.text
     found = answer.json()
@@ -75,7 +73,7 @@ def test_what_if_tells_what_was_tried(serve: Serve) -> None:
     assert 0 < found["files_read"] == effect["files_tried"] == found["indexes"][0]["files"]
 
 
-def test_what_cannot_be_tried_is_refused(serve: Serve) -> None:
+def test_what_cannot_be_tried_is_refused(client: httpx.Client) -> None:
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"indexes": []}, 400, "indexes"),
         ({"indexes": [{"column": "fee", "index": "bsi"}]}, 400, "filters"),
@@ -89,18 +87,16 @@ def test_what_cannot_be_tried_is_refused(serve: Serve) -> None:
         ({"indexes": [{"column": "fee", "index": "bitmap"}], "filters": ["fee = 1"]}, 400, "range-bitmap"),
         ({"indexes": [{"column": "fee", "index": "bsi"}], "filters": ["fe = 1"]}, 422, "'fe'"),
     ]
-    with serve() as client:
-        for body, status, named in cases:
-            answer = client.post(f"{SIDECAR}/what-if", json=body)
-            assert (answer.status_code, named in answer.text) == (status, True), answer.text
+    for body, status, named in cases:
+        answer = client.post(f"{SIDECAR}/what-if", json=body)
+        assert (answer.status_code, named in answer.text) == (status, True), answer.text
 
 
-def test_bytes_are_bounded_but_for_the_first_file(serve: Serve) -> None:
-    with serve() as client:
-        answer = client.post(
-            f"{TABLES}/append_sidecar/what-if",
-            json={"indexes": [{"column": "fee", "index": "bsi"}], "filters": ["fee > 0"], "bytes": 1},
-        )
+def test_bytes_are_bounded_but_for_the_first_file(client: httpx.Client) -> None:
+    answer = client.post(
+        f"{TABLES}/append_sidecar/what-if",
+        json={"indexes": [{"column": "fee", "index": "bsi"}], "filters": ["fee > 0"], "bytes": 1},
+    )
 
     assert answer.status_code == 200
     assert answer.json()["files_read"] == 1

@@ -4,8 +4,6 @@ from typing import Any
 
 import httpx
 
-from tests.api.conftest import Serve
-
 SIDECAR = "/v1/main/databases/golden/tables/append_sidecar"
 PARTITIONED = "/v1/main/databases/golden/tables/append_partitioned"
 
@@ -17,11 +15,10 @@ def aggregate(client: httpx.Client, table: str = SIDECAR, **body: Any) -> dict[s
     return found
 
 
-def test_counts_agree_with_plans(serve: Serve) -> None:
-    with serve() as client:
-        found = aggregate(client, filter="fee = 58.43")
-        plan = client.post(f"{SIDECAR}/plan", json={"filter": "fee = 58.43"}).json()
-        whole = aggregate(client)
+def test_counts_agree_with_plans(client: httpx.Client) -> None:
+    found = aggregate(client, filter="fee = 58.43")
+    plan = client.post(f"{SIDECAR}/plan", json={"filter": "fee = 58.43"}).json()
+    whole = aggregate(client)
 
     rows = plan["summary"]["rows_selected"]
     [group] = found["groups"]
@@ -31,12 +28,11 @@ def test_counts_agree_with_plans(serve: Serve) -> None:
     assert whole["groups"][0]["rows"] == plan["summary"]["rows_total"]
 
 
-def test_facets_add_up(serve: Serve) -> None:
-    with serve() as client:
-        found = aggregate(client, group_by=["owner"], top=3)
-        every = aggregate(client, group_by=["owner"])
-        total = aggregate(client, aggregates=[{"function": "sum", "column": "fee"}])
-        rows = aggregate(client)["groups"][0]["rows"]
+def test_facets_add_up(client: httpx.Client) -> None:
+    found = aggregate(client, group_by=["owner"], top=3)
+    every = aggregate(client, group_by=["owner"])
+    total = aggregate(client, aggregates=[{"function": "sum", "column": "fee"}])
+    rows = aggregate(client)["groups"][0]["rows"]
 
     assert found["exact"]
     assert len(found["groups"]) == 3 < found["groups_total"] == len(every["groups"])
@@ -46,21 +42,19 @@ def test_facets_add_up(serve: Serve) -> None:
     assert total["groups"][0]["values"][0]["exact"]
 
 
-def test_groups_by_partition(serve: Serve) -> None:
-    with serve() as client:
-        described = client.get(PARTITIONED).json()
-        keys = described["partition_keys"]
-        found = aggregate(client, PARTITIONED, group_by=keys[:1])
-        rows = client.post(f"{PARTITIONED}/plan", json={}).json()["summary"]["rows_total"]
+def test_groups_by_partition(client: httpx.Client) -> None:
+    described = client.get(PARTITIONED).json()
+    keys = described["partition_keys"]
+    found = aggregate(client, PARTITIONED, group_by=keys[:1])
+    rows = client.post(f"{PARTITIONED}/plan", json={}).json()["summary"]["rows_total"]
 
     assert {tuple(group["key"]) for group in found["groups"]} == {tuple(keys[:1])}
     assert sum(group["rows"] for group in found["groups"]) == rows
 
 
-def test_open_files_are_named_and_planned(serve: Serve) -> None:
-    with serve() as client:
-        found = aggregate(client, aggregates=[{"function": "min", "column": "memo"}])
-        plan = client.post(f"{SIDECAR}/plan", json={"files": found["open_files"]}).json()
+def test_open_files_are_named_and_planned(client: httpx.Client) -> None:
+    found = aggregate(client, aggregates=[{"function": "min", "column": "memo"}])
+    plan = client.post(f"{SIDECAR}/plan", json={"files": found["open_files"]}).json()
 
     [value] = found["groups"][0]["values"]
     assert not found["exact"]
@@ -71,7 +65,7 @@ def test_open_files_are_named_and_planned(serve: Serve) -> None:
     assert sum(file["file_size"] for file in plan["files"]) == found["open_bytes"]
 
 
-def test_what_has_no_meaning_is_refused(serve: Serve) -> None:
+def test_what_has_no_meaning_is_refused(client: httpx.Client) -> None:
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"aggregates": [{"function": "sum", "column": "owner"}]}, 400, "exact sum"),
         ({"aggregates": [{"function": "min"}]}, 400, "takes a column"),
@@ -83,7 +77,6 @@ def test_what_has_no_meaning_is_refused(serve: Serve) -> None:
         ({"group_by": ["nobody"]}, 422, "nobody"),
         ({"filter": "nobody = 1"}, 422, "nobody"),
     ]
-    with serve() as client:
-        for body, status, named in cases:
-            answer = client.post(f"{SIDECAR}/aggregate", json=body)
-            assert (answer.status_code, named in answer.text) == (status, True), answer.text
+    for body, status, named in cases:
+        answer = client.post(f"{SIDECAR}/aggregate", json=body)
+        assert (answer.status_code, named in answer.text) == (status, True), answer.text

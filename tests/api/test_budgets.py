@@ -1,7 +1,5 @@
 """Plans of callers who cannot wait: answers that keep more files, and never pass for complete ones."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

@@ -4,27 +4,26 @@ import asyncio
 import json
 import threading
 import time
-from pathlib import Path
+from typing import Any
 
 import httpx
 
 from tests.api.conftest import Serve
-from tests.golden_tables import GoldenWarehouse
-from tests.growing_tables import GrowingTable
+from tests.copied_tables import GROWING, GrowingTable
 
-VERSIONS = "/v1/main/databases/golden/tables/versions"
-
-
-def place(table: GrowingTable) -> str:
-    return f"/v1/main/databases/{table.directory.parent.stem}/tables/{table.directory.name}"
+TABLES = "/v1/main/databases/golden/tables"
+VERSIONS = f"{TABLES}/versions"
 
 
-def test_files_that_came_and_went(serve: Serve) -> None:
-    with serve() as client:
-        ids = [each["id"] for each in client.get(f"{VERSIONS}/snapshots").json()["snapshots"]]
-        bodies = [{"snapshot_id": ids[0]}, {"snapshot_id": ids[-1]}]
-        plans = [client.post(f"{VERSIONS}/plan", json=body).json() for body in bodies]
-        answer = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": ids[0], "snapshot_id": ids[-1]})
+def changes(client: httpx.Client, table: str = GROWING, **body: Any) -> Any:
+    return client.post(f"{TABLES}/{table}/changes", json=body).json()
+
+
+def test_files_that_came_and_went(client: httpx.Client) -> None:
+    ids = [each["id"] for each in client.get(f"{VERSIONS}/snapshots").json()["snapshots"]]
+    bodies = [{"snapshot_id": ids[0]}, {"snapshot_id": ids[-1]}]
+    plans = [client.post(f"{VERSIONS}/plan", json=body).json() for body in bodies]
+    answer = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": ids[0], "snapshot_id": ids[-1]})
 
     before, after = ({file["file_name"] for file in plan["files"]} for plan in plans)
     found = answer.json()
@@ -35,63 +34,47 @@ def test_files_that_came_and_went(serve: Serve) -> None:
     assert both <= before & after
 
 
-def test_what_cannot_be_compared_is_told(serve: Serve) -> None:
-    with serve() as client:
-        gone = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 10**6, "snapshot_id": 1})
-        both = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 1, "from_token": "x"})
-        endless = client.post(f"{VERSIONS}/changes", json={"wait_seconds": 5})
+def test_what_cannot_be_compared_is_told(client: httpx.Client) -> None:
+    gone = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 10**6, "snapshot_id": 1})
+    both = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 1, "from_token": "x"})
+    endless = client.post(f"{VERSIONS}/changes", json={"wait_seconds": 5})
 
     assert (gone.status_code, both.status_code, endless.status_code) == (404, 400, 400)
     assert "from_token" in both.json()["detail"]
     assert "next_from_token" in endless.json()["detail"]
 
 
-def test_a_number_alone_tells_no_snapshot_to_go_on_from(serve: Serve) -> None:
-    with serve() as client:
-        alone = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 1})
+def test_a_number_alone_tells_no_snapshot_to_go_on_from(client: httpx.Client) -> None:
+    alone = client.post(f"{VERSIONS}/changes", json={"from_snapshot_id": 1})
 
     assert alone.status_code == 400
     assert "next_from_token" in alone.json()["detail"]
 
 
-def test_tokens_follow_a_table(golden: GoldenWarehouse, serve: Serve, tmp_path: Path) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
-    with serve(warehouses={"main": str(tmp_path)}) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
-        table.commit(4)
-        first = client.post(f"{place(table)}/changes", json={"from_token": begun["next_from_token"]}).json()
-        again = client.post(
-            f"{place(table)}/changes", json={"from_token": first["next_from_token"], "filter": "TRUE"}
-        ).json()
-        by_number = client.post(
-            f"{place(table)}/changes", json={"from_snapshot_id": 3, "snapshot_id": 4}
-        ).json()
+def test_tokens_follow_a_table(serve: Serve, growing: GrowingTable) -> None:
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
+        begun = changes(client)
+        growing.commit(4)
+        first = changes(client, from_token=begun["next_from_token"])
+        again = changes(client, from_token=first["next_from_token"], filter="TRUE")
+        by_number = changes(client, from_snapshot_id=3, snapshot_id=4)
 
-    assert (begun["from_snapshot_id"], begun["snapshot_id"], begun["added"], begun["removed"]) == (
-        3,
-        3,
-        [],
-        [],
-    )
+    nothing: dict[str, Any] = {"from_snapshot_id": 3, "snapshot_id": 3, "added": [], "removed": []}
+    assert begun | nothing == begun
     assert (first["from_snapshot_id"], first["snapshot_id"]) == (3, 4)
     assert (again["from_snapshot_id"], again["added"], again["removed"]) == (4, [], [])
     assert first["added"]
     assert first == by_number
 
 
-def test_an_option_that_is_altered_between_commits_is_a_change(
-    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
-) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
-    with serve(warehouses={"main": str(tmp_path)}) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
-        table.alter(options={"deletion-vectors.enabled": "false"})
+def test_an_option_that_is_altered_between_commits_is_a_change(serve: Serve, growing: GrowingTable) -> None:
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
+        begun = changes(client)
+        growing.alter(options={"deletion-vectors.enabled": "false"})
         token = {"from_token": begun["next_from_token"]}
-        altered = client.post(f"{place(table)}/changes", json=token).json()
-        filtered = client.post(
-            f"{place(table)}/changes", json={**token, "filter": "score > -1e300 OR TRUE"}
-        ).json()
-        planned = client.post(f"{place(table)}/plan", json={"snapshot_id": 3}).json()
+        altered = changes(client, **token)
+        filtered = changes(client, **token, filter="score > -1e300 OR TRUE")
+        planned = client.post(f"{TABLES}/{GROWING}/plan", json={"snapshot_id": 3}).json()
 
     assert (begun["schema_id"], altered["schema_id"], altered["snapshot_id"]) == (0, 1, 3)
     assert altered["added"]
@@ -104,15 +87,14 @@ def test_an_option_that_is_altered_between_commits_is_a_change(
 
 
 def test_a_filter_on_a_name_that_another_column_has_now_begins_anew(
-    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
+    serve: Serve, growing: GrowingTable
 ) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
-    with serve(warehouses={"main": str(tmp_path)}) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
-        table.alter(fields=[{**table.schema()["fields"][0], "id": 99}])
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
+        begun = changes(client)
+        growing.alter(fields=[{**growing.schema()["fields"][0], "id": 99}])
         token = {"from_token": begun["next_from_token"]}
-        refused = client.post(f"{place(table)}/changes", json={**token, "filter": "session_no IS NULL"})
-        unfiltered = client.post(f"{place(table)}/changes", json=token)
+        refused = client.post(f"{TABLES}/{GROWING}/changes", json={**token, "filter": "session_no IS NULL"})
+        unfiltered = client.post(f"{TABLES}/{GROWING}/changes", json=token)
 
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:paimon-index:error:snapshot-expired")
     assert "'session_no' is another column" in refused.json()["detail"]
@@ -120,57 +102,49 @@ def test_a_filter_on_a_name_that_another_column_has_now_begins_anew(
 
 
 def test_a_token_of_a_snapshot_that_another_one_took_the_place_of_is_refused(
-    golden: GoldenWarehouse, serve: Serve, tmp_path: Path
+    serve: Serve, growing: GrowingTable
 ) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
-    latest = table.directory / "snapshot" / "snapshot-3"
-    with serve(warehouses={"main": str(tmp_path)}) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
-        rolled_back = {**json.loads((table.directory / "snapshot" / "snapshot-2").read_text()), "id": 3}
+    latest = growing.directory / "snapshot" / "snapshot-3"
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
+        begun = changes(client)
+        rolled_back = {**json.loads((growing.directory / "snapshot" / "snapshot-2").read_text()), "id": 3}
         latest.write_text(json.dumps(rolled_back))
-        table.commit(4)
-        refused = client.post(f"{place(table)}/changes", json={"from_token": begun["next_from_token"]})
+        growing.commit(4)
+        refused = client.post(f"{TABLES}/{GROWING}/changes", json={"from_token": begun["next_from_token"]})
 
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:paimon-index:error:snapshot-expired")
     assert "plan the table again" in refused.json()["detail"]
 
 
-def test_a_token_is_good_for_its_table_alone(serve: Serve) -> None:
+def test_a_token_is_good_for_its_table_alone(client: httpx.Client) -> None:
     other = VERSIONS.replace("versions", "append_dv32")
-    with serve() as client:
-        token = client.post(f"{VERSIONS}/changes", json={}).json()["next_from_token"]
-        page = client.post(f"{other}/plan", json={"page_size": 1}).json()["next_page_token"]
-        answers = [client.post(f"{other}/changes", json={"from_token": each}) for each in (token, page, "x")]
+    token = client.post(f"{VERSIONS}/changes", json={}).json()["next_from_token"]
+    page = client.post(f"{other}/plan", json={"page_size": 1}).json()["next_page_token"]
+    answers = [client.post(f"{other}/changes", json={"from_token": each}) for each in (token, page, "x")]
 
     assert [each.status_code for each in answers] == [400, 400, 400]
     assert all("next_from_token" in each.json()["detail"] for each in answers)
 
 
-def test_a_table_without_snapshots_has_no_token_yet(serve: Serve) -> None:
-    with serve() as client:
-        answer = client.post(VERSIONS.replace("versions", "empty") + "/changes", json={}).json()
+def test_a_table_without_snapshots_has_no_token_yet(client: httpx.Client) -> None:
+    answer = changes(client, "empty")
 
-    assert (answer["from_snapshot_id"], answer["snapshot_id"], answer["next_from_token"]) == (
-        None,
-        None,
-        None,
-    )
+    assert {answer[each] for each in ("from_snapshot_id", "snapshot_id", "next_from_token")} == {None}
 
 
-def test_many_who_wait_are_all_answered(golden: GoldenWarehouse, serve: Serve, tmp_path: Path) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
+def test_many_who_wait_are_all_answered(serve: Serve, growing: GrowingTable) -> None:
     # Far more callers than requests that may be worked on.
-    with serve(warehouses={"main": str(tmp_path)}, threads=2, concurrency=4) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
+    with serve(warehouses={"main": str(growing.warehouse)}, threads=2, concurrency=4) as client:
+        begun = changes(client)
         body = {"from_token": begun["next_from_token"], "wait_seconds": 60}
 
         async def wait_together() -> list[httpx.Response]:
             limits = httpx.Limits(max_connections=None)
             async with httpx.AsyncClient(base_url=client.base_url, timeout=90, limits=limits) as asking:
-                asked = (asking.post(f"{place(table)}/changes", json=body) for _ in range(40))
+                asked = (asking.post(f"{TABLES}/{GROWING}/changes", json=body) for _ in range(40))
                 waiting = list(map(asyncio.create_task, asked))
                 await asyncio.sleep(0)
-                table.commit(4)
+                growing.commit(4)
                 return await asyncio.gather(*waiting)
 
         answers = asyncio.run(wait_together())
@@ -179,23 +153,22 @@ def test_many_who_wait_are_all_answered(golden: GoldenWarehouse, serve: Serve, t
     assert {answer.json()["snapshot_id"] for answer in answers} == {4}
 
 
-def test_waiting_ends_with_the_next_commit(golden: GoldenWarehouse, serve: Serve, tmp_path: Path) -> None:
-    table = GrowingTable.copy(golden, tmp_path)
+def test_waiting_ends_with_the_next_commit(serve: Serve, growing: GrowingTable) -> None:
     answers: list[httpx.Response] = []
-    with serve(warehouses={"main": str(tmp_path)}) as client:
-        begun = client.post(f"{place(table)}/changes", json={}).json()
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
+        begun = changes(client)
         body = {"from_token": begun["next_from_token"], "wait_seconds": 0.1}
-        nothing = client.post(f"{place(table)}/changes", json=body).json()
+        nothing = changes(client, **body)
 
         def wait() -> None:
             answers.append(
-                client.post(f"{place(table)}/changes", json=body | {"wait_seconds": 60}, timeout=90)
+                client.post(f"{TABLES}/{GROWING}/changes", json=body | {"wait_seconds": 60}, timeout=90)
             )
 
         began = time.monotonic()
         waiting = threading.Thread(target=wait)
         waiting.start()
-        table.commit(4)
+        growing.commit(4)
         waiting.join()
 
     assert (nothing["added"], nothing["removed"], nothing["snapshot_id"]) == ([], [], 3)

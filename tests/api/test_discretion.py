@@ -1,7 +1,5 @@
 """Errors and logs name no endpoint, bucket, credential or absolute path, and no literal of a filter."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path
@@ -19,7 +17,7 @@ from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.storage.test_retry import KEY, SECRET, failing_store
 
 TABLE = "/v1/main/databases/db/tables/t"

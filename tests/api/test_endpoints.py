@@ -1,7 +1,5 @@
 """Every endpoint answers in the shape that the OpenAPI document describes, with what the tables hold."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -31,10 +29,10 @@ from app.api.routes.index_files import Inspection
 from app.api.routes.operations import About, CacheStatistics, Health
 from app.planning.buckets import answers
 from app.planning.version.descriptions import TableDescription
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import Serve
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
 
 TABLES = "/v1/main/databases/golden/tables"
 
@@ -55,7 +53,7 @@ def post(client: httpx.Client, path: str, shape: type, body: object) -> Any:
 
 def files_of(table: str, snapshot_id: int | None = None) -> list[dict[str, Any]]:
     """The data files of a version of a golden table, the latest unless told, as the engine tells them."""
-    for version in golden_tables.expected(table)["versions"]:
+    for version in golden_cases.expected(table)["versions"]:
         if version["at"] == {"snapshot_id": snapshot_id, "tag": None, "branch": None}:
             files: list[dict[str, Any]] = version["files"]
             return files
@@ -88,12 +86,12 @@ def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
     assert get(client, "/v1/main/databases", DatabaseList) == listed
     assert get(client, "/v1/main", DatabaseList) == listed
     tables = get(client, TABLES, TableList)["tables"]
-    assert tables == sorted(golden_tables.tables())
+    assert tables == sorted(golden_cases.tables())
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_every_table_is_described(client: httpx.Client, name: str) -> None:
-    expected = golden_tables.expected(name)
+    expected = golden_cases.expected(name)
 
     answer = get(client, f"{TABLES}/{name}", TableDescription)
 
@@ -105,9 +103,9 @@ def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     assert answer["bucket_mode"] == expected["bucket_mode"].lower()
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str) -> None:
-    expected = golden_tables.expected(name)
+    expected = golden_cases.expected(name)
 
     snapshots = get(client, f"{TABLES}/{name}/snapshots", SnapshotList)["snapshots"]
     tags = get(client, f"{TABLES}/{name}/tags", TagList)["tags"]
@@ -377,7 +375,7 @@ def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
 
 
 def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
-    known = golden_tables.expected("dyn_bucket")["dynamic_bucket"]["buckets"]
+    known = golden_cases.expected("dyn_bucket")["dynamic_bucket"]["buckets"]
 
     everything = get(client, f"{TABLES}/dyn_bucket/buckets", answers.BucketList)
     one = get(client, f"{TABLES}/dyn_bucket/buckets", answers.BucketList, partition='{"dte": "2024-01-02"}')
@@ -423,7 +421,7 @@ def test_a_plan_that_keeps_too_much_names_no_files(client: httpx.Client) -> None
 
 
 def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
-    settings = golden_tables.expected("dyn_bucket")["dynamic_bucket"]
+    settings = golden_cases.expected("dyn_bucket")["dynamic_bucket"]
     new = [key for key in settings["new_keys"] if key["partition"] == {"dte": "2024-01-01"}]
     body = {"partition": {"dte": "2024-01-01"}, "keys": [key["key"] for key in new]}
 

@@ -1,8 +1,5 @@
 """Each status of the contract, as a problem that names what is wrong."""
 
-from __future__ import annotations
-
-import shutil
 import socket
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from app.api.http.problems import ProblemDetails
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import Serve
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_sidecar/plan"
@@ -287,7 +284,7 @@ def test_nothing_is_answered_before_the_start(golden: GoldenWarehouse) -> None:
 @pytest.fixture
 def damaged(golden: GoldenWarehouse, tmp_path: Path) -> Path:
     """A warehouse of one table, to be damaged."""
-    shutil.copytree(golden.table("append_dv32"), tmp_path / "golden.db" / "append_dv32")
+    golden.copy("append_dv32", tmp_path)
     return tmp_path / "golden.db" / "append_dv32"
 
 

@@ -1,7 +1,5 @@
 """How the explorer's files are served; `tests/explorer` tries them in a browser."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from typing import Final

@@ -1,7 +1,5 @@
 """Whatever is sent, no answer is a 500, and no path leads out of the warehouse."""
 
-from __future__ import annotations
-
 import shutil
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.api.conftest import Serve
 from tests.examples import examples
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 MEMBERS = f"""

@@ -1,7 +1,5 @@
 """Tables that lie where their catalog says, and not where their name puts them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 from tests import tokens
 from tests.api.conftest import Serve
 from tests.api.gate.test_access import ENDPOINTS, TABLE
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 NAMED = "/v1/main/databases/golden/tables"
 ELSEWHERE = "/v1/main/databases/sales/tables/orders"

@@ -1,7 +1,5 @@
 """What is missing: files told apart from expired ones, and warehouses that cannot be listed."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path
@@ -14,11 +12,11 @@ from app.telemetry.state import listing_family
 from tests import s3_server
 from tests.api.conftest import Serve
 from tests.cli.commands import run
+from tests.copied_tables import GROWING, GrowingTable
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import GoldenWarehouse
-from tests.growing_tables import TABLE, GrowingTable
+from tests.golden_cases import GoldenWarehouse
 
-TABLES = f"/v1/main/databases/golden/tables/{TABLE}"
+TABLES = f"/v1/main/databases/golden/tables/{GROWING}"
 MISSING = "urn:paimon-index:error:file-missing"
 
 
@@ -32,7 +30,7 @@ def test_a_manifest_that_is_missing_is_no_expired_snapshot(serve: Serve, growing
     for answer in answers:
         problem = answer.json()
         assert (answer.status_code, problem["type"]) == (424, MISSING)
-        assert problem["path"].startswith(f"golden.db/{TABLE}/manifest/manifest-list-")
+        assert problem["path"].startswith(f"golden.db/{GROWING}/manifest/manifest-list-")
         assert "snapshot 3 needs it" in problem["detail"]
 
 
@@ -45,7 +43,7 @@ def test_a_table_without_its_snapshots_is_no_empty_table(serve: Serve, growing: 
     for answer in answers:
         problem = answer.json()
         assert (answer.status_code, problem["type"]) == (424, MISSING)
-        assert problem["path"] == f"golden.db/{TABLE}/snapshot"
+        assert problem["path"] == f"golden.db/{GROWING}/snapshot"
 
 
 def test_a_schema_that_a_snapshot_needs_is_missing_and_the_table_is_not(
@@ -62,7 +60,7 @@ def test_a_schema_that_a_snapshot_needs_is_missing_and_the_table_is_not(
     for answer, snapshot_id in zip(answers, (3, 1), strict=True):
         problem = answer.json()
         assert (answer.status_code, problem["type"]) == (424, MISSING)
-        assert problem["path"] == f"golden.db/{TABLE}/schema/schema-0"
+        assert problem["path"] == f"golden.db/{GROWING}/schema/schema-0"
         assert f"snapshot {snapshot_id} " in problem["detail"]
 
 
@@ -81,7 +79,7 @@ def test_an_older_schema_does_not_stand_in_for_one_that_is_missing(
 
     assert there.status_code == 200
     assert (answer.status_code, answer.json()["type"]) == (424, MISSING)
-    assert answer.json()["path"] == f"golden.db/{TABLE}/schema/schema-1"
+    assert answer.json()["path"] == f"golden.db/{GROWING}/schema/schema-1"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Plans as Arrow and NDJSON streams: all files of the JSON answer, and an end that tells so."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -13,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from app.api.http.headers import PlanFormat, preferred_format
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import Serve
-from tests.golden_cases import for_each
+from tests.golden_checks import for_each
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"
@@ -69,7 +67,7 @@ def test_the_format_that_a_caller_likes_best(accept: str, chosen: PlanFormat) ->
     assert preferred_format(accept) is chosen
 
 
-@for_each("table", golden_tables.tables())
+@for_each("table", golden_cases.tables())
 def test_streams_hold_the_files_of_the_json_answer(client: httpx.Client, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
     answer = whole(client, path, {})

@@ -21,7 +21,7 @@ from app.opening import create_service
 from app.planning.version.descriptions import Schema, TableDescription
 from app.settings import Settings
 from app.work import check_deadline
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import Serve, listening
 from tests.api.test_endpoints import TABLES, get
 from tests.api.test_errors import problem
@@ -67,9 +67,9 @@ def write_schemas(directory: Path, count: int, fields: list[dict[str, Any]]) -> 
         (directory / "schema" / f"schema-{number}").write_text(json.dumps(schema))
 
 
-@pytest.mark.parametrize("table", [name for name in golden_tables.tables() if name.startswith("evolve")])
+@pytest.mark.parametrize("table", [name for name in golden_cases.tables() if name.startswith("evolve")])
 def test_schemas_are_those_that_the_engine_wrote(client: httpx.Client, table: str) -> None:
-    written = sorted(golden_tables.expected(table)["schemas"], key=lambda schema: schema["id"])
+    written = sorted(golden_cases.expected(table)["schemas"], key=lambda schema: schema["id"])
 
     found = get(client, f"{TABLES}/{table}/schemas", SchemaList)
 
@@ -146,7 +146,7 @@ def test_schemas_that_are_not_there(client: httpx.Client, schema_id: str, status
 
 
 def test_a_table_is_described_as_a_version_was(client: httpx.Client) -> None:
-    expected = golden_tables.expected("evolve_append")
+    expected = golden_cases.expected("evolve_append")
     fields = {schema["id"]: [field["name"] for field in schema["fields"]] for schema in expected["schemas"]}
     latest = max(snapshot["id"] for snapshot in expected["snapshots"])
     for snapshot in expected["snapshots"]:
@@ -162,7 +162,7 @@ def test_a_table_is_described_as_a_version_was(client: httpx.Client) -> None:
 
 
 def test_a_table_is_described_as_of_a_tag_and_on_a_branch(client: httpx.Client) -> None:
-    expected = golden_tables.expected("versions")
+    expected = golden_cases.expected("versions")
     for tag, snapshot_id in expected["tags"].items():
         found = get(client, f"{TABLES}/versions", TableDescription, tag=tag)
         assert found["snapshot"]["id"] == snapshot_id

@@ -1,7 +1,5 @@
 """Callers who send or take nothing keep nobody else from being answered."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +20,7 @@ from app.main import create_app
 from app.opening import create_service
 from app.settings import Settings
 from tests.api.conftest import Serve, listening
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 
 PLAN = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/plan"
 LOOKUP = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/buckets/lookup"
@@ -114,8 +112,6 @@ def test_more_work_than_may_be_is_turned_away(serve: Serve) -> None:
 
 
 PIECE = b"a line\n" * 20_000
-
-
 PATIENCE_SECONDS = 20
 
 

@@ -1,7 +1,5 @@
 """A storage that hangs holds up no other warehouse, and what passes in a moment is not told to callers."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from app.storage import RetryPolicy, Warehouse
 from app.storage.shared_tier import SharedTier
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 
 TABLE = f"databases/{DATABASE}/tables/append_sidecar"
 ASKERS = 40

@@ -1,7 +1,5 @@
 """Callers who wait for the same table share one look at it, and take turns."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -12,8 +10,6 @@ from app.errors import DeadlineExceededError, StorageError
 from app.planning.request.requests import SnapshotSelector, TableRef
 
 pytestmark = pytest.mark.anyio
-
-
 TABLE = (TableRef("main", "db", "t"), SnapshotSelector())
 OTHER = (TableRef("main", "db", "u"), SnapshotSelector())
 

@@ -1,7 +1,5 @@
 """The session's time zone is a part of every question that may depend on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

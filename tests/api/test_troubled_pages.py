@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,11 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.api.conftest import Serve
-from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, file_of, index_of, no_statistics
 
 K, CAT = (DataField(at, name, parse_type("INT")) for at, name in enumerate(["k", "cat"]))
 PLAN = "/v1/main/databases/golden/tables/made/plan"
@@ -53,15 +51,10 @@ class Table:
         table = MadeTable.make(root, [K, CAT], **made)
         entries = []
         for name, held in rows.items():
-            index = container.write({"cat": [("bitmap", payload(BITMAP, [cat for _, cat in held], CAT))]})
-            table.side_file(name).write_bytes(index)
-            of_file: dict[str, Any] = {
-                "file_name": name,
-                "row_count": len(held),
-                "extra_files": (f"{name}.index",),
-            }
-            of_file |= statistics({K: [key for key, _ in held]})
-            entries.append(entry(**(of_file | (changes or {}).get(name, {}))))
+            index = index_of({CAT: [cat for _, cat in held]}, BITMAP)
+            file = file_of(name, {K: [key for key, _ in held]}, embedded_index=index)
+            meta = replace(table.beside(file).file, **(changes or {}).get(name, {}))
+            entries.append(replace(file, file=meta))
         table.commit(entries)
         return cls(table, rows)
 

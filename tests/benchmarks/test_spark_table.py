@@ -1,7 +1,5 @@
 """The table of the benchmark of Spark: its queries have the answers that they are named after."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pytest
 from app.planning.request.requests import PlanRequest, TableRef
 from benchmarks.spark.report import Measurement, tables
 from benchmarks.spark.table import NAME, write_table
-from tests.planning.copied_tables import open_service
+from tests.tables import open_service
 
 _FILES, _ROWS = 8, 24_000
 _EVENTS = pa.table({"file": pa.array([], pa.int64())})

@@ -1,14 +1,11 @@
 """The assigners as they are defined: one key after the other, over dictionaries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 
-from app.bucket_index import Assignment, Strategy
-from app.options.table_options import AssignerOptions
+from app.bucket_index import AssignerOptions, Assignment, Strategy
 
 Files: TypeAlias = Mapping[tuple[int, int], list[int]]
 """The hashes of each partition and bucket, in the order of the index manifest."""

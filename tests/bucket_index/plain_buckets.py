@@ -1,7 +1,5 @@
 """Hashes and buckets of keys as they are defined: one key after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.bucket_index import BucketFunction, buckets_of

@@ -1,7 +1,5 @@
 """The assigners, key by key and in batches: against traces of the Java engine and the plain definition."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -13,15 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import Assignment, HashBucketAssigner, PartitionIndex, Strategy, hash_index
+from app.bucket_index import (
+    AssignerOptions,
+    Assignment,
+    HashBucketAssigner,
+    KeyBatch,
+    PartitionIndex,
+    Strategy,
+    assigners_of,
+    hash_index,
+)
 from app.bucket_index.key_batch import SEED as HASH_SEED
-from app.bucket_index.key_batch import KeyBatch, hash_rows
-from app.bucket_index.partition_buckets import assigners_of, owns
+from app.bucket_index.key_batch import hash_rows
+from app.bucket_index.partition_buckets import owns
 from app.errors import FilterError, RequestError
-from app.options.table_options import AssignerOptions
 from app.types import parse_json, parse_type
 from app.types.binary_row.row import row_hash, write_row
-from tests import golden_unit
+from tests import golden_cases
 from tests.bucket_index.plain_assigners import Files, NoBucketError, PlainHashAssigner
 from tests.bucket_index.plain_buckets import key_hash
 from tests.examples import examples
@@ -29,10 +35,10 @@ from tests.examples import examples
 INT = [parse_type("INT")]
 TRACES = [
     trace
-    for trace in golden_unit.document("assigner", "traces")["traces"]
+    for trace in golden_cases.document("assigner", "traces")["traces"]
     if trace["assigner"] == "HashBucketAssigner"
 ]
-CHANNELS = golden_unit.document("assigner", "channels")
+CHANNELS = golden_cases.document("assigner", "channels")
 
 
 def row_of(partition: int) -> bytes:
@@ -140,7 +146,7 @@ def test_routing_is_that_of_the_engine() -> None:
 
 
 def test_rows_of_a_table_are_hashed_and_routed_as_in_the_engine() -> None:
-    table = golden_unit.document("assigner", "rows")
+    table = golden_cases.document("assigner", "rows")
     columns = dict(column.split(" ") for column in table["columns"].split(", "))
     types = {name: parse_type(text) for name, text in columns.items()}
 
@@ -168,8 +174,6 @@ def test_without_a_bound_the_last_bucket_is_32766() -> None:
 
 
 PARTITIONS = [write_row((number,), [parse_type("INT")]) for number in range(3)]
-
-
 SEED = 20
 
 PLACES = st.integers(0, 2)
@@ -177,17 +181,9 @@ PLACES = st.integers(0, 2)
 
 # Bucket 32766 is the last one; a known key there ends the creation of buckets everywhere.
 BUCKETS = st.integers(0, 6) | st.just(32766)
-
-
 FILES = st.dictionaries(st.tuples(PLACES, BUCKETS), st.lists(st.integers(-30, 30), max_size=6), max_size=9)
-
-
 KEYS = st.lists(st.tuples(PLACES, st.integers(-60, 60)), max_size=80)
-
-
 CUTS = st.lists(st.integers(1, 40), max_size=6)
-
-
 OPTIONS = st.builds(
     lambda channels, assigners, number, target, bound: AssignerOptions(
         channels, min(assigners, channels), number % channels, target, bound

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any
@@ -12,10 +10,10 @@ from app.bucket_index import BucketFunction, buckets_of, hashed_buckets, key_has
 from app.errors import FilterError
 from app.types import parse_json, parse_type
 from app.types.binary_row.rows import FieldValues, fields_of
-from tests import golden_unit
+from tests import golden_cases
 from tests.bucket_index.plain_buckets import bucket_of, key_hash
 
-KEYS = golden_unit.document("hash-index", "keys")["keys"]
+KEYS = golden_cases.document("hash-index", "keys")["keys"]
 
 
 def errors_or_buckets(

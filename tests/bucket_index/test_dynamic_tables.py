@@ -1,7 +1,5 @@
 """Hash indexes of dynamic-bucket tables: golden ones, and those of writers that start anew after commits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from itertools import compress, islice
@@ -28,8 +26,8 @@ from app.table.manifests.index_manifest import IndexManifest
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
 from app.types.index_files import HASH, IndexFileMeta
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
 
 TABLES = ("dyn_bucket", "dyn_bucket_two", "dyn_bucket_max")
 
@@ -42,7 +40,7 @@ def partition_row(entry: dict[str, Any]) -> bytes:
 
 class Index:
     def __init__(self, name: str) -> None:
-        self.golden = golden_tables.expected(name)["dynamic_bucket"]
+        self.golden = golden_cases.expected(name)["dynamic_bucket"]
 
     def load(self, row: bytes) -> PartitionIndex:
         return PartitionIndex.merge(
@@ -119,7 +117,7 @@ def index_files(table: Path, manifest: str) -> dict[tuple[bytes, int], tuple[Ind
     ("name", "files"), [("dyn_bucket", 18), ("dyn_bucket_two", 26), ("dyn_bucket_max", 18)]
 )
 def test_each_commit_lists_what_the_engine_lists(golden: GoldenWarehouse, name: str, files: int) -> None:
-    document = golden_tables.expected(name)
+    document = golden_cases.expected(name)
     previous: dict[tuple[bytes, int], tuple[IndexFileMeta, bytes]] = {}
     rebuilt = 0
     for snapshot in sorted(document["snapshots"], key=lambda snapshot: int(snapshot["id"])):
@@ -147,11 +145,7 @@ def test_each_commit_lists_what_the_engine_lists(golden: GoldenWarehouse, name: 
 Place: TypeAlias = tuple[bytes, int]
 
 PARTITIONS = [write_row((number,), [parse_type("INT")]) for number in range(3)]
-
-
 ROUNDS = 9
-
-
 ROWS = 4_000
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -7,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
+from app.bucket_index import UNKNOWN, PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
 from app.options.table_options import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta
-from tests import golden_unit
+from tests import golden_cases
 
 I32 = st.integers(-(2**31), 2**31 - 1)
 # Few values, so that hashes repeat within and among files.
@@ -19,19 +17,17 @@ HASHES = st.lists(I32 | st.integers(-20, 20), max_size=40)
 FILES = st.lists(st.tuples(st.integers(0, 5) | st.integers(0, MAX_BUCKET), HASHES), max_size=6)
 
 
-def stored(hashes: list[int]) -> Hashes:
-    return hash_index.read(hash_index.write(hashes))
-
-
 def merged(files: list[tuple[int, list[int]]]) -> PartitionIndex:
-    return PartitionIndex.merge([(bucket, stored(hashes)) for bucket, hashes in files])
+    return PartitionIndex.merge(
+        [(bucket, hash_index.read(hash_index.write(hashes))) for bucket, hashes in files]
+    )
 
 
 @pytest.mark.parametrize(
-    "golden", golden_unit.document("hash-index", "files")["files"], ids=lambda golden: golden["file"]
+    "golden", golden_cases.document("hash-index", "files")["files"], ids=lambda golden: golden["file"]
 )
 def test_files_read_and_write_as_in_the_engine(golden: dict[str, list[int]]) -> None:
-    content = golden_unit.files("hash-index")[str(golden["file"])]
+    content = golden_cases.files("hash-index")[str(golden["file"])]
     assert hash_index.read(memoryview(content)).tolist() == golden["hashes"]
     assert hash_index.write(golden["hashes"]) == content[: 4 * len(golden["hashes"])]
 

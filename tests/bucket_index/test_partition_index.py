@@ -1,16 +1,13 @@
 """What is known of a partition: the bucket of each hash, and the order in which buckets are tried."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import UNKNOWN, PartitionIndex
+from app.bucket_index import UNKNOWN, AssignerOptions, PartitionIndex
 from app.bucket_index.partition_buckets import PartitionBuckets
 from app.bucket_index.partition_index import KnownHashes
-from app.options.table_options import AssignerOptions
 
 HASHES = st.integers(-50, 50)
 

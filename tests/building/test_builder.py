@@ -1,7 +1,5 @@
 """Index files built of data files say what those say that the engine built of the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -10,33 +8,40 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
-from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
-from app.building.verification import verify
+from app.building import (
+    BuiltEntry,
+    BuiltIndex,
+    ColumnTypes,
+    DataFile,
+    DataFormat,
+    build,
+    read_columns,
+    verify,
+    write_file,
+)
 from app.errors import IndexWriteError, RequestError, StorageError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.types import DataField, DataType, TypeRoot, parse_json
-from tests import golden_file_index, golden_tables, golden_unit
+from tests import golden_cases
 from tests.containers import meanings
 from tests.data_files import write_data_file
-from tests.golden_data_files import indexed_files
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse, indexed_files
 from tests.key_columns import arrow_array
 
 DATA_FILES = [
     name
-    for name in golden_file_index.names()
-    if golden_unit.document("file-index", name)["writer"] == "data-file"
+    for name in golden_cases.index_names()
+    if golden_cases.document("file-index", name)["writer"] == "data-file"
 ]
 
 
-def _arrow(golden: golden_file_index.GoldenIndex, at: int, field: DataField) -> pa.Array:
+def _arrow(golden: golden_cases.GoldenIndex, at: int, field: DataField) -> pa.Array:
     if field.type.root is not TypeRoot.MAP:
         return arrow_array(golden.columns[field.name], field.type)
     value_type = field.type.children[1]
-    written = [golden_file_index.expand(row[at]) for row in golden.document["rows"]]
+    written = [golden_cases.expand(row[at]) for row in golden.document["rows"]]
     entries = [pair for entry in written if entry for pair in entry["$map"]]
     items = arrow_array([parse_json(value, value_type) for _, value in entries], value_type)
     offsets, end = [], 0
@@ -65,7 +70,7 @@ def _build(file: DataFile, options: dict[str, str]) -> BuiltIndex:
 
 @pytest.mark.parametrize("name", DATA_FILES)
 def test_builds_what_the_engine_built(tmp_path: Path, name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     table = pa.table({field.name: _arrow(golden, at, field) for at, field in enumerate(golden.fields)})
     file = DataFile.open(write_data_file(tmp_path / "data.parquet", table, DataFormat.PARQUET))
 
@@ -181,8 +186,8 @@ _OTHER_OPTIONS = ("evolve_append", "evolve_sidecar")
 _VERIFIED_FILES = 4
 INDEXED = [
     name
-    for name in golden_tables.tables()
-    if any(option.startswith("file-index.") for option in golden_tables.expected(name)["options"])
+    for name in golden_cases.tables()
+    if any(option.startswith("file-index.") for option in golden_cases.expected(name)["options"])
 ]
 
 

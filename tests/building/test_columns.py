@@ -1,13 +1,12 @@
 """The values under one key of a map column."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from app.building.columns import ColumnTypes, DataFile, DataFormat, values_under
+from app.building import ColumnTypes, DataFile, DataFormat
+from app.building.columns import values_under
 from app.errors import IndexWriteError, RequestError
 from app.types import TypeRoot, parse_type
 

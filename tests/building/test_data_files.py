@@ -1,7 +1,5 @@
 """Data files of every format give the same rows, and damaged ones an error that names the file."""
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 from pathlib import Path
@@ -11,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from app.building.columns import DataFile, DataFormat, read_columns
+from app.building import DataFile, DataFormat, read_columns
 from app.errors import (
     CorruptFileError,
     FileMissingError,

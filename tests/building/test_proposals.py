@@ -1,7 +1,5 @@
 """Advice on a file that has one column of each sort."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
@@ -10,9 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building.builder import build
-from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
-from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
+from app.building import (
+    ColumnAdvice,
+    ColumnTypes,
+    DataFile,
+    DataFormat,
+    advise,
+    build,
+    read_columns,
+    size_warning,
+    table_options,
+)
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions

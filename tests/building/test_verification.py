@@ -1,7 +1,5 @@
 """An index passes exactly if what it answers is right."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -9,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.building.verification import Verification, verify
+from app.building import Verification, verify
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.answers import KEEP, SKIP
 from app.file_index.bitmap.kind import BitmapOptions

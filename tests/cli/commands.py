@@ -1,7 +1,5 @@
 """The command line as its user runs it: in a process of its own, which finds its libraries loaded."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``paimon-index build``, ``verify`` and ``advise`` as their user runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -10,14 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building.columns import DataFormat
+from app.building import DataFormat
 from app.cli import main
 from app.file_index.stacked_index import FileIndex
 from tests.cli.commands import run
 from tests.containers import meanings, types_of
 from tests.data_files import write_data_file
-from tests.golden_data_files import indexed_files
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse, indexed_files
 
 ROWS = 2_000
 OPTIONS = (

@@ -1,7 +1,5 @@
 """The command line as its user runs it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -18,7 +16,7 @@ from app.cli import program
 from app.cli.output import print_line, print_table, printable
 from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.cli.commands import PROGRAM, WAREHOUSE, run
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 FEE_FILES = [
     "data-a5ef52ca-e60b-494e-bf0d-5b2b3907bf12-0.parquet",

@@ -1,7 +1,5 @@
 """``paimon-index demo``: sample tables for whoever has the package and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """``doctor`` says what is wrong, and what to do about it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -13,7 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli import program
 from app.storage import Warehouse
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 def diagnose(*arguments: str) -> tuple[int, dict[str, Any]]:

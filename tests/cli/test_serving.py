@@ -1,7 +1,5 @@
 """``paimon-index serve`` as a process: who may reach it, and how."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

@@ -1,7 +1,5 @@
 """``paimon-index token new`` and the service understand each other."""
 
-from __future__ import annotations
-
 import json
 import time
 

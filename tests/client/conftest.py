@@ -1,7 +1,5 @@
 """Our client against a real server on the loopback interface, and against scripted ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +9,7 @@ from app.settings import Settings
 from paimon_index import Client
 from tests.api.conftest import listening
 from tests.client.scripted import ScriptedServer
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")

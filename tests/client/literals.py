@@ -3,8 +3,6 @@
 Imports nothing but the standard library: the environment with pypaimon has no more of the project's.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections.abc import Sequence

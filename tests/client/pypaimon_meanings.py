@@ -4,8 +4,6 @@ A line for each predicate of which something is sent: the type of its column, th
 rows that pypaimon finds, be it row by row or by Arrow's expressions.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

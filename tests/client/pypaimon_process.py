@@ -5,8 +5,6 @@ the form that the engine writes; it adds others with literals that the two could
 line for each table tells how many reads were compared, what became of them, and which have other rows.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import random

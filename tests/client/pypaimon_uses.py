@@ -3,8 +3,6 @@
 ``python pypaimon_uses.py WAREHOUSE URL`` ends with an error where one of them is not as it should be.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """A server on the loopback interface that gives the answers that it was told, one after the other."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a filter that was sent means to the service, for one value of its column."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.predicates.binding.binding import bind

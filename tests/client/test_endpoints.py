@@ -17,8 +17,8 @@ from app.planning.service import IndexService
 from app.settings import Settings
 from paimon_index import AsyncClient, Client, IndexFile, ServiceError, catalog, errors, results
 from paimon_index.requests import TableName
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
 
 OTHER_NAMES = {"AssignmentAnswer": "Assignment", "Token": "TokenIdentity"}
 JOINED = {"next_page_token"}
@@ -80,14 +80,14 @@ def test_what_is_there(client: Client) -> None:
     assert client.config().warehouses == ("main",)
     assert client.config().token is None
     assert client.databases("main") == ("golden",)
-    assert client.tables("main", "golden") == tuple(sorted(golden_tables.tables()))
+    assert client.tables("main", "golden") == tuple(sorted(golden_cases.tables()))
     described = client.describe("main.golden.versions")
     assert described.partition_keys == ("load_dt",)
     assert described.snapshot == described.latest_snapshot
     assert {tag.name for tag in client.tags("main.golden.versions")} == set(
-        golden_tables.expected("versions")["tags"]
+        golden_cases.expected("versions")["tags"]
     )
-    branches = golden_tables.expected("versions")["branches"]
+    branches = golden_cases.expected("versions")["branches"]
     assert {branch.name for branch in client.branches("main.golden.versions")} == set(branches)
     ids = {snapshot.id for snapshot in client.snapshots("main.golden.versions")}
     assert described.snapshot is not None
@@ -101,7 +101,7 @@ def test_pages_are_joined(client: Client) -> None:
 
     assert [schema.id for schema in schemas] == list(range(9))  # pages of 7
     assert schemas[4] == client.schema("main.golden.evolve_append", 4)
-    expected = golden_tables.expected("dyn_bucket")["versions"][0]["index_entries"]
+    expected = golden_cases.expected("dyn_bucket")["versions"][0]["index_entries"]
     assert len(entries) >= len(expected) > 7
     assert {entry.index_type for entry in entries} == {"HASH"}
     assert client.index_files("main.golden.dyn_bucket", index_type="other").index_files == ()
@@ -109,7 +109,7 @@ def test_pages_are_joined(client: Client) -> None:
 
 @pytest.mark.parametrize("encoding", ["bitmap", "ranges", "positions"])
 def test_deleted_rows(client: Client, encoding: Any) -> None:
-    version = golden_tables.expected("append_dv32")["versions"][0]
+    version = golden_cases.expected("append_dv32")["versions"][0]
     counts = {
         file["file"]: file["deletion"]["cardinality"]
         for file in version["files"]
@@ -125,7 +125,7 @@ def test_deleted_rows(client: Client, encoding: Any) -> None:
 
 
 def test_buckets_of_keys(client: Client) -> None:
-    known = golden_tables.expected("dyn_bucket")["dynamic_bucket"]["keys"][:20]
+    known = golden_cases.expected("dyn_bucket")["dynamic_bucket"]["keys"][:20]
 
     for key in known:
         found = client.lookup("main.golden.dyn_bucket", partition=key["partition"], keys=[key["key"]])

@@ -1,7 +1,5 @@
 """Plans through the client are those of the JSON answer, in either client and in every form."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt
@@ -21,16 +19,15 @@ from app.types import DataField, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
 from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
 from paimon_index.requests import post
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
-from tests.golden_cases import for_each
-from tests.planning.made_tables import MadeTable, no_statistics
-from tests.table.entries import entry
+from tests.golden_checks import for_each
+from tests.tables import MadeTable, entry, no_statistics
 
 QUERIES = [
     (table, query["filter_sql"])
     for table in ("append_dv32", "append_part_types", "evolve_append", "pk_merge", "data_evolution")
-    for query in golden_tables.expected(table)["queries"][:12]
+    for query in golden_cases.expected(table)["queries"][:12]
     if not (query["snapshot_id"] or query["tag"] or query["branch"])
 ]
 
@@ -58,7 +55,7 @@ def told(file: PlannedFile) -> dict[str, Any]:
     return {**members, "selection": selection, "deletion": deletion}
 
 
-@for_each("table", golden_tables.tables())
+@for_each("table", golden_cases.tables())
 def test_the_files_of_every_golden_table(client: Client, url: str, table: str) -> None:
     expected = [{**file, "partition": None, "selection_format": None} for file in pages(url, table)]
 
@@ -158,7 +155,7 @@ def test_partitions_that_python_has_no_date_for_are_told(
     made.commit([entry(file_name="data-0.parquet", partition=row, **no_statistics())])
     settings = Settings.load(warehouses={"main": str(tmp_path)})
     with listening(create_app(settings), lifespan="on") as started, Client(str(started.base_url)) as client:
-        (file,) = client.plan(f"main.{golden_tables.DATABASE}.{made.ref.table}")
+        (file,) = client.plan(f"main.{golden_cases.DATABASE}.{made.ref.table}")
 
     assert file.partition == {"day": given}
 

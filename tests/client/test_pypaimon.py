@@ -3,8 +3,6 @@
 ``test_pypaimon_reads.py`` reads tables with pypaimon.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import socket

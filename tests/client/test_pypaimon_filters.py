@@ -1,7 +1,5 @@
 """Which tests of pypaimon's are sent: those that no row passes there and fails by the service."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math

@@ -3,8 +3,6 @@
 pypaimon needs an older pyarrow than the service, so it runs in an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,11 +15,11 @@ from typing import Any, Final
 import pytest
 
 from app.types import DataField, parse_json, parse_type
-from tests import golden_tables, notebooks
+from tests import golden_cases, notebooks
 from tests.client.sent_filters import may_hold
 from tests.environments import python_with
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.served import serving
 
 pytestmark = pytest.mark.long
@@ -75,12 +73,12 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
     asked = {
         name: [
             query["predicate"]
-            for query in golden_tables.expected(name)["queries"]
+            for query in golden_cases.expected(name)["queries"]
             if query["predicate"]
             and is_stated(query["predicate"])
             and not (query["snapshot_id"] or query["tag"] or query["branch"])
         ]
-        for name in golden_tables.tables()
+        for name in golden_cases.tables()
     }
     external = ",".join(golden.allow_external())
     # Another zone than that of the literals.

@@ -1,7 +1,5 @@
 """What a release is made of, and who publishes it."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import os

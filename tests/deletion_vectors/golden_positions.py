@@ -1,7 +1,5 @@
 """Row positions as the golden documents write them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyroaring import BitMap64

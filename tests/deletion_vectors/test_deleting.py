@@ -1,7 +1,5 @@
 """Deleting rows, file by file, beside dictionaries of what is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,7 +28,7 @@ from app.deletion_vectors import (
 from app.deletion_vectors.file import stored_data
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta, index_file_names
-from tests import golden_unit
+from tests import golden_cases
 from tests.deletion_vectors.golden_positions import golden_positions
 
 NARROW, WIDE = VectorOptions(target_bytes=100), VectorOptions(bitmap64=True, target_bytes=100)
@@ -255,8 +253,8 @@ def test_previous_files_are_what_the_index_manifest_says() -> None:
 
 KIND = "deletion-vectors"
 DOCUMENTS = {
-    name: golden_unit.document(KIND, name)
-    for name in golden_unit.documents(KIND)
+    name: golden_cases.document(KIND, name)
+    for name in golden_cases.documents(KIND)
     if name not in ("blobs", "damaged")
 }
 NEVER = 2**62
@@ -297,7 +295,7 @@ def test_files_are_written_and_rolled_as_in_the_engine(name: str) -> None:
     files = [write_file(vectors, next(names))] if target is None else write_files(vectors, names, target)
 
     assert [file.meta for file in files] == expected
-    assert [file.content for file in files] == [golden_unit.files(KIND)[meta.file_name] for meta in expected]
+    assert [file.content for file in files] == [golden_cases.files(KIND)[meta.file_name] for meta in expected]
 
 
 def test_arrays_make_the_vectors_that_sets_make() -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import struct
 import zlib
 from typing import Any
@@ -22,7 +20,7 @@ from app.deletion_vectors.deleting import write_file as write_file_of
 from app.deletion_vectors.file import write_record
 from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
 from app.types.index_files import DeletionRange
-from tests import golden_unit
+from tests import golden_cases
 from tests.deletion_vectors.golden_positions import golden_positions
 from tests.examples import examples
 
@@ -175,9 +173,9 @@ def test_errors_tell_where_in_the_buffer_the_fault_lies() -> None:
 
 
 KIND = "deletion-vectors"
-FILES = [name for name in golden_unit.documents(KIND) if name not in ("blobs", "damaged")]
-BLOBS = golden_unit.document(KIND, "blobs")
-DAMAGED = golden_unit.document(KIND, "damaged")["blobs"]
+FILES = [name for name in golden_cases.documents(KIND) if name not in ("blobs", "damaged")]
+BLOBS = golden_cases.document(KIND, "blobs")
+DAMAGED = golden_cases.document(KIND, "damaged")["blobs"]
 
 
 def encode(positions: BitMap64, *, is64: bool) -> bytes:
@@ -186,8 +184,8 @@ def encode(positions: BitMap64, *, is64: bool) -> bytes:
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_read_as_in_the_engine(name: str) -> None:
-    for golden in golden_unit.document(KIND, name)["files"]:
-        content = golden_unit.files(KIND)[golden["index_file_meta"]["file_name"]]
+    for golden in golden_cases.document(KIND, name)["files"]:
+        content = golden_cases.files(KIND)[golden["index_file_meta"]["file_name"]]
         expected = [golden_positions(vector["positions"]) for vector in golden["vectors"]]
         ranges = [(vector["offset"], vector["length"]) for vector in golden["vectors"]]
 

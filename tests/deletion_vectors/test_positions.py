@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -8,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from app.deletion_vectors.positions import Positions, positions_of, union
+from app.deletion_vectors import Positions
+from app.deletion_vectors.positions import positions_of, union
 from app.errors import RequestError
 
 ROWS = st.lists(st.integers(0, 2**16)) | st.lists(st.integers(0, 2**34)) | st.lists(st.integers(0, 2**63 - 1))

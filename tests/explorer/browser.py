@@ -1,7 +1,5 @@
 """Headless Chromium, driven over WebDriver, with the explorer in it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The explorer in a real browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -16,7 +14,7 @@ from benchmarks.synthetic import write_table
 from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.api.conftest import listening
 from tests.explorer.browser import DESKTOP, MissingBrowserError, Page, chromium
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 SAMPLES: Final = Path(__file__).parents[2] / "demo" / "warehouse"
 

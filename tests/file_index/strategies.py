@@ -1,7 +1,5 @@
 """Random columns, and leaves over them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -9,10 +7,10 @@ from typing import Final
 from hypothesis import strategies as st
 
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, DataType, TypeRoot, parse_type, sql_key
+from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
 from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.data_types import INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import Value, integer_range
+from app.types.values import integer_range
 
 _WRITTEN: Final = """
 BOOLEAN; TINYINT; SMALLINT; INT; BIGINT; FLOAT; DOUBLE; DECIMAL(9, 2); DECIMAL(18, 4); DECIMAL(38, 10);

@@ -1,7 +1,5 @@
 """Random files with indexes on two columns, and predicates over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
@@ -28,7 +26,9 @@ from tests.key_columns import key_column
 INDEXED = [data_type for data_type in TYPES if any(kind.takes(data_type) for kind in KINDS.values())]
 
 
-def payload(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
+@st.composite
+def payloads(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
+    """An index of the rows, written with whatever options there are."""
     column = key_column(rows, data_type)
     match kind:
         case "bloom-filter":
@@ -53,7 +53,7 @@ def containers(
     listed: dict[str, list[tuple[str, bytes | None]]] = {}
     for name, rows in columns_of_file.items():
         chosen = draw(kinds)
-        listed[name] = [(kind, payload(draw, kind, rows, data_type)) for kind in chosen]
+        listed[name] = [(kind, draw(payloads(kind, rows, data_type))) for kind in chosen]
         if draw(st.integers(0, 5)) == 0:
             listed[name].append(("later", b"?"))
     if draw(st.integers(0, 9)) == 0:

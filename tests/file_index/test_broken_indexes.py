@@ -1,7 +1,5 @@
 """Indexes that are broken, missing or of another schema, among others that are not."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 

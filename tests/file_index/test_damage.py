@@ -1,7 +1,5 @@
 """Bytes that are not what they should be: an answer or CorruptIndexError, in bounded time and memory."""
 
-from __future__ import annotations
-
 import random
 import struct
 import time
@@ -13,9 +11,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers import KEEP, Rows
+from app.file_index.answers import Rows
 from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import write
 from app.file_index.evaluation import evaluate
@@ -25,19 +22,19 @@ from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
-from tests import golden_file_index
+from tests import golden_cases
 from tests.key_columns import key_column
 
 INT = parse_type("INT")
 STRING = parse_type("STRING")
 SAMPLES = [
     name
-    for name in golden_file_index.names()
+    for name in golden_cases.index_names()
     if name.startswith(("columns-", "bitmap1-", "bitmap2-", "bsi-", "range-", "bloom-"))
 ]
 
 
-def _use(content: bytes, golden: golden_file_index.GoldenIndex) -> None:
+def _use(content: bytes, golden: golden_cases.GoldenIndex) -> None:
     """Asks everything there is to ask; what comes back must be positions of the file."""
     index = FileIndex.read(content)
     inspect(index, {field.name: field.type for field in golden.fields})
@@ -53,7 +50,7 @@ def _use(content: bytes, golden: golden_file_index.GoldenIndex) -> None:
         top_n(index, field, descending=True, nulls_first=False, limit=3, strict=True, selection=everything)
 
 
-def _error_of(content: bytes, golden: golden_file_index.GoldenIndex) -> CorruptIndexError | None:
+def _error_of(content: bytes, golden: golden_cases.GoldenIndex) -> CorruptIndexError | None:
     try:
         _use(content, golden)
     except CorruptIndexError as error:
@@ -63,7 +60,7 @@ def _error_of(content: bytes, golden: golden_file_index.GoldenIndex) -> CorruptI
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_survives_damaged_files(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     chance = random.Random(name)  # noqa: S311 - repeatable damage, no secret
 
     for _ in range(25):
@@ -118,11 +115,3 @@ def test_refuses_positions_beyond_the_rows() -> None:
 
         with pytest.raises(CorruptIndexError, match="below 2"):
             evaluate(BoundLeaf(Operator.NOT_EQUAL, field, (1,)), index)
-
-
-def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
-    payload = bloom_filter.write(key_column(range(50), INT), 50, 0.01)
-    index = FileIndex.read(write({"c": [("bloom-filter", payload)]}))
-
-    for key in range(50):
-        assert evaluate(BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (key,)), index) is KEEP

@@ -1,7 +1,5 @@
 """Many files at once beside the indexes of each file, asked one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,21 +16,17 @@ from app.file_index.stacked_index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator
 from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
-from tests import golden_file_index
+from tests import golden_cases
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index.strategies import leaves
 from tests.file_index.tables import INDEXED, predicates, tables
-from tests.golden_cases import together
-from tests.planning.made_tables import payload as made_payload
+from tests.golden_checks import together
+from tests.tables import payload as made_payload
 
 INT = parse_type("INT")
 _DAMAGED_BYTES = 64
 """Of each index; the heads of small ones take fewer."""
-
-
-def _head_bytes(content: bytes) -> int:
-    return int.from_bytes(content[12:16])
 
 
 def _by_file(predicate: BoundPredicate, content: bytes, row_count: int) -> Result | CorruptIndexError:
@@ -153,9 +147,9 @@ def test_a_damaged_head_never_skips_what_its_reader_would_find(
         assert not _lost_to_damage(leaf, rows, [damaged])
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_decides_as_the_readers_of_golden_files(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     index = StackedIndex.read(BytesColumn.of([golden.content, None, golden.content]))
 
     for check in golden.document["checks"]:
@@ -180,7 +174,7 @@ def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) ->
     column = BytesColumn.of(contents)
     sizes = column.lengths
     heads = Heads.read(
-        BytesColumn(column.data, column.starts, np.array([_head_bytes(content) for content in contents])),
+        BytesColumn(column.data, column.starts, np.array([int.from_bytes(each[12:16]) for each in contents])),
         sizes,
     )
     fetched: dict[tuple[str, str], list[bytes | None]] = {}

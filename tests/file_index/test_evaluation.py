@@ -1,7 +1,5 @@
 """Answers of indexes: held to every row, where they leave questions open, and what they say of themselves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +12,10 @@ from pyroaring import BitMap
 from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers import KEEP, SKIP, Result, Rows, Step
-from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
-from app.file_index.bsi import bsi
 from app.file_index.container import write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind, open_payload
 from app.file_index.keys.keys import key_space
-from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked_index import FileIndex
 from app.file_index.top_n import top_n
 from app.predicates.model import (
@@ -38,31 +32,22 @@ from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns, leaves
-from tests.key_columns import key_column
+from tests.file_index.tables import payloads
+from tests.tables import payload
 
 
 def _field(type_text: str, name: str = "c") -> DataField:
     return DataField(0, name, parse_type(type_text))
 
 
-def _payload(kind: str, type_text: str, rows: Sequence[Value | None]) -> bytes:
-    column = key_column(rows, parse_type(type_text))
-    match KINDS[kind]:
-        case "bloom-filter":
-            return bloom_filter.write(column, 100, 0.01)
-        case "bitmap":
-            return bitmap.write(column)
-        case "range-bitmap":
-            return range_bitmap.write(column)
-        case _:
-            return bsi.write(column)
-
-
 def _ask(
     kind: str, type_text: str, rows: Sequence[Value | None], operator: Operator, *literals: Value
 ) -> Result:
-    index = FileIndex.read(write({"c": [(kind, _payload(kind, type_text, rows))]}))
+    index = FileIndex.read(write({"c": [(kind, payload(KINDS[kind], rows, _field(type_text)))]}))
     return evaluate(BoundLeaf(operator, _field(type_text), literals), index, row_count=len(rows))
+
+
+C = _field("INT")
 
 
 def exactly(*rows: int) -> Rows:
@@ -133,12 +118,12 @@ def test_an_empty_entry_decides_what_the_engine_lets_it(operator: Operator) -> N
 
 
 def test_top_n_refuses_an_index_of_fewer_rows_than_the_file_has() -> None:
-    index = FileIndex.read(write({"c": [("range-bitmap", _payload("range-bitmap", "INT", [5, 4]))]}))
+    index = FileIndex.read(write({"c": [("range-bitmap", payload(RANGE_BITMAP, [5, 4], C))]}))
 
     with pytest.raises(CorruptIndexError, match="expected more than 2 rows, found 2"):
         top_n(
             index,
-            _field("INT"),
+            C,
             descending=False,
             nulls_first=False,
             limit=1,
@@ -149,9 +134,9 @@ def test_top_n_refuses_an_index_of_fewer_rows_than_the_file_has() -> None:
 
 def test_an_exact_index_settles_a_leaf_before_others_are_opened() -> None:
     rows = [1, 2, 3]
-    index = FileIndex.read(write({"c": [("bsi", b"broken"), ("bitmap", _payload("bitmap", "INT", rows))]}))
+    index = FileIndex.read(write({"c": [("bsi", b"broken"), ("bitmap", payload(BITMAP, rows, C))]}))
 
-    assert evaluate(BoundLeaf(Operator.EQUAL, _field("INT"), (2,)), index) == exactly(1)
+    assert evaluate(BoundLeaf(Operator.EQUAL, C, (2,)), index) == exactly(1)
 
 
 def test_constants_decide_every_row() -> None:
@@ -164,14 +149,14 @@ def test_constants_decide_every_row() -> None:
 
 
 def test_refuses_an_index_of_another_number_of_rows() -> None:
-    index = FileIndex.read(write({"c": [("bitmap", _payload("bitmap", "INT", [1, 2]))]}))
+    index = FileIndex.read(write({"c": [("bitmap", payload(BITMAP, [1, 2], C))]}))
 
     with pytest.raises(CorruptIndexError, match="expected the 3 rows of the data file, found 2"):
-        evaluate(BoundLeaf(Operator.IS_NULL, _field("INT")), index, row_count=3)
+        evaluate(BoundLeaf(Operator.IS_NULL, C), index, row_count=3)
 
 
 def test_refuses_an_index_that_the_type_cannot_have() -> None:
-    index = FileIndex.read(write({"c": [("bitmap", _payload("bitmap", "INT", [1, 2]))]}))
+    index = FileIndex.read(write({"c": [("bitmap", payload(BITMAP, [1, 2], C))]}))
 
     with pytest.raises(CorruptIndexError, match="no bitmap index on a column of type BYTES"):
         evaluate(BoundLeaf(Operator.IS_NULL, _field("BYTES")), index)
@@ -183,8 +168,8 @@ def test_tells_what_it_asked() -> None:
         write(
             {
                 "c": [
-                    ("bsi", _payload("bsi", "INT", rows)),
-                    ("bloom-filter", _payload("bloom-filter", "INT", rows)),
+                    ("bsi", payload(BSI, rows, C)),
+                    ("bloom-filter", payload(BLOOM_FILTER, rows, C)),
                 ],
                 "d": [("from-the-future", b"?")],
             }
@@ -195,11 +180,11 @@ def test_tells_what_it_asked() -> None:
     evaluate(
         BoundAnd(
             (
-                BoundLeaf(Operator.EQUAL, _field("INT"), (2,)),
+                BoundLeaf(Operator.EQUAL, C, (2,)),
                 BoundLeaf(Operator.EQUAL, _field("INT", "d"), (1,)),
                 Unknown("f(x)"),
-                BoundLeaf(Operator.EQUAL, _field("INT"), (77,)),
-                BoundLeaf(Operator.EQUAL, _field("INT"), (1,)),
+                BoundLeaf(Operator.EQUAL, C, (77,)),
+                BoundLeaf(Operator.EQUAL, C, (1,)),
             )
         ),
         index,
@@ -220,8 +205,8 @@ def test_tells_what_it_asked() -> None:
 
 
 def test_tells_that_conditions_have_no_row_in_common() -> None:
-    index = FileIndex.read(write({"c": [("bitmap", _payload("bitmap", "INT", [1, 2]))]}))
-    one, two = (BoundLeaf(Operator.EQUAL, _field("INT"), (value,)) for value in (1, 2))
+    index = FileIndex.read(write({"c": [("bitmap", payload(BITMAP, [1, 2], C))]}))
+    one, two = (BoundLeaf(Operator.EQUAL, C, (value,)) for value in (1, 2))
     trace: list[Step] = []
 
     answer = evaluate(BoundAnd((one, two)), index, trace=trace)
@@ -235,46 +220,19 @@ def test_tells_that_conditions_have_no_row_in_common() -> None:
 
 
 INDEXED = [(kind, data_type) for kind in KINDS.values() for data_type in TYPES if kind.takes(data_type)]
-
-
 RANGED = [
     data_type for kind, data_type in INDEXED if kind is RANGE_BITMAP and data_type.root is not TypeRoot.CHAR
 ]
-
-
 """Types by which a range bitmap ranks rows; stored values of CHAR may differ where Spark has them equal."""
-
-
-_INT = parse_type("INT")
-
-
 _NANOSECONDS = 9
-
-
 _TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
-
-
-@st.composite
-def payloads_of(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
-    """An index of the rows, written with whatever options there are."""
-    column = key_column(rows, data_type)
-    match kind:
-        case "bloom-filter":
-            return bloom_filter.write(column, items=20, fpp=0.05)
-        case "bitmap":
-            version, block_bytes = draw(st.sampled_from([1, 2])), draw(st.sampled_from([64, 16384]))
-            return bitmap.write(column, version, block_bytes)
-        case "range-bitmap":
-            return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
-        case _:
-            return bsi.write(column)
 
 
 def indexes(
     kind: IndexKind, rows: Sequence[Value | None], data_type: DataType
 ) -> st.SearchStrategy[FileIndex]:
     """A container with one index, on column ``c``."""
-    return payloads_of(kind, rows, data_type).map(
+    return payloads(kind, rows, data_type).map(
         lambda payload: FileIndex.read(container.write({"c": [(kind, payload)]}))
     )
 
@@ -317,7 +275,7 @@ def test_counts_the_rows_of_each_key(kind: IndexKind, data_type: DataType, data:
     asked = data.draw(st.none() | st.sets(st.integers(0, max(0, len(rows) - 1))).map(BitMap))
     space = key_space(data_type)
     assert space is not None
-    index = open_payload(kind, data.draw(payloads_of(kind, rows, data_type)), data_type).of_file(0)
+    index = open_payload(kind, data.draw(payloads(kind, rows, data_type)), data_type).of_file(0)
 
     counted = [
         value for row, value in enumerate(rows) if value is not None and (asked is None or row in asked)
@@ -335,10 +293,10 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
         for name in kinds
     }
     payloads = {
-        name: [] if kind is None else [(kind, data.draw(payloads_of(kind, rows[name], _INT)))]
+        name: [] if kind is None else [(kind, data.draw(payloads(kind, rows[name], C.type)))]
         for name, kind in kinds.items()
     }
-    fields = [DataField(at, name, _INT) for at, name in enumerate(kinds)]
+    fields = [DataField(at, name, C.type) for at, name in enumerate(kinds)]
     leaf = st.sampled_from(fields).flatmap(lambda field: leaves(field, rows[field.name]))
     predicates: st.SearchStrategy[BoundPredicate] = st.recursive(
         leaf,

@@ -1,7 +1,5 @@
 """Golden files: our answers and first rows beside the engine's, and what we write beside what it wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +17,11 @@ from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type, sql_key
 from app.types.data_types import TIMESTAMP_ROOTS
-from tests import golden_file_index, golden_unit
+from tests import golden_cases
 from tests.brute_force import matching_rows
 from tests.containers import meanings
-from tests.golden_cases import together
-from tests.golden_checks import char_functions
-from tests.golden_file_index import GoldenIndex
+from tests.golden_cases import GoldenIndex
+from tests.golden_checks import char_functions, together
 from tests.key_columns import key_column
 
 
@@ -72,12 +69,12 @@ def _engine_selects(expected: Mapping[str, Any], row_count: int) -> BitMap | Non
         return BitMap()
     if expected["positions"] is None:
         return BitMap(range(row_count))
-    return golden_file_index.positions(expected["positions"], row_count)
+    return golden_cases.positions(expected["positions"], row_count)
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_keeps_every_match_and_no_more_than_the_engine(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     index = golden.read()
 
     for check in golden.document["checks"]:
@@ -125,12 +122,12 @@ def _holds_no_more_than_the_engine(
 
 
 def test_reads_what_the_damage_left_whole() -> None:
-    document = golden_unit.document("file-index", "damaged")
+    document = golden_cases.document("file-index", "damaged")
     fields = [
         DataField(at, column["name"], parse_type(column["type"]))
         for at, column in enumerate(document["columns"])
     ]
-    template = golden_file_index.load("columns-0")
+    template = golden_cases.load_index("columns-0")
 
     for damaged in document["damaged"]:
         # The engine answers from the part of a cut payload that is there; we refuse such a payload.
@@ -185,12 +182,12 @@ def _holds_the_first_rows(
         assert tied <= ours
 
 
-@pytest.mark.parametrize("name", golden_unit.documents("topn"))
+@pytest.mark.parametrize("name", golden_cases.documents("topn"))
 def test_holds_the_first_rows_and_no_more_than_the_engine(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     index = golden.read()
 
-    for request in golden_unit.document("topn", name)["requests"]:
+    for request in golden_cases.document("topn", name)["requests"]:
         order, limit, strict = request["order"][0], request["limit"], len(request["order"]) == 1
         field = golden.field(order["column"])
         unfiltered = request["predicate"] is None
@@ -220,7 +217,7 @@ def test_holds_the_first_rows_and_no_more_than_the_engine(name: str) -> None:
         # Of a column without values the engine takes the first and the last row, whatever the limit.
         right = "defect" not in request and "positions" in request["expect"]
         if unfiltered and right and any(value is not None for value in golden.columns.get(field.name, ())):
-            engine = golden_file_index.positions(request["expect"]["positions"], golden.row_count)
+            engine = golden_cases.positions(request["expect"]["positions"], golden.row_count)
             assert engine is None or ours == engine, request
 
 
@@ -240,9 +237,9 @@ _REFUSALS = {
 }
 
 
-@together("kind", "name", golden_file_index.by_kind(left_out=_EMPTIED))
+@together("kind", "name", golden_cases.index_names_by_kind(left_out=_EMPTIED))
 def test_writes_what_the_engine_wrote(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     plain = {field.name for field in golden.fields}
     columns: dict[str, list[tuple[str, bytes | None]]] = {}
     stored: dict[str, list[tuple[str, bytes | None]]] = {}
@@ -270,14 +267,14 @@ def test_writes_what_the_engine_wrote(name: str) -> None:
 
 @pytest.mark.parametrize(
     "refused",
-    golden_unit.document("file-index", "refused")["refused"],
+    golden_cases.document("file-index", "refused")["refused"],
     ids=lambda refused: str(refused["name"]),
 )
 def test_refuses_what_the_engine_refuses(refused: Mapping[str, Any]) -> None:
     data_type = parse_type(refused["type"])
     (described,) = refused["indexes"]["c"]
     kind = KINDS[described["name"]]
-    values = [parse_json(golden_file_index.expand(value), data_type) for value in refused["rows"] or []]
+    values = [parse_json(golden_cases.expand(value), data_type) for value in refused["rows"] or []]
 
     with pytest.raises(RequestError, match=_REFUSALS.get(refused["name"], _UNSUITED)):
         write_index(kind, key_column(values, data_type), kind.parse_options(described["options"]))

@@ -1,7 +1,5 @@
 """Payloads made to cost more than their bytes."""
 
-from __future__ import annotations
-
 import struct
 import time
 import tracemalloc

@@ -1,7 +1,5 @@
 """Which indexes a filter asks, beside what its evaluation opens."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
-from tests.planning.made_tables import payload
+from tests.tables import payload
 
 NUMBER, OTHER = DataField(0, "number", parse_type("INT")), DataField(1, "other", parse_type("INT"))
 ROW_KINDS = {BITMAP, RANGE_BITMAP, BSI}

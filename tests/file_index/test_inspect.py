@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -7,18 +5,18 @@ from app.file_index.container import write
 from app.file_index.inspect import inspect
 from app.file_index.stacked_index import FileIndex
 from app.types import DataType, parse_type
-from tests import golden_file_index
+from tests import golden_cases
 
 
 def _indexes(name: str, types: dict[str, DataType]) -> dict[str, list[Any]]:
-    described = json.loads(json.dumps(inspect(golden_file_index.load(name).read(), types)))
+    described = json.loads(json.dumps(inspect(golden_cases.load_index(name).read(), types)))
     return {column["name"]: column["indexes"] for column in described["columns"]}
 
 
 def test_describes_every_kind_with_the_column_type() -> None:
     (indexes,) = _indexes("one_column-all_four", {"c": parse_type("BIGINT")}).values()
 
-    values = [one for one in golden_file_index.load("one_column-all_four").columns["c"] if one is not None]
+    values = [one for one in golden_cases.load_index("one_column-all_four").columns["c"] if one is not None]
     counts = {"row_count": 150, "null_count": 150 - len(values), "min": min(values), "max": max(values)}
     assert indexes == [
         {"type": "bloom-filter", "offset": 104, "length": 82, "bits": 624, "hash_functions": 4},
@@ -68,7 +66,7 @@ def test_shows_values_in_the_form_of_answers() -> None:
 
 
 def test_bsi_finds_its_smallest_value_although_the_file_does_not_store_it() -> None:
-    golden = golden_file_index.load("bsi-int")
+    golden = golden_cases.load_index("bsi-int")
     values = [value for value in golden.columns["c"] if value is not None]
 
     (index,) = _indexes("bsi-int", {"c": parse_type("INT")})["c"]

@@ -13,10 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from app.building.builder import build
-from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
-from app.building.proposals import advise, table_options
-from app.building.verification import verify
+from app.building import ColumnTypes, DataFile, DataFormat, advise, build, read_columns, table_options, verify
 from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, Points, where

@@ -1,7 +1,5 @@
 """Options of a table, as its owner writes them, and what the engine would not take."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.errors import RequestError

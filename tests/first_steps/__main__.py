@@ -4,8 +4,6 @@ It starts from a clean clone of HEAD and an empty home, pastes the code blocks o
 for, and compares what they print with what the page shows. Package managers' caches are those of the user.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import tempfile

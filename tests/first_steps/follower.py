@@ -1,7 +1,5 @@
 """Somebody who follows pages literally, in a clean clone and an empty home, with places of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -5,8 +5,6 @@ comments ``# > `` and ``-- > `` are output, where ``…`` stands for anything. A
 block marks it: ``<!-- not run: REASON -->``, or ``<!-- keeps running -->`` for one that serves until Ctrl-C.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Reads a JSON document a line (``language``, ``text``, ``settings``), and answers
 ``printed`` and the ``error`` that ended it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """What blocks are pasted into: a shell and a Python for each page, and commands that keep running."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

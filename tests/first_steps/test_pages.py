@@ -1,7 +1,5 @@
 """Blocks of pages: what is pasted, what is shown, and which of them a page has to answer for."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.first_steps.pages import Block, blocks_in

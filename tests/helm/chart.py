@@ -1,7 +1,5 @@
 """The chart as helm renders it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What `helm test` runs, against a service."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import tokens
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.helm.chart import CHART, MINIMAL, render
 from tests.telemetry.running import running
 

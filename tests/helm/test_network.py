@@ -1,7 +1,5 @@
 """Who reaches the pods, and whom they reach."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

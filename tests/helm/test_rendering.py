@@ -1,7 +1,5 @@
 """What the chart makes of its values."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every object that the chart renders is one that Kubernetes takes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Values: their schema, and what the page says about them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -11,7 +9,7 @@ import pytest
 import yaml
 
 from app.settings import Settings
-from tests.golden_cases import for_each
+from tests.golden_checks import for_each
 from tests.helm.chart import CHART, MINIMAL, refusal
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())

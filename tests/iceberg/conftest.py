@@ -1,7 +1,5 @@
 """A server with Iceberg's REST catalog over the golden tables, and PyIceberg as its client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -12,7 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 ServeIceberg = Callable[..., AbstractContextManager[httpx.Client]]
 

@@ -1,7 +1,5 @@
 """What an expression means to each kind of client, row by row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
@@ -19,8 +17,6 @@ NEGATED: Final = {
     "is-nan": "not-nan",
 }
 NEGATIONS: Final = NEGATED | {other: one for one, other in NEGATED.items()}
-
-
 _NULL_TESTS: Final = ("is-null", "not-null")
 
 

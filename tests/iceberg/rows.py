@@ -1,7 +1,5 @@
 """Rows of golden tables as their data files have them, to hold clients to."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.table import DataScan
 
+from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import positions
-from tests.golden_tables import GoldenWarehouse
 
 Rows: TypeAlias = "Counter[tuple[Any, ...]]"
 

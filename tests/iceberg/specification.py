@@ -6,8 +6,6 @@ may have at once, ``nullable`` is of OpenAPI 3.0, and the answer 406 has its exa
 schema, which no client reads.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Random expressions over the columns of a table, and how each spelling writes them."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

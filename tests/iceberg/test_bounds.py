@@ -1,7 +1,5 @@
 """What a request lists is looked at once, within bounds, and for as long as somebody waits for the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,13 +17,11 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest
 from app.planning.service import IndexService
 from app.predicates.unbound import FilterLimits
+from app.table import TableSchema
 from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.work import Cancellation, cancellable
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import MadeTable, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, golden_ref, open_service, statistics
 
 ID: Final = DataField(0, "id", parse_type("INT"))
 NAME: Final = DataField(1, "Name", parse_type("STRING"))

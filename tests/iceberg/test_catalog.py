@@ -1,7 +1,5 @@
 """The catalog over HTTP: every answer is one that Iceberg's OpenAPI document allows."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import subprocess
@@ -13,8 +11,8 @@ import httpx
 import pytest
 
 from tests import tokens
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse, tables
+from tests.golden_cases import GoldenWarehouse, tables
+from tests.golden_checks import for_each
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.specification import validate_answer, validate_schema
 

@@ -1,7 +1,5 @@
 """Iceberg's expressions: whatever client asks, no file with a row of its answer is left out."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -25,11 +23,11 @@ from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
 from app.predicates.unbound import Constant, FilterLimits, Or, Unknown
 from app.settings import Settings
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import DataField, parse_type
 from app.types.session_zone import Instants
 from tests.examples import examples
-from tests.golden_tables import GoldenWarehouse, expected
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.iceberg.meaning import Client, takes
 from tests.iceberg.rows import file_rows, live_rows
 from tests.iceberg.strategies import expressions, written

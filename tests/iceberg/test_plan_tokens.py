@@ -1,7 +1,5 @@
 """Large plans come in tasks, whose tokens any replica can go on with."""
 
-from __future__ import annotations
-
 import base64
 import json
 import tracemalloc

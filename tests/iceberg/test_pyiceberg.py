@@ -1,7 +1,5 @@
 """PyIceberg, unmodified, reads the rows that the engine reads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,12 +30,11 @@ from pyiceberg.table import Table
 
 from app.types import DataField, parse_type
 from tests import tokens
-from tests.golden_tables import GoldenWarehouse, expected
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import expected_rows, live_rows, read
-from tests.planning.made_tables import MadeTable
 from tests.s3_server import serve
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry
 
 SERVED = (
     *("append_bucketed", "append_embedded", "append_part_types", "append_partitioned", "append_sidecar"),

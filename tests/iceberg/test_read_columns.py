@@ -1,7 +1,5 @@
 """Names that clients may have from one schema or another, and the ids of columns in files."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path
@@ -16,9 +14,9 @@ from hypothesis import strategies as st
 from app.errors import FilterError
 from app.iceberg.field_ids import has_ids
 from app.iceberg.schema import ReadColumns
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import DataField, parse_type
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 
 def schema(number: int, **columns: tuple[int, str]) -> TableSchema:

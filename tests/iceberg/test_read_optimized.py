@@ -1,7 +1,5 @@
 """``table$ro``: the rows of the top level alone, as the engine's system table of this name has them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile
@@ -28,13 +26,11 @@ from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
-from tests.golden_tables import GoldenWarehouse, expected
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.iceberg.meaning import Client, takes
 from tests.iceberg.rows import expected_rows, live_rows, rows_of
 from tests.iceberg.strategies import expressions, written
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import MadeTable, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, golden_ref, open_service, statistics
 
 MERGING: Final = ("pk_aggregation", "pk_merge", "pk_partial_update")
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))

@@ -1,7 +1,5 @@
 """Paimon's schemas as Iceberg states them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -16,9 +14,9 @@ from app.iceberg.refusals import check_file_schema, reason_against
 from app.iceberg.schema import last_column_id, names_by_id, partition_specs, schema_json
 from app.jobs.rows.data_file import file_schema
 from app.options.table_options import TableOptions
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import DataField, parse_type
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.iceberg.rows import field_ids
 from tests.iceberg.specification import validate_schema
 

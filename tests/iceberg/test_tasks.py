@@ -1,7 +1,5 @@
 """Scan tasks: data files with their deletion vectors, statistics and partitions."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile
@@ -15,8 +13,8 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyroaring import BitMap64
 
+from tests.golden_cases import expected
 from tests.golden_checks import positions
-from tests.golden_tables import expected
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import rows_of
 

@@ -4,8 +4,6 @@ PyIceberg 0.12 shows the columns of the snapshot's schema, and filters by the na
 neither that it does so.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings
@@ -30,7 +28,7 @@ from pyiceberg.expressions import (
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import Rows, read, rows_of
 

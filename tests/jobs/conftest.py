@@ -3,14 +3,12 @@
 They need Java 17, and are skipped where there is none.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 from tests.jobs.running_jobs import Jobs
 from tests.spark.sessions import Spark
 

@@ -1,15 +1,13 @@
 """Tables that our jobs and the engine's connector write to in turn."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Self
 
 from app.table.table import TablePaths
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.copied_tables import open_table
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import table
 from tests.spark.sessions import Spark, SparkSession
-from tests.writable_tables import copy_table, open_table
 
 
 class EngineTable:
@@ -23,7 +21,7 @@ class EngineTable:
     @classmethod
     def copy(cls, connector: Spark, golden: GoldenWarehouse, name: str) -> Self:
         shutil.rmtree(connector.warehouse / f"{DATABASE}.db" / name, ignore_errors=True)
-        copy_table(golden, name, connector.warehouse)
+        golden.copy(name, connector.warehouse)
         return cls(connector, name)
 
     def rows(self) -> int:

@@ -10,8 +10,6 @@ refuses it, ``{"truths": [[...], null, ...]}``.
 What a job refuses is answered with ``{"error": message, "kind": name of the exception}``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

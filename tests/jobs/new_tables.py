@@ -1,7 +1,5 @@
 """New tables for jobs to write to, and what is in them by a plain reader."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +9,8 @@ import pyarrow.parquet as pq
 
 from app.types import Json
 from app.types.binary_row.row import read_row
-from tests.golden_tables import DATABASE
-from tests.writable_tables import open_table
+from tests.copied_tables import open_table
+from tests.golden_cases import DATABASE
 
 RETRACTIONS = (1, 3)
 

@@ -12,10 +12,10 @@ from typing import IO, Any, Final, Self
 
 from app import errors
 from app.planning.request.requests import DeletionsRequest
-from tests.golden_tables import DATABASE
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.copied_tables import open_table
+from tests.golden_cases import DATABASE
 from tests.spark.environment import spark_python
-from tests.writable_tables import open_table
+from tests.tables import golden_ref, open_service
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PROGRAM: Final = Path(__file__).with_name("job_process.py")

@@ -1,7 +1,5 @@
 """Two jobs and the engine commit to one table at once, round after round: nothing of anybody's is lost."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

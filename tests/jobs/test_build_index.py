@@ -15,14 +15,14 @@ from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.partition import partition_json
-from tests import golden_tables
+from tests import golden_cases
 from tests.containers import meanings, types_of
-from tests.golden_tables import GoldenWarehouse
+from tests.copied_tables import files_below, open_table
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.new_tables import make_table
 from tests.jobs.running_jobs import Jobs, job_environment, live_names, table
-from tests.planning.copied_tables import golden_ref, open_service
 from tests.spark.environment import spark_python
-from tests.writable_tables import copy_table, files_below, open_table
+from tests.tables import golden_ref, open_service
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.spark]
 def test_indexes_are_built_as_the_engine_built_them(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     before = {entry.file.file_name: entry for entry in open_table(tmp_path, name).entries()}
     type_of = types_of(open_table(tmp_path, name).table.resolve().schema.fields)
 
@@ -74,7 +74,7 @@ def test_indexes_are_built_as_the_engine_built_them(
     "name", ["evolve_append", "pk_merge", pytest.param("dyn_bucket", marks=pytest.mark.long)]
 )
 def test_advised_indexes_hide_no_row(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     names = live_names(tmp_path, name)
 
     built = jobs.run("build_index", tmp_path, table(name), advised=True)
@@ -93,7 +93,7 @@ def test_indexes_may_come_and_go_as_often_as_somebody_likes(
 ) -> None:
     """Readers drop a file for good once it was removed as what it is; each time it must be another one."""
     name = "append_embedded"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     names = live_names(tmp_path, name)
     for _ in range(2):
         assert jobs.run("drop_index", tmp_path, table(name))["dropped"] == len(names)
@@ -110,7 +110,7 @@ def test_only_files_without_an_index_of_some_partitions(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
     name = "append_partitioned"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     resolved = open_table(tmp_path, name).table.resolve()
     entries = open_table(tmp_path, name).entries()
     partition = partition_json(entries[0].partition, resolved.schema)
@@ -246,7 +246,7 @@ def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, coun
 
 def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:
     name = "append_dv32"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     entries = opened.entries()
     pairs = [(entry, replace(entry, file=replace(entry.file, embedded_index=b"new"))) for entry in entries]
@@ -267,7 +267,7 @@ def test_an_audit_names_an_index_that_hides_a_row(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
     name = "append_dv32"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     one, other = opened.entries()[:2]
     wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
@@ -290,7 +290,7 @@ def test_the_command_tells_by_its_status_what_an_audit_found(
 ) -> None:
     del jobs  # says whether Spark can run
     name = "append_dv32"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     one, other = opened.entries()[:2]
     wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
@@ -323,7 +323,7 @@ def test_plans_of_many_manifests_are_those_of_the_service(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
     """Also with manifests that remove what others add."""
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     for entry in opened.entries()[::3]:
         commit_replacements(
@@ -332,7 +332,7 @@ def test_plans_of_many_manifests_are_those_of_the_service(
     service = open_service(tmp_path)
     filters = [
         query["filter_sql"]
-        for query in golden_tables.expected(name)["queries"]
+        for query in golden_cases.expected(name)["queries"]
         if not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"] or query["branch"])
     ]
     for condition in filters[1 :: max(1, len(filters) // 2)]:

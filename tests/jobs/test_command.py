@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.job_table import JobTable
+from app.jobs import JobTable
 from app.jobs.plan import PlanTask, plan_manifest
 from app.planning.request.requests import PlanRequest
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.running_jobs import Jobs
 from tests.spark.environment import spark_python
-from tests.writable_tables import copy_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "from app.cli import main\nmain()\n"
@@ -44,7 +43,7 @@ def test_tasks_run_in_the_python_that_runs_the_command(
     installed: Path, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
     """The ``python3`` of the search path knows nothing of the project."""
-    copy_table(golden, "append_embedded", tmp_path / "lake")
+    golden.copy("append_embedded", tmp_path / "lake")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to(Path(sys.executable).resolve())
     environment = {

@@ -1,7 +1,5 @@
 """Rows that meet a condition are deleted, and no others, whoever else deletes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -21,15 +19,13 @@ from app.table.commits import Changes, CommitKind
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import index_file_names
-from tests import golden_tables
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests import golden_cases
+from tests.copied_tables import WritableTable, files_below, open_table
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import Jobs, deleted, table
-from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]
-
-
 CONDITIONS = {
     "append_dv32": (
         "city like 'a%' OR session_no IS NULL",
@@ -51,7 +47,7 @@ LONG = ("bucketed_dv", "append_dv32")
 def test_rows_that_meet_the_condition_are_deleted(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     where, arrow = CONDITIONS[name]
     expected = deleted(tmp_path, name)
     before = sum(map(len, expected.values()))
@@ -82,7 +78,7 @@ def test_rows_that_meet_the_condition_are_deleted(
 def test_a_deletion_beside_others_loses_none(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> None:
     """Another writer deletes the first rows of files, one file a commit, while the job is under way."""
     name = "append_dv32"
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     expected = deleted(tmp_path, name)
     entries = opened.entries()
@@ -132,7 +128,7 @@ def delete_first_row(opened: WritableTable, entry: ManifestEntry) -> None:
 
 
 def copy_of_first(golden: GoldenWarehouse, root: Path, name: str) -> Path:
-    copy_table(golden, name, root)
+    golden.copy(name, root)
     return root
 
 
@@ -141,14 +137,14 @@ def test_columns_are_found_by_their_ids_in_older_files(
 ) -> None:
     """Of an evolved table as many rows are deleted as the engine counts in it."""
     name = "evolve_append"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     for schema in (directory / "schema").glob("schema-*"):
         document = json.loads(schema.read_text())
         document["options"]["deletion-vectors.enabled"] = "true"
         schema.write_text(json.dumps(document))
     queries = [
         query
-        for query in golden_tables.expected(name)["queries"]
+        for query in golden_cases.expected(name)["queries"]
         if query["filter_sql"]
         and not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"])
     ]

@@ -1,7 +1,5 @@
 """The Java engine reads what jobs committed, and goes on with it: it writes, deletes, compacts, expires."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Iterator
@@ -15,13 +13,13 @@ import pytest
 from app.jobs.build_index import commit_replacements
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
-from tests import golden_tables
+from tests import golden_cases
 from tests.acceptance.java_engine import JavaEngine
-from tests.golden_tables import GoldenWarehouse
+from tests.copied_tables import open_table
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
-from tests.writable_tables import copy_table, open_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.engine]
 
@@ -46,7 +44,7 @@ def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
 def test_the_engine_reads_the_same_rows_from_files_with_new_indexes(
     jobs: Jobs, engine: JavaEngine, golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     before = engine.read_back(directory)
 
     report = jobs.run("build_index", tmp_path, table(name), advised=True)
@@ -63,12 +61,12 @@ def test_the_engine_prunes_by_our_indexes_as_by_its_own(
 ) -> None:
     """Embedded indexes taken off and built again: plans have the files that they had."""
     name = "append_embedded"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     jobs.run("drop_index", tmp_path, table(name))
     jobs.run("build_index", tmp_path, table(name))
     queries = [
         query
-        for query in golden_tables.expected(name)["queries"]
+        for query in golden_cases.expected(name)["queries"]
         if query["predicate"]
         and not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"])
     ]

@@ -1,7 +1,5 @@
 """Jobs over tables in HDFS commit there what they commit on a disk, and the engine reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +8,10 @@ import pytest
 
 from tests import hdfs
 from tests.acceptance.java_engine import JavaEngine
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.copied_tables import open_table
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.jobs.new_tables import make_table, merged_rows
 from tests.jobs.running_jobs import Jobs, deleted, live_names, table
-from tests.writable_tables import copy_table, open_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.engine, pytest.mark.long]
 
@@ -31,8 +29,8 @@ WORK: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 @pytest.fixture(scope="module", name="local")
 def a_local_warehouse(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("local") / "warehouse"
-    copy_table(golden, INDEXED, root)
-    copy_table(golden, SHORTENED, root)
+    golden.copy(INDEXED, root)
+    golden.copy(SHORTENED, root)
     columns = {"k": "BIGINT NOT NULL", "s": "STRING"}
     make_table(root, GROWN, columns, keys=("k",), options={"dynamic-bucket.target-row-num": "40"})
     return root

@@ -1,7 +1,5 @@
 """Jobs leave in a table's metadata what only a later release knows of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +7,10 @@ import orjson
 import pytest
 
 from app.table.manifests.manifest_entry import FileKind
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.new_tables import make_table
 from tests.jobs.running_jobs import Jobs, table
 from tests.table.later_release import UNKNOWN, add_unknown_members, read_records, unknown_members
-from tests.writable_tables import copy_table
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]
@@ -49,7 +46,7 @@ def check(directory: Path, before: dict[str, dict[str, Any]]) -> None:
 
 
 def test_build_index(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "append_partitioned", tmp_path)
+    directory = golden.copy("append_partitioned", tmp_path)
     add_unknown_members(directory)
     before = metadata(directory)
     options = {"file-index.bitmap.columns": "shelf"}
@@ -62,7 +59,7 @@ def test_build_index(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> Non
 
 
 def test_delete(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "append_dv64", tmp_path)
+    directory = golden.copy("append_dv64", tmp_path)
     add_unknown_members(directory)
     before = metadata(directory)
     assert jobs.run("delete", tmp_path, table("append_dv64"), where="hot")["rows_deleted"]

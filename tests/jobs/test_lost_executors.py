@@ -1,7 +1,5 @@
 """Workers and executors that are killed amid a job: it fails and changes nothing, or Spark repeats tasks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -13,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from app.errors import JobError
-from tests.golden_tables import GoldenWarehouse
+from tests.copied_tables import files_below, open_table
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.new_tables import make_table, merged_rows
 from tests.jobs.running_jobs import (
     Jobs,
@@ -27,7 +26,6 @@ from tests.jobs.running_jobs import (
     table,
     writing_end,
 )
-from tests.writable_tables import copy_table, files_below, open_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -135,7 +133,7 @@ def test_build_index_goes_on_without_an_executor(
 ) -> None:
     """A data file that does not answer keeps a task busy, whose executor is then killed."""
     name = "append_sidecar"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     entries = open_table(tmp_path, name).entries()
     (path,) = directory.rglob(entries[0].file.file_name)
     content = path.read_bytes()

@@ -1,7 +1,5 @@
 """A job over a table in S3, as its user runs it: Spark's workers read and write there themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,12 +16,12 @@ from app.cli.spark_submit import run_job
 from app.storage import Warehouse
 from tests import s3_server
 from tests.containers import meanings, types_of
+from tests.copied_tables import WritableTable, files_below
 from tests.faulty_store import BUCKET, Store
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import job_environment, table
 from tests.served import serving
 from tests.spark.environment import spark_python
-from tests.writable_tables import WritableTable, copy_table, files_below
 
 INDEX = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 B"}
 
@@ -101,7 +99,7 @@ def test_after_a_job_that_shares_a_new_server_reads_few_index_files(
 ) -> None:
     name, url, cache = "append_partitioned", f"s3://{BUCKET}/lake", f"s3://{BUCKET}/shared"
     key = "of this test alone"
-    directory = copy_table(golden, name, tmp_path / "lake")
+    directory = golden.copy(name, tmp_path / "lake")
     for path in directory.glob("schema/schema-*"):
         schema = json.loads(path.read_text())
         path.write_text(json.dumps({**schema, "options": INDEX}))

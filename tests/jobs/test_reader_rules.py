@@ -3,8 +3,6 @@
 Vancouver and Edmonton keep summer time from the winter of 2026 on, which Java learns later than ``tzdata``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

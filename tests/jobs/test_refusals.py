@@ -1,7 +1,5 @@
 """What a job refuses, and what fails in it, leaves the table as it is."""
 
-from __future__ import annotations
-
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +9,9 @@ from typing import Any
 import pytest
 
 from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
-from tests.golden_tables import GoldenWarehouse
+from tests.copied_tables import files_below, open_table
+from tests.golden_cases import GoldenWarehouse
 from tests.jobs.running_jobs import Jobs, holders, table, writing_end
-from tests.writable_tables import copy_table, files_below, open_table
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]
@@ -22,9 +20,7 @@ pytestmark = [pytest.mark.spark]
 def test_what_a_job_refuses_leaves_the_table_as_it_is(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    directories = {
-        name: copy_table(golden, name, tmp_path) for name in ("pk_dv", "append_orc", "append_dv32")
-    }
+    directories = {name: golden.copy(name, tmp_path) for name in ("pk_dv", "append_orc", "append_dv32")}
     before = {name: files_below(directory) for name, directory in directories.items()}
     refused: list[tuple[type[Exception], str, str, str, dict[str, Any]]] = [
         (UnsupportedFormatError, "has a primary key", "delete", "pk_dv", {"where": "1 = 1"}),
@@ -72,7 +68,7 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
 
 def test_a_task_that_fails_leaves_nothing_behind(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> None:
     name = "append_sidecar"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     lost = open_table(tmp_path, name).entries()[3].file.file_name
     (path,) = directory.rglob(lost)
     path.unlink()
@@ -89,7 +85,7 @@ def test_a_worker_that_is_killed_leaves_the_table_as_it_is(
 ) -> None:
     """A data file that never answers keeps a task busy, whose process is then killed."""
     name = "append_sidecar"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     stuck = open_table(tmp_path, name).entries()[0].file.file_name
     (path,) = directory.rglob(stuck)
     path.unlink()

@@ -1,7 +1,5 @@
 """Rows are written once for each key, keys keep their buckets, and what fails leaves the table as it is."""
 
-from __future__ import annotations
-
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -16,10 +14,10 @@ from app.planning.request.requests import PlanRequest
 from app.table.manifests.manifest_entry import FileSource
 from app.types import parse_type
 from tests.bucket_index.plain_buckets import bucket_of, key_hash
+from tests.copied_tables import files_below, open_table
 from tests.jobs.new_tables import buckets_of_keys, make_table, merged_rows, stored_rows
 from tests.jobs.running_jobs import Jobs, table
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.writable_tables import files_below, open_table
+from tests.tables import golden_ref, open_service
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

@@ -3,14 +3,12 @@
 *Twins* are two tables with the same rows: the engine writes to one of them, our job to the other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from tests.acceptance.java_engine import JavaEngine
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs, table

@@ -1,7 +1,5 @@
 """Tests of SQL run one real Spark with the engine's connector and the jar of ``jvm/``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Sessions of a real Flink with two catalogs of a warehouse, planned by the engine and by the service."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

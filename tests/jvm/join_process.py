@@ -4,8 +4,6 @@ Arguments: jars, a directory for the warehouse. The first line of the output say
 and is answered by the URL of a service. Then comes one line of JSON for each query of the input.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The least of a REST catalog that the engine's client reads tables through."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The engine's catalog that plans through the service: rows of the engine, from files of the service."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,16 +9,16 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.jvm.sql_sessions import Query, compare, write_indexed
 
 pytestmark = pytest.mark.jvm
 
 # Where the engine wrote these, there is nothing on this machine.
 _ELSEWHERE: Final = {
-    name for name in golden_tables.tables() if golden_tables.expected(name).get("external_roots")
+    name for name in golden_cases.tables() if golden_cases.expected(name).get("external_roots")
 }
 _OUTCOMES: Final = {"planned", "no_filter", "not_selective", "option", "other_version", "error"}
 _PLANNED: Final = ("bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1")
@@ -44,13 +42,13 @@ def queries(name: str) -> list[Query]:
 
     return [
         Query(f"golden.{name}", query["predicate"], options(query))
-        for query in golden_tables.expected(name)["queries"]
+        for query in golden_cases.expected(name)["queries"]
         if query["predicate"] is not None and query["branch"] is None
     ]
 
 
 def all_queries() -> list[Query]:
-    return [query for name in golden_tables.tables() if name not in _ELSEWHERE for query in queries(name)]
+    return [query for name in golden_cases.tables() if name not in _ELSEWHERE for query in queries(name)]
 
 
 def outcomes_of(answers: Sequence[dict[str, Any]]) -> Counter[str]:

@@ -1,7 +1,5 @@
 """``make demo SQL=1``: what it prints of a real Spark session on the sample warehouse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``examples/catalog.sql`` in a real Spark: with the settings beside it, and as ``compose.yaml`` has them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Batch SQL of a real Flink with official connectors: planned by the service, with the rows of the engine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -16,9 +14,9 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.jvm.flink_sessions import Cluster, Flink, FlinkError, condition, running
 
 pytestmark = pytest.mark.jvm
@@ -38,8 +36,8 @@ def uri(golden: GoldenWarehouse) -> Iterator[str]:
 def queries() -> list[str]:
     """The golden ones whose condition Flink's SQL can say, each with its version in a hint."""
     found = []
-    for table in golden_tables.tables():
-        expected = golden_tables.expected(table)
+    for table in golden_cases.tables():
+        expected = golden_cases.expected(table)
         if expected.get("external_roots"):
             continue
         for query in expected["queries"]:

@@ -1,7 +1,5 @@
 """Keys of the small side of a join reach the service, and narrow the files of the large side."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Catalogs that put tables where they like: each table is planned where it lies, or left to the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables that change: through the catalog, statements write and read what they do without it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple

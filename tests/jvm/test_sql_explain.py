@@ -1,7 +1,5 @@
 """What Spark's users see of who planned: in ``EXPLAIN``, and by a line of Python."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,9 +9,9 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.jvm.sql_sessions import Compared, SqlSession, SqlSpark
 from tests.spark.served_tables import ELSEWHERE, TIMED, ZONES, columns_of
 
@@ -311,7 +311,7 @@ _SOME: Final = 10
 _SETTINGS: Final = {"spark.paimon.source.split.target-size": "128 mb"}
 _CASES: Final = [
     (table, zone)
-    for table in golden_tables.tables()
+    for table in golden_cases.tables()
     for zone in ZONES
     if table not in ELSEWHERE and (zone == "UTC" or table in TIMED)
 ]
@@ -339,7 +339,7 @@ def queries(table: str) -> list[str]:
     """All with a condition of SQL: of a version all columns, of the latest those that Spark has types for."""
     shown = ", ".join(f"`{name}`" for name in columns_of(table))
     found = []
-    for query in golden_tables.expected(table)["queries"]:
+    for query in golden_cases.expected(table)["queries"]:
         if query["filter_sql"] is None or query["topn"] or query["limit"]:
             continue
         source = f"{{c}}.golden.`{table}`"
@@ -383,7 +383,7 @@ def compare(golden: GoldenWarehouse, uri: str, spark: SqlSpark, totals: Counter[
 
 @pytest.mark.parametrize("table", [table for table, zone in _CASES if zone == "UTC"])
 def test_some_queries_have_their_rows_from_no_more_files(compare: Compare, table: str) -> None:
-    offset = golden_tables.tables().index(table)
+    offset = golden_cases.tables().index(table)
     compared = compare.queries(queries(table)[offset % _SOME :: _SOME], ZONES[offset % len(ZONES)])
 
     assert not [each for each in compared if not each.is_right()]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -7,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from app.planning.service import IndexService
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import CopiedTable, open_service
-from tests.planning.made_tables import MadeTables
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import GoldenWarehouse
 from tests.planning.tables_beside import Beside, MakeBeside, large
+from tests.tables import MadeTables, open_service
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Random bound predicates over a few columns, and values that lie close enough to meet their literals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,24 +1,23 @@
-"""A table with an index beside each data file, and what plans read of these."""
-
-from __future__ import annotations
+"""A table with an index beside each data file, and storage that notes what plans read of these."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from app.file_index import container
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
 from app.file_index.stacked_index import FileIndex
-from app.planning.request.limits import CacheBytes
+from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
+from app.storage import RetryPolicy, Warehouse
 from app.types import DataField, parse_type
 from tests.key_columns import key_column
-from tests.planning.copied_tables import open_service
-from tests.planning.counted_reads import Read, Reads, counted_service
-from tests.planning.made_tables import MadeTable, names_of, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, file_of, names_of, open_service, payload
 
 MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
 
@@ -52,6 +51,65 @@ def small(file: int) -> bytes:
     )
 
 
+class Read(NamedTuple):
+    """Some bytes of an index file; ``end`` may lie behind its last one."""
+
+    file: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Reads:
+    """What was read of ``.index`` files.
+
+    Attributes:
+        made: every read that did not fail, in the order in which they began.
+        before: called before each; what it raises, storage raises.
+    """
+
+    made: list[Read] = field(default_factory=list)
+    before: Callable[[Read], None] = lambda _: None
+
+    def taken(self) -> list[Read]:
+        """The reads since this was last asked, sorted."""
+        made, self.made = self.made, []
+        return sorted(made)
+
+
+class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
+    protocol = "counted"
+    cachable = False
+
+    def __init__(self, reads: Reads) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def cat_file(self, path: str, start: int = 0, end: int = 0, **options: Any) -> bytes:
+        if path.endswith(".index"):
+            read = Read(path.rpartition("/")[2].removesuffix(".index"), start, end)
+            self.reads.before(read)
+            self.reads.made.append(read)
+        content: bytes = super().cat_file(path, start, end, **options)
+        return content
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("counted://").strip("/")
+
+
+def counted_service(root: Path, reads: Reads, cache_bytes: CacheBytes | None = None) -> IndexService:
+    """A service of one warehouse, named ``golden``, that never waits before it reads again."""
+    fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
+    warehouse = Warehouse(
+        "golden",
+        f"counted:/{root}",
+        options={"reads": reads},
+        retry=RetryPolicy(attempts=2, first_wait_seconds=0),
+    )
+    return IndexService({"golden": warehouse}, cache_bytes=cache_bytes or CacheBytes(), limits=Limits())
+
+
 @dataclass(frozen=True)
 class Beside:
     """A table whose files have indexes beside them, and what is read of these.
@@ -67,16 +125,10 @@ class Beside:
     def write(cls, root: Path, index: Callable[[int], bytes]) -> Self:
         """The table alone in a warehouse, each file with the ``index`` of its number."""
         made = MadeTable.make(root, (ID, CAT, PLACE))
-        for file in range(FILES):
-            made.side_file(str(file)).write_bytes(index(file))
+        known = {ID: [0, 0, 99], CAT: [0, 0, 9]}
         entries = [
-            entry(
-                file_name=str(file),
-                row_count=ROWS,
-                extra_files=(f"{file}.index",),
-                **statistics({ID: [0, 0, 99], CAT: [0, 0, 9], PLACE: [file] * ROWS}),
-            )
-            for file in range(FILES)
+            made.beside(file_of(str(at), {**known, PLACE: [at] * ROWS}, embedded_index=index(at)))
+            for at in range(FILES)
         ]
         made.commit(entries[:4], entries[4:])
         reads = Reads()

@@ -1,7 +1,5 @@
 """Files that came and went between two versions, held to the files that the engine plans of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -20,10 +18,8 @@ from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.schema.schema import SchemaIds
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests import golden_tables
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import MadeTable, no_statistics, statistics
-from tests.table.entries import entry
+from tests import golden_cases
+from tests.tables import MadeTable, entry, golden_ref, no_statistics, open_service, statistics
 
 SEVERAL = ["versions", "append_dv32", "append_dv64", "pk_dv", "pk_merge", "evolve_append", "manifest_merge"]
 
@@ -43,9 +39,9 @@ def vectors(plan: Plan) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_changes_are_what_differs_between_plans(service: IndexService, name: str) -> None:
-    places = [version["at"] for version in golden_tables.expected(name)["versions"]]
+    places = [version["at"] for version in golden_cases.expected(name)["versions"]]
     ids = sorted({each["snapshot_id"] for each in places if each["snapshot_id"] and not each["branch"]})
-    filters = [None, *(query["filter_sql"] for query in golden_tables.expected(name)["queries"][:12:4])]
+    filters = [None, *(query["filter_sql"] for query in golden_cases.expected(name)["queries"][:12:4])]
     compared, newest = 0, service.resolve(golden_ref(name), SnapshotSelector()).schema_id
     for before, after in zip(ids, [*ids[1:], ids[0]], strict=True):
         for written in filters:

@@ -1,7 +1,5 @@
 """Plans over CHAR columns: nothing is lost, however writers padded what they stored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import BucketFunction, buckets_of
-from app.file_index import container
 from app.file_index.index_kinds import KINDS, RANGE_BITMAP, IndexKind
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan
@@ -22,8 +19,7 @@ from app.types.binary_row.row import serialize_row
 from app.types.binary_row.rows import fields_of
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
 from tests.examples import examples
-from tests.planning.made_tables import MadeTable, MadeTables, names_of, no_statistics, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, MadeTables, entry, file_of, names_of, no_statistics
 
 LENGTH = 4
 CODE = DataField(0, "c", parse_type(f"CHAR({LENGTH})"))
@@ -42,11 +38,7 @@ def _table(
 
 def _file(at: int, rows: Sequence[str | None], kinds: Sequence[IndexKind], *, bounds: bool) -> ManifestEntry:
     stored = [None if value is None else value.encode() for value in rows]
-    index = container.write({"c": [(kind, payload(kind, stored, CODE)) for kind in kinds]})
-    known = statistics({CODE: stored}) if bounds else no_statistics()
-    return entry(
-        file_name=f"data-{at}", row_count=len(rows), embedded_index=index if kinds else None, **known
-    )
+    return file_of(f"data-{at}", {CODE: stored}, *kinds, bounded=bounds)
 
 
 _FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), min_size=1, max_size=4)

@@ -1,8 +1,5 @@
 """Damaged files of a table: a damaged index never hides rows, damaged metadata never goes unnoticed."""
 
-from __future__ import annotations
-
-import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,8 +13,9 @@ import pytest
 from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, all_files
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
+from tests.tables import all_files
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
@@ -57,14 +55,6 @@ def assert_keeps_all_of(smaller: Plan, larger: Plan) -> None:
         assert kept is None or (rows is not None and rows <= kept)
 
 
-def assert_kept_as_unreadable(plan: Plan, name: str) -> None:
-    (file,) = (file for file in plan.files if file.file_name == name)
-    assert file.reason is KeepReason.INDEX_UNREADABLE
-    assert file.selection is None
-    assert file.residual
-    assert any(name in warning for warning in plan.warnings)
-
-
 def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes]:
     """The content with single bits flipped, here and there."""
     for at in chance.sample(range(len(content)), min(count, len(content))):
@@ -94,38 +84,6 @@ def metadata_files(copied: CopiedTable) -> dict[str, list[Path]]:
 
 def avro_records(content: bytes) -> list[Any]:
     return list(fastavro.reader(BytesIO(content)))
-
-
-@pytest.mark.parametrize("size", [0, 1, 7, 15, 16, 19])
-def test_a_file_whose_side_index_is_cut_in_its_head_is_kept(copy_table: CopyTable, size: int) -> None:
-    copied = copy_table("append_sidecar")
-    # Other queries for each size.
-    for written in indexed_queries("append_sidecar")[size % 3 :: 3]:
-        intact = copied.plan(written)
-        for name in list(asked_of_indexes(intact))[:2]:
-            (path,) = copied.directory.glob(f"**/{name}.index")
-            content = path.read_bytes()
-            path.write_bytes(content[:size])
-
-            damaged = copied.plan(written)
-
-            path.write_bytes(content)
-            assert_kept_as_unreadable(damaged, name)
-            assert_keeps_all_of(intact, damaged)
-
-
-def test_a_side_index_that_is_gone_keeps_its_file(copy_table: CopyTable) -> None:
-    copied = copy_table("append_sidecar")
-    written = indexed_queries("append_sidecar")[0]
-    intact = copied.plan(written)
-    name = next(iter(asked_of_indexes(intact)))
-    (path,) = copied.directory.glob(f"**/{name}.index")
-    path.unlink()
-
-    damaged = copied.plan(written)
-
-    assert_kept_as_unreadable(damaged, name)
-    assert_keeps_all_of(intact, damaged)
 
 
 def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) -> None:
@@ -160,54 +118,6 @@ def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, t
                 }
                 assert others.items() <= selections(damaged).items()
             path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damaged_bytes", [b"", b"\x00" * 40], ids=["empty", "no magic"])
-def test_a_file_whose_embedded_index_is_damaged_is_kept(copy_table: CopyTable, damaged_bytes: bytes) -> None:
-    copied = copy_table("append_embedded")
-    written = indexed_queries("append_embedded")[0]
-    intact = copied.plan(written)
-    name = next(iter(asked_of_indexes(intact)))
-    for path in metadata_files(copied)[_MANIFEST]:
-        _change_records(path, lambda record: _damage_embedded(record, name, damaged_bytes))
-    _refresh_sizes(copied)
-
-    damaged = copied.plan(written)
-
-    assert_kept_as_unreadable(damaged, name)
-    assert_keeps_all_of(intact, damaged)
-
-
-def _damage_embedded(record: dict[str, Any], name: str, content: bytes) -> None:
-    if record["_FILE"]["_FILE_NAME"] == name:
-        record["_FILE"]["_EMBEDDED_FILE_INDEX"] = content
-
-
-def _change_records(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Rewrites an Avro file with its own schema."""
-    with path.open("rb") as file:
-        reader = fastavro.reader(file)
-        schema = reader.writer_schema
-        records: list[Any] = list(reader)
-    for record in records:
-        change(record)
-    with path.open("wb") as file:
-        fastavro.writer(file, schema, records)
-
-
-def _refresh_sizes(copied: CopiedTable) -> None:
-    """Lets lists and snapshot state the sizes that rewritten files have."""
-    files = metadata_files(copied)
-    directory = copied.directory / "manifest"
-    for path in files[_LIST]:
-        _change_records(
-            path, lambda record: record.update(_FILE_SIZE=(directory / record["_FILE_NAME"]).stat().st_size)
-        )
-    (snapshot,) = files[_SNAPSHOT]
-    document = json.loads(snapshot.read_bytes())
-    for kind in ("baseManifestList", "deltaManifestList"):
-        document[f"{kind}Size"] = (directory / document[kind]).stat().st_size
-    snapshot.write_text(json.dumps(document))
 
 
 _METADATA = [

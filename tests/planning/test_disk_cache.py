@@ -1,7 +1,5 @@
 """Services that are restarted over one disk cache: what never changes need not be there any more."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,12 +18,10 @@ from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSe
 from app.planning.service import IndexService
 from app.storage import DiskTier
 from benchmarks.events import ID
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.key_columns import key_column
-from tests.planning.copied_tables import equals, golden_ref, open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.storage.disk.damaged_entries import invert, replace_entries
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, equals, golden_ref, names_of, no_statistics, open_service
 
 CAPACITY = 1 << 30
 _IN_EVERY_HEADER = 24
@@ -139,14 +135,8 @@ def test_what_is_in_memory_only_is_lost_with_its_files(restarted: Restarted) -> 
 
 
 FILES = 20
-
-
 WANTED = 7
-
-
 FILTER = f"id = {WANTED}"
-
-
 EXPECTED = [f"f{WANTED}"]
 
 

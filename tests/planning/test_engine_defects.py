@@ -4,8 +4,6 @@ Golden queries bring the rows that truly match; where the engine's own answer is
 the test first makes sure that the tables really show the defect.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -30,10 +28,11 @@ from app.planning.request.requests import (
 )
 from app.planning.service import IndexService
 from app.types import Value, parse_type
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected, tables
 from tests.golden_checks import positions
-from tests.golden_tables import expected, tables
 from tests.key_columns import key_column
-from tests.planning.copied_tables import CopiedTable, golden_ref
+from tests.tables import golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

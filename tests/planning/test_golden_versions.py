@@ -23,10 +23,9 @@ from app.planning.request.requests import (
 from app.planning.service import IndexService
 from app.planning.version import contents
 from app.storage import DiskTier
+from tests.golden_cases import DATABASE, VersionTable, expected, tables, version_tables
 from tests.golden_checks import KeptFile
-from tests.golden_tables import DATABASE, expected, tables
-from tests.golden_versions import VersionTable, version_tables
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.tables import golden_ref, open_service
 
 
 def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -> PlanRequest:

@@ -3,10 +3,9 @@
 Commits are made by our own committer. Rollbacks, expiry, tags and drops are made as the engine leaves them.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +23,6 @@ from hypothesis.stateful import (
 )
 
 from app.errors import NotFoundError
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes
@@ -35,11 +33,9 @@ from app.storage import DiskTier
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
+from tests.copied_tables import open_table
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, payload, statistics
-from tests.table.entries import entry
-from tests.writable_tables import open_table
+from tests.tables import MadeTable, file_of, open_service
 
 NUMBER: Final = DataField(0, "number", parse_type("INT"))
 HOUR: Final = 3_600_000
@@ -243,10 +239,7 @@ def _request(number: int | None, selector: SnapshotSelector | None = None) -> Pl
 
 
 def _entry(name: str, rows: tuple[int, ...], kind: FileKind) -> ManifestEntry:
-    index = container.write({"number": [("bitmap", payload(BITMAP, rows, NUMBER))]})
-    return entry(
-        kind, file_name=name, row_count=len(rows), embedded_index=index, **statistics({NUMBER: rows})
-    )
+    return replace(file_of(name, {NUMBER: rows}, BITMAP), kind=kind)
 
 
 def _rows(plan: Plan) -> dict[str, set[int]]:

@@ -1,7 +1,5 @@
 """Callers name index files only: whatever else is in a warehouse is not read for them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +16,9 @@ from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.service import IndexService
 from app.planning.standalone import check_index_place
 from app.settings import Settings
-from tests import golden_tables
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
 
 NAME = "index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77-0"
 KINDS = (None, "file_index", "deletion_vectors", "hash")
@@ -54,7 +52,7 @@ def put(root: Path, path: str, content: bytes) -> IndexFileRef:
     return IndexFileRef(path=path)
 
 
-@for_each("table", golden_tables.tables())
+@for_each("table", golden_cases.tables())
 def test_of_all_files_of_a_table_index_files_alone_are_read(
     service: IndexService, golden: GoldenWarehouse, table: str
 ) -> None:

@@ -3,8 +3,6 @@
 Between them the table is committed to and rolled back, entries are damaged, and releases change.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,10 +24,8 @@ from app.storage.shared_tier import SharedTier
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from benchmarks.synthetic import write_snapshot
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
 from tests.storage.disk.damaged_entries import invert
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, names_of, no_statistics, open_service, payload, statistics
 
 ID, CAT = (DataField(at, name, parse_type("INT")) for at, name in enumerate(("id", "cat")))
 ROWS = 4
@@ -96,15 +92,10 @@ class Table:
             }
         )
         # Some are larger than what is kept of a file as a whole.
-        match self.random.choice(("embedded", "beside", "beside", "large", "none")):
-            case "embedded":
-                return entry(file_name=name, row_count=ROWS, embedded_index=index, **known)
-            case "none":
-                return entry(file_name=name, row_count=ROWS, **known)
-            case form:
-                filler = bytes(10_000) if form == "large" else b""
-                self.made.side_file(name).write_bytes(index + filler)
-                return entry(file_name=name, row_count=ROWS, extra_files=(f"{name}.index",), **known)
+        form = self.random.choice(("embedded", "beside", "beside", "large", "none"))
+        stored = None if form == "none" else index + bytes(10_000 * (form == "large"))
+        file = entry(file_name=name, row_count=ROWS, embedded_index=stored, **known)
+        return self.made.beside(file) if form in ("beside", "large") else file
 
 
 @dataclass

@@ -21,10 +21,10 @@ from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
-from app.types import DataField, Value, sql_key
-from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
+from app.types import DataField, TypeRoot, Value, sql_key
+from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from tests.brute_force import matching_rows
-from tests.planning.copied_tables import open_service
+from tests.tables import open_service
 
 TABLES: Final = (
     ("pypaimon", "parquet_files"),

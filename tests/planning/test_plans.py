@@ -1,22 +1,17 @@
 """Loads that no caller waits for: a bounded number of them for each warehouse, and what they leave."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from app.file_index import container
 from app.file_index.index_kinds import BLOOM_FILTER
 from app.planning.plans import BackgroundLoads
 from app.planning.request.requests import PlanRequest
 from app.types import DataField, parse_type
 from app.work.ledger import LEDGER
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics, payload
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, file_of, no_statistics, open_service
 
 PATIENCE_SECONDS = 20
 
@@ -52,10 +47,8 @@ def test_nothing_begins_when_all_is_over() -> None:
 def test_a_plan_that_was_finished_is_the_caches_to_count(tmp_path: Path) -> None:
     number = DataField(0, "number", parse_type("INT"))
     made = MadeTable.make(tmp_path, [number])
-    content = container.write({"number": [(BLOOM_FILTER, payload(BLOOM_FILTER, [1], number))]})
-    made.side_file("indexed").write_bytes(content)
     others = [entry(file_name=f"data-{at}", **no_statistics()) for at in range(4_300)]
-    made.commit([entry(file_name="indexed", extra_files=("indexed.index",), **no_statistics()), *others])
+    made.commit([made.beside(file_of("indexed", {number: [1]}, BLOOM_FILTER, bounded=False)), *others])
     until = time.monotonic() + PATIENCE_SECONDS
 
     with closing(open_service(tmp_path)) as service:

@@ -14,11 +14,10 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import CopiedTable, open_service
-from tests.planning.made_tables import MadeTable
-from tests.table.entries import EMPTY_ROW, entry
+from tests import golden_cases
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import GoldenWarehouse
+from tests.tables import EMPTY_ROW, MadeTable, entry, open_service
 
 TAG = "pruned"
 APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]
@@ -38,7 +37,7 @@ def write_tag(table: CopiedTable, snapshot: PrunedSnapshot) -> None:
 
 
 def conditions(name: str) -> list[Any]:
-    queries = golden_tables.expected(name)["queries"]
+    queries = golden_cases.expected(name)["queries"]
     latest = [
         query["filter_sql"] or query["predicate"]
         for query in queries

@@ -1,7 +1,5 @@
 """Services that share what they decode through a store: a new one is warm, and no answer depends on it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -34,10 +32,9 @@ from benchmarks.index_bodies import keys_of
 from benchmarks.services import KEYS, KEYS_BESIDE
 from benchmarks.synthetic import write_table
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.made_tables import names_of
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.storage.disk.damaged_entries import invert, replace_entries
+from tests.tables import golden_ref, names_of, open_service
 
 KEY = b"0123456789abcdef"
 FILES, MANIFESTS = 80, 4
@@ -236,14 +233,6 @@ def test_objects_that_change_places_are_not_believed(beside: Fleet) -> None:
     with beside.service() as second:
         assert beside.plans(second) == before
         assert (told(second).hits, told(second).corrupt > 0) == (0, True)
-
-
-def test_who_has_another_key_reads_the_warehouse(beside: Fleet) -> None:
-    before = beside.without()
-    beside.fill()
-    with beside.service(tier(str(beside.shared), b"another key of another")) as second:
-        assert beside.plans(second) == before
-        assert told(second).hits == 0
 
 
 def test_two_releases_share_a_prefix(beside: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 A plan of 100,000 files is 8 MB. Exceptions that are kept hold frames, and these what all callers have found.
 """
 
-from __future__ import annotations
-
 import gc
 import tempfile
 from collections.abc import Iterator
@@ -22,12 +20,10 @@ from app.storage import DiskTier
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_snapshot, write_table
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
-from tests.planning.copied_tables import equals, golden_ref, open_service
-from tests.planning.counted_reads import Reads, counted_service
-from tests.planning.made_tables import MadeTable
-from tests.table.entries import entry
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
+from tests.planning.tables_beside import Reads, counted_service
+from tests.tables import MadeTable, entry, equals, golden_ref, open_service
 
 MANIFESTS = 5
 FILES = 400
@@ -43,9 +39,9 @@ def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
         yield service
 
 
-@pytest.mark.parametrize("table", golden_tables.tables())
+@pytest.mark.parametrize("table", golden_cases.tables())
 def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
-    queries = [query["filter_sql"] for query in golden_tables.expected(table).get("queries", ())]
+    queries = [query["filter_sql"] for query in golden_cases.expected(table).get("queries", ())]
 
     for written in (None, *queries[:: max(1, len(queries) // 2)]):
         request = PlanRequest(filter=written, selection=SelectionForm.RANGES, explain=True)
@@ -84,22 +80,12 @@ def test_manifests_beyond_a_quarter_of_the_cache_are_mapped_once(warehouse: Path
     assert after["bytes"] < stored // 2
 
 
+@pytest.mark.parametrize("has_directory", [True, False])
 def test_where_nothing_can_be_written_the_setting_is_named(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_directory: bool
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with (
-        closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,
-        pytest.raises(LimitExceededError, match=r"PAIMON_INDEX_DISK_CACHE"),
-    ):
-        service.plan(EVENTS, PlanRequest())
-
-
-def test_where_there_is_no_temporary_directory_the_setting_is_named(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in a container whose root cannot be written to."""
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    """Without a temporary directory as in a container whose root cannot be written to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none") if has_directory else None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(warehouse / "none")])
     with (
         closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service,

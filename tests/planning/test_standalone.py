@@ -1,25 +1,22 @@
 """Index files without a table: golden ones are answered as by the library, damaged ones one by one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from app.building.columns import DataFormat
+from app.building import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
 from app.file_index.answers import SKIP, Rows
 from app.file_index.evaluation import evaluate
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
-from tests import golden_file_index, golden_unit
+from tests import golden_cases
 from tests.data_files import write_data_file
-from tests.golden_cases import together
-from tests.golden_file_index import GoldenIndex
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenIndex, GoldenWarehouse
+from tests.golden_checks import together
 
 _CHECKS = 4
 """Checks per file: the library's answers are held against the engine's elsewhere."""
@@ -39,11 +36,11 @@ def whole(golden: GoldenIndex) -> IndexFileRef:
     return IndexFileRef(content=golden.content, name="whole")
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_a_file_is_answered_as_by_the_library(service: IndexService, name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     for check in golden.document["checks"][:_CHECKS]:
-        written = golden_file_index.expand(check["predicate"])
+        written = golden_cases.expand(check["predicate"])
         direct = evaluate(golden.bind(check["predicate"]), golden.read(), row_count=golden.row_count)
 
         (answer,) = ask(service, golden, whole(golden), filter=written, row_count=golden.row_count)
@@ -54,7 +51,7 @@ def test_a_file_is_answered_as_by_the_library(service: IndexService, name: str) 
 
 
 def test_without_a_row_count_no_match_is_lost(service: IndexService) -> None:
-    golden = golden_file_index.load("bitmap2-int")
+    golden = golden_cases.load_index("bitmap2-int")
     for check in golden.document["checks"]:
         known, unknown = (
             ask(service, golden, whole(golden), filter=check["predicate"], row_count=rows)[0]
@@ -68,9 +65,9 @@ def test_without_a_row_count_no_match_is_lost(service: IndexService) -> None:
 
 
 def test_damage_is_told_of_the_damaged_file_alone(service: IndexService) -> None:
-    golden = golden_file_index.load("bitmap2-int")
+    golden = golden_cases.load_index("bitmap2-int")
     predicate = golden.document["checks"][0]["predicate"]
-    for damage in golden_unit.document("file-index", "damaged")["damaged"]:
+    for damage in golden_cases.document("file-index", "damaged")["damaged"]:
         broken = IndexFileRef(content=bytes.fromhex(damage["hex"]), name="broken")
         equal = damage["checks"][0]
         request = EvaluateRequest(
@@ -105,7 +102,7 @@ def test_damage_is_told_of_the_damaged_file_alone(service: IndexService) -> None
 def test_a_request_that_fits_no_file_is_refused_as_a_whole(
     service: IndexService, changes: dict[str, Any], error: type[Exception]
 ) -> None:
-    golden = golden_file_index.load("bitmap2-int")
+    golden = golden_cases.load_index("bitmap2-int")
     request: dict[str, Any] = {"schema": (("c", "INT"),), "files": (whole(golden),)} | changes
 
     with pytest.raises(error):
@@ -127,7 +124,7 @@ def test_a_path_leads_into_the_warehouse(service: IndexService, golden: GoldenWa
 
 
 def test_a_path_that_leads_nowhere_is_told_of_that_file(service: IndexService) -> None:
-    golden = golden_file_index.load("bitmap2-int")
+    golden = golden_cases.load_index("bitmap2-int")
 
     (answer,) = ask(service, golden, IndexFileRef(path="golden.db/t/bucket-0/nowhere.index"), filter="c = 1")
 
@@ -135,9 +132,9 @@ def test_a_path_that_leads_nowhere_is_told_of_that_file(service: IndexService) -
     assert not answer.skip
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_inspect_lists_every_index_of_a_file(service: IndexService, name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
 
     for types in ({}, dict(schema_of(golden))):
         described: Any = service.inspect("golden", whole(golden), None, types)
@@ -155,9 +152,9 @@ def test_inspect_lists_every_index_of_a_file(service: IndexService, name: str) -
 
 
 def test_inspect_lists_every_deletion_vector(service: IndexService) -> None:
-    for name in golden_unit.documents("deletion-vectors"):
-        for file in golden_unit.document("deletion-vectors", name).get("files", ()):
-            content = golden_unit.files("deletion-vectors")[file["index_file_meta"]["file_name"]]
+    for name in golden_cases.documents("deletion-vectors"):
+        for file in golden_cases.document("deletion-vectors", name).get("files", ()):
+            content = golden_cases.files("deletion-vectors")[file["index_file_meta"]["file_name"]]
 
             described: Any = service.inspect("golden", IndexFileRef(content=content), None, {})
 
@@ -168,8 +165,8 @@ def test_inspect_lists_every_deletion_vector(service: IndexService) -> None:
 
 
 def test_inspect_lists_hashes_in_stored_order(service: IndexService) -> None:
-    for file in golden_unit.document("hash-index", "files")["files"]:
-        content = golden_unit.files("hash-index")[file["file"]]
+    for file in golden_cases.document("hash-index", "files")["files"]:
+        content = golden_cases.files("hash-index")[file["file"]]
 
         described: Any = service.inspect("golden", IndexFileRef(content=content), "hash", {})
 
@@ -180,8 +177,8 @@ def test_inspect_lists_hashes_in_stored_order(service: IndexService) -> None:
 @pytest.mark.parametrize("kind", ["file_index", "deletion_vectors"])
 def test_inspect_refuses_damaged_content_by_its_name(service: IndexService, kind: str) -> None:
     content = {
-        "file_index": golden_file_index.load("bitmap2-int").content[:30],
-        "deletion_vectors": golden_unit.files("deletion-vectors")["boundaries-32-0"][:-3],
+        "file_index": golden_cases.load_index("bitmap2-int").content[:30],
+        "deletion_vectors": golden_cases.files("deletion-vectors")["boundaries-32-0"][:-3],
     }[kind]
 
     with pytest.raises(CorruptIndexError, match="cut"):

@@ -1,7 +1,5 @@
 """Columns by whose values a plan must not decide: those with default values, and hidden ones of Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import Aggregate, AggregateAnswer, AggregateRequest, Function
 from app.errors import FilterError
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
@@ -19,9 +16,16 @@ from app.planning.request.requests import LookupRequest, SortKey, TopN
 from app.planning.service import IndexService
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
-from tests.table.entries import entry
+from tests.tables import (
+    MadeTable,
+    entry,
+    file_of,
+    index_of,
+    names_of,
+    no_statistics,
+    open_service,
+    statistics,
+)
 
 ID = DataField(0, "id", parse_type("INT"))
 CITY = DataField(1, "City", parse_type("STRING"))
@@ -59,12 +63,12 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 def with_default(root: Path, options: dict[str, str] = DEFAULT) -> MadeTable:
     """A table of one file for each list of rows, with statistics and an index of the column."""
     made = MadeTable.make(root, [ID, CITY], options={"bucket": "-1", **options})
-    entries = []
-    for at, rows in enumerate(ROWS):
-        index = container.write({"City": [("bitmap", payload(BITMAP, rows, CITY))]})
-        told = statistics({ID: [at], CITY: rows})
-        entries.append(entry(file_name=f"data-{at}", row_count=1, embedded_index=index, **told))
-    made.commit(entries)
+    made.commit(
+        [
+            file_of(f"data-{at}", {ID: [at], CITY: rows}, embedded_index=index_of({CITY: rows}, BITMAP))
+            for at, rows in enumerate(ROWS)
+        ]
+    )
     return made
 
 

@@ -1,7 +1,5 @@
 """Watched tables are followed: what is new is decoded once, and what fails is tried again, less and less."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 
@@ -10,11 +8,11 @@ import pytest
 from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
 from app.planning.watch import Watch
-from tests.growing_tables import FIRST, TABLE, GrowingTable
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.copied_tables import FIRST_SNAPSHOT, GROWING, GrowingTable
+from tests.tables import golden_ref, open_service
 
 SECONDS = 10.0
-REF = golden_ref(TABLE)
+REF = golden_ref(GROWING)
 
 
 class Clock:
@@ -58,7 +56,7 @@ def test_a_version_is_decoded_once(watch: Watch, service: IndexService, clock: C
     (watched,) = watch.tables()
     watch.look("golden")
 
-    assert (watched.snapshot_id, watched.failures) == (FIRST, 0)
+    assert (watched.snapshot_id, watched.failures) == (FIRST_SNAPSHOT, 0)
     assert loaded > 0
     assert misses(service) == loaded
 
@@ -67,17 +65,17 @@ def test_what_is_new_is_decoded(
     watch: Watch, service: IndexService, clock: Clock, growing: GrowingTable
 ) -> None:
     clock.wait(watch.look("golden"))
-    growing.commit(FIRST + 1)
+    growing.commit(FIRST_SNAPSHOT + 1)
     loaded = misses(service)
     watch.look("golden")
 
-    assert watch.tables()[0].snapshot_id == FIRST + 1
+    assert watch.tables()[0].snapshot_id == FIRST_SNAPSHOT + 1
     assert misses(service) > loaded
 
 
 def test_a_table_is_looked_at_when_it_is_due(watch: Watch, clock: Clock, growing: GrowingTable) -> None:
     pause = watch.look("golden")
-    growing.commit(FIRST + 1)
+    growing.commit(FIRST_SNAPSHOT + 1)
     clock.wait(pause / 2)
     left = watch.look("golden")
     before = watch.tables()[0].snapshot_id
@@ -85,7 +83,7 @@ def test_a_table_is_looked_at_when_it_is_due(watch: Watch, clock: Clock, growing
     watch.look("golden")
 
     assert SECONDS / 2 <= pause <= SECONDS
-    assert (before, watch.tables()[0].snapshot_id) == (FIRST, FIRST + 1)
+    assert (before, watch.tables()[0].snapshot_id) == (FIRST_SNAPSHOT, FIRST_SNAPSHOT + 1)
 
 
 def test_what_was_dropped_from_the_caches_is_not_decoded_again(
@@ -108,14 +106,14 @@ def test_a_table_that_does_not_exist_is_waited_for(
     watch.look("golden")
 
     assert (missing.snapshot_id, missing.failures) == (None, 0)
-    assert watch.tables()[0].snapshot_id == FIRST
+    assert watch.tables()[0].snapshot_id == FIRST_SNAPSHOT
     assert not caplog.records
 
 
 def test_a_failing_table_is_logged_once_and_tried_less_often_until_it_recovers(
     watch: Watch, clock: Clock, growing: GrowingTable, caplog: pytest.LogCaptureFixture
 ) -> None:
-    snapshot = growing.directory / "snapshot" / f"snapshot-{FIRST}"
+    snapshot = growing.directory / "snapshot" / f"snapshot-{FIRST_SNAPSHOT}"
     content = snapshot.read_bytes()
     snapshot.write_bytes(content[:20])
     pauses = []
@@ -130,11 +128,11 @@ def test_a_failing_table_is_logged_once_and_tried_less_often_until_it_recovers(
 
     assert (failed.snapshot_id, failed.failures) == (None, 8)
     assert len(logged) == 1
-    assert f"golden.golden.{TABLE} cannot be read" in logged[0]
+    assert f"golden.golden.{GROWING} cannot be read" in logged[0]
     for failures, pause in enumerate(pauses, start=1):
         longest = SECONDS * min(2**failures, 32)
         assert longest / 2 <= pause <= longest
-    assert (recovered.snapshot_id, recovered.failures) == (FIRST, 0)
+    assert (recovered.snapshot_id, recovered.failures) == (FIRST_SNAPSHOT, 0)
     assert len(caplog.messages) == 2
     assert "can be read again" in caplog.messages[1]
 
@@ -148,10 +146,10 @@ def test_a_failing_table_does_not_hold_up_the_others(
     watch = Watch(service, [golden_ref("broken"), REF], SECONDS, clock)
     watch.look("golden")
 
-    assert [(each.snapshot_id, each.failures) for each in watch.tables()] == [(None, 1), (FIRST, 0)]
+    assert [(each.snapshot_id, each.failures) for each in watch.tables()] == [(None, 1), (FIRST_SNAPSHOT, 0)]
 
 
-@pytest.mark.parametrize("name", [TABLE, "broken", "later"])
+@pytest.mark.parametrize("name", [GROWING, "broken", "later"])
 def test_it_is_warm_once_every_table_was_read_or_cannot_be(
     service: IndexService, clock: Clock, growing: GrowingTable, name: str
 ) -> None:

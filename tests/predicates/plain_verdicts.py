@@ -1,7 +1,5 @@
 """The definition of what bounds prove of a filter: one file and one test at a time."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from typing import Any

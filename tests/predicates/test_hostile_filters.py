@@ -1,7 +1,5 @@
 """Whatever is sent as a filter is read or refused, by one family of exceptions."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 
@@ -14,11 +12,11 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import evaluate_bounds
-from tests.columns import columns_of
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS
 from tests.row_matches import matches
+from tests.tables import columns_of
 
 ALL_FIELDS = (
     *FIELDS,

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -12,7 +10,7 @@ from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import Unknown
 from app.predicates.unbound import FilterLimits
 from app.types import DataField, parse_type
-from tests.columns import columns_of
+from tests.tables import columns_of
 
 FIELDS = columns_of(
     """

@@ -1,7 +1,5 @@
 """Long lists of plain values are read at once, and mean what they mean when they are read one by one."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -15,7 +13,7 @@ from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import FilterLimits, Leaf, Not, Predicate
 from app.types import DataField
-from tests.columns import columns_of
+from tests.tables import columns_of
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),

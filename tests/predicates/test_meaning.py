@@ -1,7 +1,5 @@
 """Filters mean what SQL's three-valued logic says, in both forms, negated or not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +13,10 @@ from app.predicates.model import BoundLeaf, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
-from tests import golden_file_index, golden_tables
+from tests import golden_cases
 from tests.examples import examples
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
-from tests.golden_cases import for_each, together
+from tests.golden_checks import for_each, together
 from tests.row_matches import matches
 from tests.sessions import bind_json, bind_sql
 
@@ -121,9 +119,9 @@ def planning_fields(document: dict[str, Any], query: dict[str, Any]) -> Sequence
     return [DataField(each["id"], each["name"], parse_type(each["type"])) for each in schema["fields"]]
 
 
-@for_each("table", golden_tables.tables())
+@for_each("table", golden_cases.tables())
 def test_filters_of_tables(table: str) -> None:
-    document = golden_tables.expected(table)
+    document = golden_cases.expected(table)
     for query in document["queries"]:
         if query["predicate"] is None:
             continue
@@ -134,9 +132,9 @@ def test_filters_of_tables(table: str) -> None:
             assert repr(from_sql) == repr(from_json), query["filter_sql"]
 
 
-@together("kind", "name", golden_file_index.by_kind())
+@together("kind", "name", golden_cases.index_names_by_kind())
 def test_filters_of_index_files(name: str) -> None:
-    golden = golden_file_index.load(name)
+    golden = golden_cases.load_index(name)
     for check in golden.document["checks"]:
         sql = check["sql"]
         from_json = golden.bind(check["predicate"])
@@ -164,8 +162,8 @@ def _means_more_in_sql(predicate: BoundPredicate) -> bool:
 
 def test_the_engines_own_json_is_read() -> None:
     compared = 0
-    for table in golden_tables.tables():
-        document = golden_tables.expected(table)
+    for table in golden_cases.tables():
+        document = golden_cases.expected(table)
         for query in document["queries"]:
             engine = query.get("predicate_engine")
             if engine is None or any(written in str(engine) for written in _LONG_NUMBERS):

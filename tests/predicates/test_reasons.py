@@ -1,7 +1,5 @@
 """Whatever is not decided says why, and what to write instead."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +7,9 @@ from hypothesis import strategies as st
 from app.errors import FilterError
 from app.planning.request.requests import filter_warnings
 from app.predicates.model import Unknown
-from tests.columns import columns_of
 from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
+from tests.tables import columns_of
 
 FIELDS = columns_of(
     """

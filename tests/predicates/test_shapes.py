@@ -1,13 +1,11 @@
 """What is told of a filter: its form, and none of its values."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.predicates.binding.binding import bind
 from app.predicates.model import shape_of
 from app.predicates.sql.reader import read_sql
-from tests.columns import columns_of
+from tests.tables import columns_of
 
 FIELDS = columns_of("a: INT; b`c: STRING; m: MAP<STRING, INT>")
 

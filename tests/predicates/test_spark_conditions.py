@@ -3,8 +3,6 @@
 ``tests/golden/spark_conditions`` and ``spark_dates`` have texts, answers, and the programs that asked.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +15,9 @@ from app.predicates.unbound import Predicate
 from app.types.civil_time import date_text
 from app.types.reader_rules import OWN_RELEASE
 from app.types.session_zone import SessionZone, session_zone
-from tests.columns import columns_of
 from tests.row_matches import matches
 from tests.sessions import bind_sql
+from tests.tables import columns_of
 
 VERDICTS: Final = json.loads(
     (Path(__file__).parents[1] / "golden" / "spark_conditions" / "conditions.json").read_text()

@@ -1,7 +1,5 @@
 """What bounds prove of a filter: held to the rows that they enclose, and to its definition file by file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -36,8 +36,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.types import DataField, parse_type
     from app.types.bytes_column import BytesColumn
 
-from tests.planning.made_tables import payload
-from tests.table.entries import avro, entry, record
+from tests.tables import avro, entry, payload, record
 
 FIELDS: Final = [DataField(at, name, parse_type(name)) for at, name in enumerate(("INT", "STRING", "DOUBLE"))]
 ROWS: Final[list[list[Any]]] = [[1, 2, None, 2], [b"a", b"bc", None, b""], [1.5, None, -0.0, 2.0]]

@@ -33,9 +33,8 @@ from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import HASH, IndexFileMeta
 from benchmarks.synthetic import schema_json
 from tests.bucket_index.plain_buckets import key_hash
-from tests.planning.made_tables import MadeTable, payload
 from tests.proof.tables import File, RandomTable
-from tests.table.entries import EMPTY_ROW, NO_STATISTICS, data_file
+from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, data_file, payload
 
 _STATED_CHARACTERS: Final = 16
 """Bounds of strings are cut after so many, unless a table says otherwise."""

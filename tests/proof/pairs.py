@@ -25,8 +25,6 @@ from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.storage import DiskTier
 from app.types import TypeRoot, to_json
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable
 from tests.proof.aggregated import aggregated
 from tests.proof.columns import NULL
 from tests.proof.conditions import (
@@ -43,6 +41,7 @@ from tests.proof.referee import Kept, Referee, WrongPlanError
 from tests.proof.replicas import Replicas, warehouse_of
 from tests.proof.tables import random_table
 from tests.proof.zone_rules import random_clock_test
+from tests.tables import MadeTable, open_service
 
 _DISK_BYTES: Final = 1 << 28
 _VARIED: Final = 0.25

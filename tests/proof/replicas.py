@@ -16,7 +16,7 @@ from app.main import create_app
 from app.settings import Settings
 from paimon_index import Client
 from tests.api.conftest import listening
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 
 WAREHOUSES: Final = ("engine", "any")
 """One that the Java engine alone writes to, and one that anybody does."""

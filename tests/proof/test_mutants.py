@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.golden_cases import for_each
+from tests.golden_checks import for_each
 from tests.proof.mutants import MUTANTS, Mutant
 
 APP = Path(__file__).parent.parent.parent / "app"

@@ -32,14 +32,13 @@ from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.values import integer_range, to_float32
-from tests.planning.copied_tables import open_service
 from tests.proof.columns import NULL, Column, random_column
 from tests.proof.conditions import TRUE, Condition, Joined, Single, random_condition
 from tests.proof.making import Writer, name_of
 from tests.proof.referee import WrongPlanError
 from tests.proof.replicas import warehouse_of
 from tests.proof.tables import File, RandomTable
-from tests.table.entries import data_file
+from tests.tables import data_file, open_service
 
 QUESTIONS: Final = 12
 """Of one table."""

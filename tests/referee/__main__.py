@@ -3,8 +3,6 @@
 Ends with 1 if an answer is wrong. An error names its table, which ``--table`` makes again.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """Draws values of columns, and conditions in SQL with literals of any type; Spark alone gives meaning."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Sequence

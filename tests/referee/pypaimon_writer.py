@@ -4,8 +4,6 @@
 nothing of the project.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os

@@ -1,7 +1,5 @@
 """The engine and Spark as the judges of what the service answers; ``python -m tests.referee`` draws more."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import socket
 import sys
@@ -15,7 +13,7 @@ import uvicorn
 from app.main import create_app
 from app.server.connections import PunctualProtocol
 from app.settings import Settings
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, serving
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

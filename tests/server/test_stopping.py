@@ -19,7 +19,7 @@ from app.api.routes.operations import Caches, Warmth
 from app.opening import create_service
 from app.server.processes import Processes, shared_directory
 from app.settings import Settings
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, Served, serving
 from tests.server.test_connections import received
 

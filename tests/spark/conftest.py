@@ -4,8 +4,6 @@ They need Java 17, and those marked ``connector`` its jar, which ``PAIMON_SPARK_
 installed into an environment of its own on first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import Spark
 

@@ -3,8 +3,6 @@
 pyspark is not a dependency of the project: it takes 400 MB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

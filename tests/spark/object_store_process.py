@@ -5,8 +5,6 @@ condition, a directory for Spark's own files, and Hadoop's settings as JSON. Wit
 store by AWS's environment variables, which is all that the data source knows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,10 +1,8 @@
 """Tables of a service that sessions of Spark see, too: golden ones, and some that the connector writes."""
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
-from tests import golden_tables
+from tests import golden_cases
 from tests.spark.sessions import Spark, SparkSession
 
 ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
@@ -17,7 +15,7 @@ ELSEWHERE: Final = ("external_data", "index_external")
 """Their files lie where the engine wrote them, so only the machine that did reads them by their metadata."""
 TIMED: Final = ("all_types", "all_types_orc", "append_dv32", "append_part_types", "evolve_append", "pk_merge")
 """Tables that are read in every zone; the others in one."""
-READ: Final = [table for table in golden_tables.tables() if table not in (*REFUSED, *ELSEWHERE)]
+READ: Final = [table for table in golden_cases.tables() if table not in (*REFUSED, *ELSEWHERE)]
 
 
 class Golden(NamedTuple):
@@ -44,7 +42,7 @@ class Written(NamedTuple):
 
 def columns_of(table: str) -> list[str]:
     """All but those of type TIME, for which Spark has no type."""
-    fields = golden_tables.expected(table)["schema"]["fields"]
+    fields = golden_cases.expected(table)["schema"]["fields"]
     return [field["name"] for field in fields if not str(field["type"]).startswith("TIME(")]
 
 
@@ -52,7 +50,7 @@ def chosen(table: str, zone: str) -> list[dict[str, Any]]:
     """Some queries of the latest version: all rows, and others in each zone."""
     queries = [
         query
-        for query in golden_tables.expected(table)["queries"]
+        for query in golden_cases.expected(table)["queries"]
         if not (query["tag"] or query["branch"] or query["topn"] or query["limit"] or query["snapshot_id"])
         and (query["filter_sql"] or query["predicate"] is None)
     ]

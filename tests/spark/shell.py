@@ -1,7 +1,5 @@
 """Spark's own shell of SQL."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -26,8 +26,6 @@ Arguments: the connector's jar, or nothing for a Spark without it; other jars; t
 directory for Spark's own files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -1,7 +1,5 @@
 """Aggregates of ``paimon_index.spark``: rows, names and types are those of Spark's own query."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +14,12 @@ from app.main import create_app
 from app.settings import Settings
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.planning.made_tables import MadeTable, statistics
 from tests.spark.served_tables import READ, TIMED, Golden, Written, chosen, columns_of
 from tests.spark.sessions import Spark, SparkError, SparkSession
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, statistics
 
 pytestmark = [pytest.mark.spark, pytest.mark.connector]
 
@@ -84,7 +81,7 @@ def check(session: SparkSession, url: str, catalog: str, table: str, asked: Sequ
 
 
 def golden_types(table: str) -> dict[str, str]:
-    fields = golden_tables.expected(table)["schema"]["fields"]
+    fields = golden_cases.expected(table)["schema"]["fields"]
     readable = columns_of(table)
     return {
         field["name"]: field["type"]
@@ -99,7 +96,7 @@ def golden_types(table: str) -> dict[str, str]:
 )
 def test_aggregates_are_those_of_the_query(tables: Golden, table: str, zone: str) -> None:
     types = golden_types(table)
-    partitions = golden_tables.expected(table)["schema"].get("partitionKeys", [])
+    partitions = golden_cases.expected(table)["schema"].get("partitionKeys", [])
     functions = everything(types)
     wheres = [
         query["filter_sql"]

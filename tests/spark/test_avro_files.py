@@ -1,7 +1,5 @@
 """Avro data files as the connector writes them: our readers give the rows that the connector reads."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ The engine tells the file of each row (``__paimon_file_path``), so the rows of t
 names are those that it reads of them, deletion vectors applied.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, pairwise

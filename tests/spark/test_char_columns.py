@@ -4,8 +4,6 @@ The columns of ``padded`` were CHAR when Spark wrote them. Those of ``loose`` we
 since, so that they hold values of any padding and longer ones: what other writers may leave behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +15,8 @@ import pytest
 from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from app.planning.service import IndexService
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
-from tests.planning.copied_tables import open_service
 from tests.spark.sessions import Spark
+from tests.tables import open_service
 
 pytestmark = [pytest.mark.spark, pytest.mark.connector]
 

@@ -1,7 +1,5 @@
 """The data source in sessions of Spark Connect, where everything else of ours is refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``examples/read_in_spark.py``, run as its user would."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

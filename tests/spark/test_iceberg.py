@@ -1,7 +1,5 @@
 """Spark with Iceberg's runtime, unmodified, beside Spark with the engine's connector: the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.golden_tables import GoldenWarehouse, expected
+from tests.golden_cases import GoldenWarehouse, expected
 from tests.maven import ICEBERG_RUNTIME, maven_jar
 from tests.spark.sessions import Spark, SparkError, SparkSession
 

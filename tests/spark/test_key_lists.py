@@ -1,17 +1,15 @@
 """Keys of a join's small side beside the condition: rows are those of the connector's semi join."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.served_tables import TIMED, Golden, Written
 from tests.spark.sessions import SparkError
 
@@ -24,7 +22,7 @@ OTHERWISE: Final = ("TIME(", "TIMESTAMP(9)", "CHAR(")
 
 def comparable(table: str) -> list[str]:
     """Columns that can be compared with keys."""
-    fields = golden_tables.expected(table)["schema"]["fields"]
+    fields = golden_cases.expected(table)["schema"]["fields"]
     return [
         field["name"]
         for field in fields

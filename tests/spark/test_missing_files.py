@@ -1,7 +1,5 @@
 """What was read stays what it is: no refresh changes rows, and a file that is gone is an error."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

@@ -18,17 +18,15 @@ from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import Warehouse
-from tests import golden_tables, s3_server
+from tests import golden_cases, s3_server
 from tests.api.conftest import listening
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.copied_tables import files_below
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CLIENT
-from tests.writable_tables import files_below
 
 # Starts a Spark of its own, which is much for a test of every day.
 pytestmark = [pytest.mark.spark, pytest.mark.long]
-
-
 TABLE: Final = "append_sidecar"
 PROGRAM: Final = Path(__file__).with_name("object_store_process.py")
 
@@ -122,7 +120,7 @@ def bucket(golden: GoldenWarehouse) -> Iterator[Bucket]:
 
 def asked(name: str) -> dict[str, Any]:
     """A golden query."""
-    queries: list[dict[str, Any]] = golden_tables.expected(TABLE)["queries"]
+    queries: list[dict[str, Any]] = golden_cases.expected(TABLE)["queries"]
     return next(query for query in queries if query["name"] == name)
 
 

@@ -1,7 +1,6 @@
 """Tables as ``paimon_index.spark`` reads them: rows are the connector's, and as many as golden files tell."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,10 +9,10 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.served_tables import READ, REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import SparkError
 
@@ -36,7 +35,7 @@ def test_as_many_rows_are_read_as_the_engine_has(tables: Golden, table: str) -> 
     )
 
     assert auto == rows
-    if golden_tables.expected(table)["merge_engine"] is None:
+    if golden_cases.expected(table)["merge_engine"] is None:
         assert list(map(len, auto)) == [query["matching_count"] for query in queries]
 
 
@@ -91,7 +90,7 @@ def test_an_unknown_column_of_a_condition_is_the_services_answer(tables: Golden)
 
 
 def test_one_column_of_all_rows(tables: Golden) -> None:
-    expected = golden_tables.expected("append_dv32")["queries"][0]["matching_count"]
+    expected = golden_cases.expected("append_dv32")["queries"][0]["matching_count"]
     for reader in READERS:
         (rows,) = tables.session().read(
             tables.url, "main.golden.append_dv32", {"columns": ["BATCH_NO"], "reader": reader}
@@ -102,7 +101,7 @@ def test_one_column_of_all_rows(tables: Golden) -> None:
 @pytest.mark.connector
 @pytest.mark.parametrize("reader", READERS)
 def test_versions_are_pinned(tables: Golden, reader: str) -> None:
-    ids = [version["at"]["snapshot_id"] for version in golden_tables.expected("versions")["versions"]]
+    ids = [version["at"]["snapshot_id"] for version in golden_cases.expected("versions")["versions"]]
     numbers = [number for number in ids if number is not None]
     assert numbers
     session = tables.session()
@@ -176,7 +175,7 @@ def test_arguments_are_checked(tables: Golden, arguments: dict[str, object], mes
 @pytest.mark.connector
 def test_the_connector_stands_in_for_a_service_that_is_down(tables: Golden) -> None:
     session = tables.session()
-    number = golden_tables.expected("versions")["earliest_snapshot_id"]
+    number = golden_cases.expected("versions")["earliest_snapshot_id"]
     where = "load_dt IS NOT NULL"
     asked = {"where": where, "columns": ["load_dt"], "on_unavailable": "scan"}
 
@@ -224,7 +223,7 @@ def test_names_of_directories_are_taken_literally(
     tables: Golden, golden: GoldenWarehouse, tmp_path: Path, reader: str
 ) -> None:
     root = tmp_path / "a b%20[c]*{d}?#é"
-    shutil.copytree(golden.table("append_dv32"), root / "golden.db" / "append_dv32")
+    golden.copy("append_dv32", root)
     with listening(create_app(Settings.load(warehouses={"main": str(root)})), lifespan="on") as started:
         (rows,) = tables.session().read(
             str(started.base_url), "main.golden.append_dv32", {"where": "score = score", "reader": reader}
@@ -238,15 +237,13 @@ def test_names_of_directories_are_taken_literally(
 def test_the_funnel_is_printed(tables: Golden) -> None:
     session = tables.session()
     (query,) = [
-        query
-        for query in golden_tables.expected("append_dv32")["queries"]
-        if query["name"] == "eq_session_no"
+        query for query in golden_cases.expected("append_dv32")["queries"] if query["name"] == "eq_session_no"
     ]
 
     lines = session.explain(tables.url, "main.golden.append_dv32", where=query["filter_sql"], reader="rows")
 
     shown = {line[:18].strip(): line[18:].split() for line in lines[1:]}
-    everything = golden_tables.expected("append_dv32")["queries"][0]
+    everything = golden_cases.expected("append_dv32")["queries"][0]
     assert shown["considered"][0] == str(len(everything["planned_files"]))
     assert shown["rows selected"][0] == "1"
     assert "file_index" in shown

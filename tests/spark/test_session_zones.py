@@ -8,9 +8,9 @@ import pytest
 
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from tests.planning.copied_tables import open_service
 from tests.spark.served_tables import Written
 from tests.spark.sessions import Spark, SparkError, SparkSession
+from tests.tables import open_service
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

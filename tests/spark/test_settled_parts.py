@@ -1,7 +1,5 @@
 """Which aggregates follow from those of settled and of open files, whatever service has told the settled."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from typing import Final

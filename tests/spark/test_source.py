@@ -10,10 +10,10 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests import golden_tables, tokens
+from tests import golden_cases, tokens
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.spark.environment import spark_python
 from tests.spark.served_tables import REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import CLIENT, SparkError
@@ -64,7 +64,7 @@ def test_a_condition_gives_its_rows_or_an_error(tables: Golden, table: str) -> N
     session, columns = tables.session("Asia/Kolkata"), columns_of(table)
     shared = {"url": tables.url, "time_zone": "Asia/Kolkata", "columns": listed(columns)}
     found, undecided = {}, 0
-    for query in golden_tables.expected(table)["queries"][1::7]:
+    for query in golden_cases.expected(table)["queries"][1::7]:
         where = query["filter_sql"]
         others = (query["tag"], query["branch"], query["topn"], query["limit"], query["snapshot_id"])
         if where is None or any(others) or differs(query):
@@ -93,7 +93,7 @@ def test_columns_in_another_order(tables: Golden) -> None:
 
 @pytest.mark.connector
 def test_versions_are_pinned(tables: Golden) -> None:
-    numbers = [version["at"]["snapshot_id"] for version in golden_tables.expected("versions")["versions"]]
+    numbers = [version["at"]["snapshot_id"] for version in golden_cases.expected("versions")["versions"]]
     pinned = [number for number in numbers if number is not None]
     session = tables.session()
 
@@ -244,7 +244,7 @@ def test_tasks_need_nothing_of_the_client_and_get_no_token(tables: Golden) -> No
         env=environment,
     ).stdout
 
-    rows = golden_tables.expected("append_dv32")["queries"][0]["matching_count"]
+    rows = golden_cases.expected("append_dv32")["queries"][0]["matching_count"]
     assert json.loads(read) == [rows, False, False, False]
 
 

@@ -1,7 +1,5 @@
 """Hadoop's settings for S3 in pyarrow's words."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

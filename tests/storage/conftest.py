@@ -1,7 +1,5 @@
 """A warehouse on the disk, with one file in it and one beside it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

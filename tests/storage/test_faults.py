@@ -1,7 +1,5 @@
 """Faults of stores that pass are made good, by few calls and soon, also of many reads; what lasts is told."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -214,8 +212,6 @@ STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "oss": ("ossfs", lambda endpoint: {"endpoint": endpoint, "key": "key", "secret": "secret"}),
     "http": ("aiohttp", lambda _: {}),
 }
-
-
 QUESTIONS: dict[str, Callable[[AnyStore], object]] = {
     "read": lambda store: store.read("key", 0, 9),
     "list": lambda store: store.entries("key"),
@@ -254,17 +250,9 @@ def test_a_store_is_asked_once_for_each_key(
 
 
 COUNT = 60
-
-
 CONTENTS = {f"db.db/t/{number}": bytes([number]) * 1_000 for number in range(COUNT)}
-
-
 SMALL_OBJECTS = {f"w/{path}": content for path, content in CONTENTS.items()}
-
-
 RANGES = [(path, 10, 500) for path in CONTENTS]
-
-
 FOUND = [content[10:510] for content in CONTENTS.values()]
 
 
@@ -295,26 +283,19 @@ def asked_until(store: Store, hanging: int, readers: Readers) -> list[type[Excep
     return ended
 
 
-def test_more_calls_are_under_way_than_there_are_threads() -> None:
+@pytest.mark.parametrize(
+    ("store_calls", "memory", "calls"), [(None, None, COUNT), (3, None, 3), (None, 16 * 1_200, 2)]
+)
+def test_more_calls_are_under_way_than_there_are_threads_but_no_more_than_calls_and_memory_allow(
+    store_calls: int | None, memory: int | None, calls: int, limit_memory: Callable[[int], None]
+) -> None:
     store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
+    readers = Readers(2) if store_calls is None else Readers(2, store_calls=store_calls)
+    if memory is not None:
+        limit_memory(memory)
 
-    assert asked_until(store, COUNT, Readers(2)) == [RequestCancelledError]
-    assert store.asked == dict.fromkeys(SMALL_OBJECTS, 1)
-
-
-def test_no_more_calls_are_under_way_than_are_allowed() -> None:
-    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
-
-    assert asked_until(store, 3, Readers(2, store_calls=3)) == [RequestCancelledError]
-    assert store.asked.total() == 3
-
-
-def test_no_more_bytes_are_under_way_than_are_allowed(limit_memory: Callable[[int], None]) -> None:
-    store = Store(SMALL_OBJECTS, lambda _: Fault.HANG)
-    limit_memory(16 * 1_200)
-
-    assert asked_until(store, 2, Readers(2)) == [RequestCancelledError]
-    assert store.asked.total() == 2
+    assert asked_until(store, calls, readers) == [RequestCancelledError]
+    assert sorted(store.asked.values()) == [1] * calls
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])

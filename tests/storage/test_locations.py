@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from app.errors import FileMissingError, PathNotAllowedError, RequestError
 from app.storage import Warehouse
 from app.storage.locations import normal_uri, without_credentials
-from app.storage.stores.local_files import LocalFiles
+from app.storage.stores import LocalFiles
 
 
 @given(

@@ -1,7 +1,5 @@
 """What storage tells of its calls and caches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

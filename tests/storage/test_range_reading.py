@@ -1,7 +1,5 @@
 """Many ranges: at once, and ahead of those that are looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Objects of the shared tier: whole, of this name, and of a holder of the key, or not believed."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import struct

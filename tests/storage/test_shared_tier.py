@@ -1,7 +1,5 @@
 """The shared tier over stores that work, fail, hang and lie."""
 
-from __future__ import annotations
-
 import struct
 import time
 import tracemalloc
@@ -163,11 +161,14 @@ def test_large_objects_are_read_in_two_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
-def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault) -> None:
+@pytest.mark.parametrize("is_probed", [False, True], ids=["from the beginning", "after a while"])
+def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault, is_probed: bool) -> None:
     offer(str(tmp_path))
-    store = Store.of(tmp_path, lambda _: fault)
+    store = Store.of(tmp_path, lambda key: None if is_probed and "/probe" in key else fault)
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
         started = time.monotonic()
+        if is_probed:
+            shared.flush()
         assert values(shared) is None
         assert time.monotonic() - started < 2
         asked = store.asked.total()
@@ -179,22 +180,6 @@ def test_a_store_that_fails_is_left_alone(tmp_path: Path, fault: Fault) -> None:
         assert store.asked.total() == asked
         told = shared.statistics()
         assert (told.failures, told.misses, told.dropped) == (1, 21, 1)
-
-
-@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
-def test_a_store_that_fails_after_a_while_is_left_alone(tmp_path: Path, fault: Fault) -> None:
-    offer(str(tmp_path))
-    store = Store.of(tmp_path, lambda key: None if "/probe" in key else fault)
-    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
-        shared.flush()
-        asked = store.asked.total()
-        for number in range(20):
-            assert shared.get(b"%d" % number) is None
-        shared.offer(NAME, COLUMNS)
-
-        assert store.asked.total() == asked + 1
-        told = shared.statistics()
-        assert (told.failures, told.misses, told.dropped) == (1, 20, 1)
 
 
 def test_what_is_offered_before_a_store_has_failed_is_not_written(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Pruning a shared cache: what is old goes, what is not an object of it stays."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from pathlib import Path

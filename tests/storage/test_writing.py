@@ -1,7 +1,5 @@
 """Files that are made once: of several writers of one name exactly one succeeds."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

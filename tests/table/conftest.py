@@ -1,16 +1,20 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from app.storage import ByteCache, Readers, Warehouse
-from app.table.storage import Storage, TableReader
-from app.table.table import Catalog, Table
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from app.table import Catalog, Table, TableReader
+from app.table.storage import Storage
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.memory_storage import MemoryStorage
-from tests.table.versioned_table import NAME
+
+NAME = "versions"
+DIRECTORY = f"{DATABASE}.db/{NAME}"
+
+
+def metadata_reads(storage: MemoryStorage) -> list[str]:
+    return [path for path in storage.reads if "/manifest/" in path]
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +37,7 @@ def golden_catalog(golden: GoldenWarehouse, reader_of: Callable[[Storage], Table
 
 @pytest.fixture
 def storage(golden: GoldenWarehouse) -> MemoryStorage:
-    """That of :mod:`tests.table.versioned_table`."""
+    """One golden table in memory, of several snapshots, to be changed at will."""
     paths = (path for path in golden.table(NAME).rglob("*") if path.is_file() and path.suffix != ".parquet")
     return MemoryStorage({str(path.relative_to(golden.root)): path.read_bytes() for path in paths})
 

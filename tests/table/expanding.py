@@ -1,7 +1,5 @@
 """Manifests block by block, for tests of how far they may expand."""
 
-from __future__ import annotations
-
 import io
 from typing import Any, Final
 
@@ -10,7 +8,7 @@ import fastavro
 from app.table.avro.container import encode_long
 from app.table.records.expansion import compress
 from benchmarks.avro_schemas import MANIFEST
-from tests.table.entries import entry, record
+from tests.tables import entry, record
 
 _MARK: Final = "Q"
 _ONE_NAME: Final = encode_long(1) + b"\x02Q\x00"

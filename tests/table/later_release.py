@@ -1,7 +1,5 @@
 """Tables as a release later than any that is known here might write them: with more in every record."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path

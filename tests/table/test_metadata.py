@@ -1,7 +1,5 @@
 """What versions consist of, read once: held to what the engine says, also of files gone or damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,30 +11,28 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, SnapshotExpiredError, UnsupportedFormatError
+from app.table import Catalog, ResolvedSnapshot, Table, TableSchema
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.manifest_list import ManifestList
-from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import partition_path, partition_values
-from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import partition_bounds, value_bounds
-from app.table.table import Catalog, Table
 from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
-from tests import golden_tables
+from tests import golden_cases
 from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file
-from tests.golden_cases import for_each, together
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each, together
 from tests.memory_storage import MemoryStorage
 from tests.sessions import UTC
-from tests.table.entries import avro, entry, manifest, record
-from tests.table.versioned_table import DIRECTORY, metadata_reads
+from tests.table.conftest import DIRECTORY, metadata_reads
+from tests.tables import avro, entry, manifest, record
 
 
 def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage) -> None:
@@ -102,9 +98,7 @@ def test_damaged_manifests_raise_nothing_but_our_errors(golden: GoldenWarehouse,
 
 
 DELETION = ("path", "offset", "length", "cardinality")
-
-
-VERSIONS = {name: golden_tables.expected(name)["versions"] for name in golden_tables.tables()}
+VERSIONS = {name: golden_cases.expected(name)["versions"] for name in golden_cases.tables()}
 
 
 def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dict[str, Any]:
@@ -123,7 +117,7 @@ class Version:
     """One version of one table, decoded into the form of its expected document."""
 
     def __init__(self, catalog: Catalog, name: str, at: dict[str, Any]) -> None:
-        self.table: Table = catalog.table(golden_tables.DATABASE, name)
+        self.table: Table = catalog.table(golden_cases.DATABASE, name)
         self.resolved: ResolvedSnapshot = self.table.resolve(**at)
         self._prefix = f"{self.table.directory}/"
 
@@ -313,7 +307,7 @@ def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, An
 
 @together("name", "version", VERSIONS)
 def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
-    resolved = golden_catalog.table(golden_tables.DATABASE, name).resolve(**version["at"])
+    resolved = golden_catalog.table(golden_cases.DATABASE, name).resolve(**version["at"])
     assert resolved.schema.id == version["schema_id_used"]
     if version["snapshot"] is None:
         assert resolved.snapshot is None
@@ -324,10 +318,10 @@ def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[s
     assert resolved.snapshot.total_record_count == version["snapshot"]["totalRecordCount"]
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
-    expected = golden_tables.expected(name)
-    schema = golden_catalog.table(golden_tables.DATABASE, name).resolve().schema
+    expected = golden_cases.expected(name)
+    schema = golden_catalog.table(golden_cases.DATABASE, name).resolve().schema
     assert schema.id == expected["schema"]["id"]
     assert [field.name for field in schema.fields] == [
         field["name"] for field in expected["schema"]["fields"]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any
@@ -16,7 +14,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
-from app.table.decoding import Snapshot
+from app.table import Snapshot
 from app.table.references import MOST_READS, References
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
@@ -188,16 +186,20 @@ class TestLatest:
         storage.files["t/snapshot/.snapshot-9.uuid.tmp"] = b""
         assert references(storage).snapshot_ids() == [1]
 
-    def test_a_file_under_the_wrong_number(self) -> None:
+    @pytest.mark.parametrize(
+        ("path", "content", "error", "told"),
+        [
+            ("snapshot-2", snapshot_file(5), CorruptMetadataError, "expected snapshot 2, found 5"),
+            # One that goes away between listing and reading.
+            ("snapshot-2/x", b"", SnapshotExpiredError, "snapshot 2"),
+        ],
+    )
+    def test_a_newest_snapshot_that_cannot_be_read(
+        self, path: str, content: bytes, error: type[Exception], told: str
+    ) -> None:
         storage = storage_of(1)
-        storage.files["t/snapshot/snapshot-2"] = snapshot_file(5)
-        with pytest.raises(CorruptMetadataError, match="expected snapshot 2, found 5"):
-            references(storage).latest()
-
-    def test_a_snapshot_that_goes_away_between_listing_and_reading(self) -> None:
-        storage = storage_of(1)
-        storage.files["t/snapshot/snapshot-2/x"] = b""
-        with pytest.raises(SnapshotExpiredError):
+        storage.files[f"t/snapshot/{path}"] = content
+        with pytest.raises(error, match=told):
             references(storage).latest()
 
 

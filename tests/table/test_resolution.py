@@ -1,7 +1,5 @@
 """Versions are found with what was seen before as without it, and then in one round trip."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from threading import Barrier
@@ -12,9 +10,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
+from app.table import Catalog, Table, TableReader
 from app.table.schema.schema import SchemaIds
-from app.table.storage import Storage, TableReader
-from app.table.table import Catalog, Table
+from app.table.storage import Storage
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 from tests.table.test_references import snapshot_file

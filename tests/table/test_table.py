@@ -4,20 +4,20 @@ import pytest
 
 from app.errors import CorruptMetadataError, NotFoundError, RequestError, SnapshotExpiredError
 from app.options.table_options import TableOptions
+from app.table import Catalog, ResolvedSnapshot, Table, TableReader, TableSchema
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind
-from app.table.resolution import ResolvedSnapshot
-from app.table.schema.schema import SchemaIds, TableSchema
-from app.table.storage import Storage, TableReader
-from app.table.table import Catalog, Table, TablePaths
+from app.table.schema.schema import SchemaIds
+from app.table.storage import Storage
+from app.table.table import TablePaths
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from app.types.index_files import HASH, IndexFileMeta
-from tests.golden_tables import DATABASE
+from tests.golden_cases import DATABASE
 from tests.memory_storage import MemoryStorage
-from tests.table.entries import EMPTY_ROW, entry
-from tests.table.versioned_table import DIRECTORY, NAME
+from tests.table.conftest import DIRECTORY, NAME
+from tests.tables import EMPTY_ROW, entry
 
 TableOf = Callable[[MemoryStorage], Table]
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.api.conftest import client, serve
 
 __all__ = ["client", "serve"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from app.server.processes import Processes
 from app.telemetry.service import Accounting, Telemetry
 from app.work.ledger import LEDGER
 from tests.api.conftest import Serve
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
 from tests.telemetry.running import ROUTE, TABLES, Scrape
 
 
@@ -148,7 +147,7 @@ def test_storage_and_caches_are_counted(fresh: httpx.Client) -> None:
 
 def test_damaged_files_are_counted_by_format(serve: Serve, golden: GoldenWarehouse, tmp_path: Path) -> None:
     for table in ("append_sidecar", "append_embedded"):
-        shutil.copytree(golden.table(table), tmp_path / "golden.db" / table)
+        golden.copy(table, tmp_path)
     for index in (tmp_path / "golden.db" / "append_sidecar").rglob("*.index"):
         index.write_bytes(b"\0" * index.stat().st_size)
     newest = max((tmp_path / "golden.db" / "append_embedded" / "snapshot").glob("snapshot-*"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.telemetry.running import ROUTE, TABLES, collecting, running
 
 if TYPE_CHECKING:

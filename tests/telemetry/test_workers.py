@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from app.server.processes import Processes
 from app.telemetry.workers import Workers, dump
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 from tests.telemetry.running import ROUTE, TABLES, Scrape, Service, running
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """Rows of Arrow arrays are those of the single values."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Arrays of values compare as their values do, one by one, under SQL's order."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

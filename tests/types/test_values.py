@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

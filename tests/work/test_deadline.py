@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -7,8 +5,8 @@ from contextvars import copy_context
 import pytest
 
 from app.errors import DeadlineExceededError, RequestCancelledError
-from app.work import Cancellation, cancellable, check_deadline, time_limit
-from app.work.deadline import pause, wait_for
+from app.work import Cancellation, cancellable, check_deadline, time_limit, wait_for
+from app.work.deadline import pause
 
 
 def test_a_cancelled_request_ends_at_its_next_check_in_every_thread() -> None:

@@ -1,7 +1,5 @@
 """Work claims its memory first; caches give way before claims are refused."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable

@@ -113,14 +113,40 @@ def test_the_address_space_counts_but_for_what_is_only_reserved(
     assert system.limit().bytes == found
 
 
-@pytest.mark.parametrize(("inner", "outer"), [("1000", "max"), ("max", "1000"), ("5000", "1000")])
-def test_the_smallest_of_nested_groups_counts(system: System, inner: str, outer: str) -> None:
-    system.write("proc/self/cgroup", "0::/pod/container")
-    system.write("proc/self/mountinfo", V2.format(top="/"))
-    system.write("sys/fs/cgroup/pod/container/memory.max", inner)
-    system.write("sys/fs/cgroup/pod/memory.max", outer)
+NESTED = "0::/pod/container"
+INNER, OUTER = "sys/fs/cgroup/pod/container/memory.max", "sys/fs/cgroup/pod/memory.max"
+IN_UNIT, IN_SLICE, AT_MOUNT = (
+    f"sys/fs/cgroup/memory/{place}memory.limit_in_bytes" for place in ("slice/unit/", "slice/", "")
+)
 
-    assert system.limit().bytes == 1000
+
+@pytest.mark.parametrize(
+    ("groups", "mount", "files", "found"),
+    [
+        # The smallest of nested groups counts.
+        (NESTED, V2.format(top="/"), {INNER: "1000", OUTER: "max"}, 1000),
+        (NESTED, V2.format(top="/"), {INNER: "max", OUTER: "1000"}, 1000),
+        (NESTED, V2.format(top="/"), {INNER: "5000", OUTER: "1000"}, 1000),
+        # Version 1 tells by controller.
+        (
+            "5:devices:/other\n4:cpu,memory:/slice/unit\n0::/",
+            V1.format(top="/"),
+            {IN_UNIT: "9223372036854771712", IN_SLICE: "3000"},
+            3000,
+        ),
+        # A container sees its own group at the mount point.
+        ("4:memory:/docker/abc", V1.format(top="/docker/abc"), {AT_MOUNT: "4000"}, 4000),
+        # What cannot be read bounds nothing.
+        ("0::/../../elsewhere", V2.format(top="/"), {"sys/fs/cgroup/memory.max": "no number"}, MACHINE),
+    ],
+)
+def test_groups_bound_the_memory(
+    system: System, groups: str, mount: str, files: dict[str, str], found: int
+) -> None:
+    for path, content in {"proc/self/cgroup": groups, "proc/self/mountinfo": mount, **files}.items():
+        system.write(path, content)
+
+    assert system.limit().bytes == found
 
 
 def test_a_group_that_is_slowed_down_above_a_size_counts_as_bounded_by_it(system: System) -> None:
@@ -130,31 +156,6 @@ def test_a_group_that_is_slowed_down_above_a_size_counts_as_bounded_by_it(system
     system.write("sys/fs/cgroup/memory.high", "2000")
 
     assert system.limit() == MemoryLimit(2000, "/sys/fs/cgroup/memory.high")
-
-
-def test_version_1_tells_by_controller(system: System) -> None:
-    system.write("proc/self/cgroup", "5:devices:/other\n4:cpu,memory:/slice/unit\n0::/")
-    system.write("proc/self/mountinfo", V1.format(top="/"))
-    system.write("sys/fs/cgroup/memory/slice/unit/memory.limit_in_bytes", "9223372036854771712")
-    system.write("sys/fs/cgroup/memory/slice/memory.limit_in_bytes", "3000")
-
-    assert system.limit().bytes == 3000
-
-
-def test_a_container_sees_its_own_group_at_the_mount_point(system: System) -> None:
-    system.write("proc/self/cgroup", "4:memory:/docker/abc")
-    system.write("proc/self/mountinfo", V1.format(top="/docker/abc"))
-    system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "4000")
-
-    assert system.limit().bytes == 4000
-
-
-def test_what_cannot_be_read_bounds_nothing(system: System) -> None:
-    system.write("proc/self/cgroup", "0::/../../elsewhere")
-    system.write("proc/self/mountinfo", V2.format(top="/"))
-    system.write("sys/fs/cgroup/memory.max", "no number")
-
-    assert system.limit().bytes == MACHINE
 
 
 PATIENCE_SECONDS = 20

@@ -1,7 +1,5 @@
 """Pages never mix versions, and a tag that is still good saves the work."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time
@@ -16,9 +14,9 @@ from hypothesis import strategies as st
 from app.api.answers.paging import PageToken, VersionKey, Window
 from app.errors import PageTokenError
 from app.table.schema.schema import SchemaIds
-from tests import golden_tables
+from tests import golden_cases
 from tests.api.conftest import Serve
-from tests.growing_tables import TABLE, GrowingTable
+from tests.copied_tables import GROWING, GrowingTable
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"
@@ -185,7 +183,7 @@ def test_a_table_that_was_made_again_has_other_tags(serve: Serve, growing: Growi
 
 
 def test_versions_of_golden_tables_have_tags_of_their_own(client: httpx.Client) -> None:
-    snapshots = golden_tables.expected("append_dv32")["snapshots"]
+    snapshots = golden_cases.expected("append_dv32")["snapshots"]
 
     tags = {client.post(PLAN, json={"snapshot_id": snapshot["id"]}).headers["etag"] for snapshot in snapshots}
 
@@ -280,11 +278,11 @@ def test_answers_to_a_filter_that_asks_the_clock_are_good_for_a_day(
         assert client.post(path, json=asked | {"page_token": token}).status_code == 400
 
 
-GROWING = f"/v1/main/databases/golden/tables/{TABLE}"
+URL = f"/v1/main/databases/golden/tables/{GROWING}"
 
 
 def page(client: httpx.Client, path: str, **asked: Any) -> dict[str, Any]:
-    answer = client.get(f"{GROWING}/{path}", params=asked)
+    answer = client.get(f"{URL}/{path}", params=asked)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -325,12 +323,12 @@ def test_a_token_is_good_for_its_own_listing_only(serve: Serve, growing: Growing
     with serve(warehouses={"main": str(growing.warehouse)}) as client:
         token = page(client, "snapshots", page_size=1)["next_page_token"]
         refused = [
-            client.get(f"{GROWING}/tags", params={"page_token": token}),
-            client.get(f"{GROWING}/snapshots", params={"page_token": token, "branch": "main"}),
-            client.get(f"{GROWING}/snapshots", params={"page_token": "AA" + token[2:]}),
-            client.get(f"{GROWING}/snapshots", params={"page_token": "x"}),
-            client.get(f"{GROWING}/schemas", params={"page_token": token}),
-            client.get(f"{GROWING}/snapshots", params={"page_size": 1_000_000}),
+            client.get(f"{URL}/tags", params={"page_token": token}),
+            client.get(f"{URL}/snapshots", params={"page_token": token, "branch": "main"}),
+            client.get(f"{URL}/snapshots", params={"page_token": "AA" + token[2:]}),
+            client.get(f"{URL}/snapshots", params={"page_token": "x"}),
+            client.get(f"{URL}/schemas", params={"page_token": token}),
+            client.get(f"{URL}/snapshots", params={"page_size": 1_000_000}),
         ]
 
     assert {answer.status_code for answer in refused} == {400}

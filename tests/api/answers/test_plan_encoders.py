@@ -1,7 +1,5 @@
 """The pieces of a streamed plan: what a piece holds, and that no more is encoded than what was asked for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -24,8 +22,8 @@ from app.planning.plan.file_plan import DeletionFile, ExplainStep, KeepReason, S
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
+from app.table import TableSchema
 from app.table.schema.partition import Partitions
-from app.table.schema.schema import TableSchema
 from app.table.table import TablePaths
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
@@ -37,8 +35,6 @@ DIGITS = Decimal("-123456789012345678901234567890.12")
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - a wall clock
 MIDNIGHT = datetime(2025, 8, 1, tzinfo=UTC)
 BITMAPS = SelectionEncoding(SelectionForm.BITMAP, 1_000)
-
-
 NAMED = TableOptions({"partition.legacy-name": "false"})
 """So that every type has directories."""
 

@@ -21,7 +21,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests import tokens
 from tests.api.conftest import Serve
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute

@@ -1,7 +1,5 @@
 """Requests that wait for a thread: the newest and the oldest go first by turns, the oldest is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +17,6 @@ from app.errors import BusyError
 from tests.api.conftest import listening
 
 pytestmark = pytest.mark.anyio
-
-
 PATIENCE_SECONDS = 20
 
 

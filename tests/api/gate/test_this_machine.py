@@ -1,7 +1,5 @@
 """Without tokens: callers of this machine, and no pages of other sites."""
 
-from __future__ import annotations
-
 import anyio
 import httpx
 import pytest
@@ -10,7 +8,7 @@ from app.api.gate.access import this_machine
 from app.api.http.problems import Problem
 from app.main import create_app
 from app.settings import Settings
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 HERE = ("127.0.0.1", 50_000)
 AWAY = ("192.0.2.7", 50_000)

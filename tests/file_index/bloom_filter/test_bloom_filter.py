@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +7,13 @@ from app.file_index.bloom_filter.bloom_filter import hash_key, write
 from app.file_index.index_kinds import BLOOM_FILTER
 from app.file_index.keys.keys import key_space
 from app.types import parse_json, parse_type
-from tests import golden_unit
-from tests.golden_file_index import expand
+from tests import golden_cases
+from tests.golden_cases import expand
 from tests.key_columns import key_column
 
 
 @pytest.mark.parametrize(
-    "hashed", golden_unit.document("hash", "fast-hash")["types"], ids=lambda hashed: str(hashed["type"])
+    "hashed", golden_cases.document("hash", "fast-hash")["types"], ids=lambda hashed: str(hashed["type"])
 )
 def test_hashes_as_the_engine_does(hashed: Mapping[str, Any]) -> None:
     data_type = parse_type(hashed["type"])

@@ -1,7 +1,5 @@
 """What the heads of bit-sliced integers decide, and where they leave doubt."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Statistics of new files: no value lies outside of its bounds, which are cut as the table says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Directories of key hashes: read once, asked as a whole, in the order that decides between buckets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -16,8 +14,8 @@ from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
 
 CopyTable: TypeAlias = Callable[[str], CopiedTable]
 

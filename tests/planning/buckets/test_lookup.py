@@ -1,10 +1,7 @@
 """Look-ups, buckets and assignments against what the engine wrote and would write."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeAlias
 
 import pytest
@@ -13,8 +10,9 @@ from app.errors import CorruptIndexError, FileMissingError, FilterError
 from app.planning.buckets.answers import BucketLookup
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.service import IndexService
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, golden_ref
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
+from tests.tables import golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
@@ -23,13 +21,11 @@ _FIXED_TABLES = {"append_bucketed": "order_id", "bucketed_dv": "txn", "pk_merge"
 
 
 def by_partition(keys: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
-    for _, group in groupby(sorted(keys, key=lambda each: str(each["partition"])), key=_partition_text):
-        members = list(group)
+    found: dict[str, list[Any]] = {}
+    for each in keys:
+        found.setdefault(str(each["partition"]), []).append(each)
+    for members in found.values():
         yield members[0]["partition"], members
-
-
-def _partition_text(each: Mapping[str, Any]) -> str:
-    return str(each["partition"])
 
 
 def lookup(service: IndexService, table: str, **asked: Any) -> BucketLookup:

@@ -1,7 +1,5 @@
 """Deletion vectors: every position of golden tables, read once, and an error rather than a row too few."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -24,12 +22,11 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.index_files import DeletionRange
+from tests.copied_tables import CopiedTable
 from tests.examples import examples
+from tests.golden_cases import expected, tables
 from tests.golden_checks import positions
-from tests.golden_tables import expected, tables
-from tests.planning.copied_tables import CopiedTable, golden_ref, open_service
-from tests.planning.made_tables import MadeTable
-from tests.table.entries import EMPTY_ROW, entry
+from tests.tables import MadeTable, entry, golden_ref, open_service
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
@@ -105,10 +102,8 @@ def test_the_vector_of_a_file_that_batch_reads_do_not_see_is_told(tmp_path: Path
     key = DataField(0, "id", parse_type("INT"))
     options = {"deletion-vectors.enabled": "true", "bucket": "1"}
     made = MadeTable.make(tmp_path, [key], primary_key=[key], options=options)
-    written = write_file([EncodedVector.encode("new", BitMap([1, 3]), is64=False)], "index-0")
-    (made.directory / "index" / "index-0").write_bytes(written.content)
     files = [entry(file_name="new", level=0), entry(file_name="other", level=0)]
-    made.commit(files, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, written.meta)])
+    made.commit(files, index_entries=[made.vectors({"new": [1, 3]})])
     with closing(open_service(tmp_path)) as service:
         answer = service.deletions(made.ref, DeletionsRequest(files=("new", "other")))
 
@@ -203,8 +198,6 @@ def test_a_file_that_a_snapshot_needs_is_missing(copy_table: CopyTable, table: s
 
 
 _ROWS = 1000
-
-
 _POSITIONS = st.sets(st.integers(0, _ROWS - 1), max_size=20)
 
 

@@ -1,8 +1,6 @@
 """What was tried for files: each has its steps in their order, however they are kept."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import numpy as np
@@ -20,8 +18,7 @@ from app.storage import Warehouse
 from app.types import DataField, parse_type
 from app.work.ledger import LEDGER, REFUSE
 from tests.examples import examples
-from tests.planning.made_tables import MadeTable, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, statistics
 
 FILES = 9
 
@@ -142,13 +139,12 @@ def test_what_a_plan_takes_is_claimed_until_nobody_has_it(
 def test_a_plan_that_can_never_fit_is_refused_before_it_is_made(
     many: MadeTable,
     service: IndexService,
-    monkeypatch: pytest.MonkeyPatch,
+    limit_memory: Callable[[int], None],
     written: str,
     *,
     explain: bool,
 ) -> None:
-    monkeypatch.setattr(LEDGER, "limit", 1 << 40)
-    monkeypatch.setattr(LEDGER, "own", int(REFUSE * (1 << 40)) - 1_000_000)
+    limit_memory(int(1_000_000 / REFUSE))
 
     with pytest.raises(LimitExceededError, match="PAIMON_INDEX_MEMORY_BYTES"):
         many.plan(service, written, explain=explain)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index import container
 from app.file_index.answers import Rows
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan import state as state_module
@@ -27,9 +26,7 @@ from app.planning.version.files import FileColumns, Files
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
-from tests.table.entries import entry, manifest
+from tests.tables import MadeTable, entry, file_of, manifest, names_of, open_service
 
 DAY, NUMBER = DataField(0, "day", parse_type("INT")), DataField(1, "number", parse_type("INT"))
 ROWS = 1000
@@ -39,23 +36,21 @@ OUTSIDE = "s3://elsewhere/outside.orc"
 @pytest.fixture
 def made(tmp_path: Path) -> MadeTable:
     """Files of two partitions in two manifests; every third row of each has the number 1."""
-    index = container.write(
-        {"number": [("bitmap", payload(BITMAP, [row % 3 for row in range(ROWS)], NUMBER))]}
-    )
+    numbers = {NUMBER: [row % 3 for row in range(ROWS)]}
     rows = [serialize_row([day], [DAY.type]) for day in (7, None)]
     files = [
-        entry(
+        file_of(
+            f"data-{at}.parquet",
+            numbers,
+            BITMAP,
+            bounded=False,
             partition=rows[at % 2],
             bucket=at,
-            file_name=f"data-{at}.parquet",
-            row_count=ROWS,
             file_size=10 + at,
             level=at,
             min_sequence_number=at,
             max_sequence_number=at + 9,
-            embedded_index=index,
             external_path=OUTSIDE if at == 3 else None,
-            **no_statistics(),
         )
         for at in range(4)
     ]

@@ -1,7 +1,5 @@
 """Long lists of values are asked of as many files as there is time for, and the others are kept."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,12 +30,10 @@ from app.types.bytes_column import BytesColumn
 from app.work import time_limit
 from tests.examples import examples
 from tests.key_columns import key_column
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
 from tests.planning.tables_beside import FILES as FILES_BESIDE
 from tests.planning.tables_beside import Beside, MakeBeside, large, small
 from tests.row_matches import matches
-from tests.table.entries import entry
+from tests.tables import MadeTable, file_of, names_of, open_service
 
 NUMBER: Final = DataField(0, "number", parse_type("INT"))
 SPENT: Final = Budget(0.0)
@@ -59,22 +55,9 @@ def made(
     root = tmp_path_factory.mktemp("warehouse")
     table = MadeTable.make(root, [NUMBER])
     kinds = list(KINDS.values()) if request.param == "beside" else [request.param]
-    entries = []
-    for file, rows in enumerate(VALUES):
-        content = container.write({"number": [(kind, payload(kind, rows, NUMBER)) for kind in kinds]})
-        name = f"data-{file}"
-        beside = request.param == "beside"
-        if beside:
-            table.side_file(name).write_bytes(content)
-        entries.append(
-            entry(
-                file_name=name,
-                row_count=ROWS,
-                embedded_index=None if beside else content,
-                extra_files=(f"{name}.index",) if beside else (),
-                **no_statistics(),
-            )
-        )
+    entries = [file_of(f"data-{at}", {NUMBER: rows}, *kinds, bounded=False) for at, rows in enumerate(VALUES)]
+    if request.param == "beside":
+        entries = [*map(table.beside, entries)]
     table.commit(entries[:5], entries[5:6], entries[6:])
     service = open_service(root)
     yield table, service

@@ -1,7 +1,5 @@
 """Filters that pin keys, on tables whose rows are known to be in certain buckets."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict
@@ -30,10 +28,11 @@ from app.predicates.model import (
     Unknown,
 )
 from app.types import DataField, Value
-from tests.golden_tables import expected
-from tests.planning.copied_tables import CopiedTable, all_files, either, equals, golden_ref
+from tests.copied_tables import CopiedTable
+from tests.golden_cases import expected
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
 from tests.row_matches import matches
+from tests.tables import all_files, either, equals, golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
@@ -131,23 +130,11 @@ def test_a_key_that_was_never_written_is_in_no_bucket(service: IndexService, tab
     assert all(pruned_buckets(answer).values())
 
 
-def _index_path(copied: CopiedTable, index: Mapping[str, Any]) -> Path:
-    return copied.directory / "index" / str(index["index_file"])
+def _cut(count: int) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(path.read_bytes()[:-count])
 
 
-def _delete(path: Path) -> None:
-    path.unlink()
-
-
-def _cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-4])
-
-
-def _cut_within_a_hash(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-@pytest.mark.parametrize("damage", [_delete, _cut, _cut_within_a_hash])
+@pytest.mark.parametrize("damage", [Path.unlink, _cut(4), _cut(1)], ids=["gone", "cut", "cut within a hash"])
 def test_a_bucket_whose_hash_index_cannot_be_used_is_kept(
     copy_table: CopyTable, damage: Callable[[Path], None]
 ) -> None:
@@ -163,7 +150,7 @@ def test_a_bucket_whose_hash_index_cannot_be_used_is_kept(
     intact = copied.plan(equals(written["key"]))
     assert pruned_buckets(intact)[place]
 
-    damage(_index_path(copied, broken))
+    damage(copied.directory / "index" / str(broken["index_file"]))
     damaged = copied.plan(equals(written["key"]))
 
     assert pruned_buckets(damaged) == pruned_buckets(intact) | {place: False}

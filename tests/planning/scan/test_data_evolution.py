@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyroaring import BitMap
 
-from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.answers import SKIP
 from app.file_index.evaluation import evaluate
@@ -19,14 +17,20 @@ from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant
 from app.predicates.simplify import conjunction, disjunction
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from tests.examples import examples
-from tests.planning.made_tables import MadeTable, MadeTables, names_of, no_statistics, payload, statistics
 from tests.planning.strategies import pool, predicates
 from tests.row_matches import matches
-from tests.table.entries import EMPTY_ROW, entry
+from tests.tables import (
+    MadeTable,
+    MadeTables,
+    entry,
+    file_of,
+    names_of,
+    payload,
+    statistics,
+)
 
 A, B, C = COLUMNS = tuple(DataField(at, name, parse_type("INT")) for at, name in enumerate("abc"))
 EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
@@ -63,14 +67,14 @@ class JoinedFile:
 
     def entry(self, name: str, sequence: int) -> ManifestEntry:
         """The newer of two files has the larger sequence number."""
-        return entry(
-            file_name=name,
-            row_count=len(self.row_ids),
+        return file_of(
+            name,
+            self.columns,
+            bounded=self.has_statistics,
             first_row_id=self.first,
             write_columns=tuple(column.name for column in self.columns),
             max_sequence_number=sequence,
             embedded_index=self.index,
-            **(statistics(self.columns) if self.has_statistics else no_statistics()),
         )
 
 
@@ -84,10 +88,7 @@ def table(
     made = warehouse.make(COLUMNS, options=options)
     index = []
     if deleted:
-        vectors = [EncodedVector.encode(name, BitMap(at), is64=False) for name, at in deleted.items()]
-        written = write_file(vectors, "index-0")
-        (made.directory / "index" / "index-0").write_bytes(written.content)
-        index = [IndexEntry(FileKind.ADD, EMPTY_ROW, 0, written.meta)]
+        index = [made.vectors(deleted)]
     made.commit(list(entries), index_entries=index)
     return made
 

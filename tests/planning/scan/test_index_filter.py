@@ -1,7 +1,5 @@
 """Plans by indexes, beside the indexes of each file asked one by one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -31,16 +29,25 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.sql.reader import read_sql
+from app.table import TableSchema
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.schema.schema import TableSchema
 from app.types import DataField, Value, parse_type
 from app.types.values import to_float32
 from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
-from tests.planning.made_tables import MadeTable, MadeTables, names_of, no_statistics, payload, unreadable
 from tests.planning.strategies import leaf
 from tests.row_matches import matches
-from tests.table.entries import entry
+from tests.tables import (
+    MadeTable,
+    MadeTables,
+    entry,
+    file_of,
+    index_of,
+    names_of,
+    no_statistics,
+    payload,
+    unreadable,
+)
 
 NUMBER, NAME = DataField(0, "number", parse_type("INT")), DataField(1, "name", parse_type("STRING"))
 FIELDS = (NUMBER, NAME)
@@ -62,17 +69,9 @@ def table(warehouse: MadeTables, files: Sequence[Indexed], manifests: int) -> Ma
 
 
 def _entry(made: MadeTable, at: int, file: Indexed) -> ManifestEntry:
-    name = f"data-{at}"
-    beside = file.container is not None and not file.is_embedded
-    if file.container is not None and beside:
-        made.side_file(name).write_bytes(file.container)
-    return entry(
-        file_name=name,
-        row_count=file.rows,
-        embedded_index=file.container if file.is_embedded else None,
-        extra_files=(f"{name}.index",) if beside else (),
-        **no_statistics(),
-    )
+    members = {"row_count": file.rows, "embedded_index": file.container, **no_statistics()}
+    embedded = entry(file_name=f"data-{at}", **members)
+    return embedded if file.is_embedded or file.container is None else made.beside(embedded)
 
 
 @st.composite
@@ -164,11 +163,12 @@ def test_plans_keep_what_the_indexes_of_each_file_leave(warehouse: MadeTables, d
         assert not plan.warnings
 
 
-def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTables) -> None:
-    rows: list[Value | None] = [1, 2, 3]
-    sound = container.write({"number": [("bitmap", payload(BITMAP, rows, NUMBER))]})
-    broken = sound[:-60]
-    files = [Indexed(3, content, embedded) for content in (sound, broken) for embedded in (True, False)]
+SOUND = index_of({NUMBER: [1, 2, 3]}, BITMAP)
+
+
+@pytest.mark.parametrize("broken", [SOUND[:-60], b"", bytes(40)], ids=["cut", "empty", "without magic"])
+def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTables, broken: bytes) -> None:
+    files = [Indexed(3, content, embedded) for content in (SOUND, broken) for embedded in (True, False)]
     made = table(warehouse, files, 1)
 
     for explain in (False, True):
@@ -180,8 +180,7 @@ def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: MadeTab
 
 
 def test_an_index_of_another_number_of_rows_is_not_believed(warehouse: MadeTables) -> None:
-    content = container.write({"number": [("bitmap", payload(BITMAP, [1, 2, 3], NUMBER))]})
-    made = table(warehouse, [Indexed(4, content, is_embedded=True), Indexed(3, content, is_embedded=True)], 1)
+    made = table(warehouse, [Indexed(rows, SOUND, is_embedded=True) for rows in (4, 3)], 1)
 
     plan = made.plan(warehouse.service, "number = 7")
 
@@ -191,12 +190,7 @@ def test_an_index_of_another_number_of_rows_is_not_believed(warehouse: MadeTable
 
 def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: MadeTables) -> None:
     """Both parts have rows in the file, but no row has both."""
-    content = container.write(
-        {
-            "number": [("bitmap", payload(BITMAP, [1, 2, 2], NUMBER))],
-            "name": [("bitmap", payload(BITMAP, [b"a", b"b", b"b"], NAME))],
-        }
-    )
+    content = index_of({NUMBER: [1, 2, 2], NAME: [b"a", b"b", b"b"]}, BITMAP)
     made = table(warehouse, [Indexed(3, content, is_embedded) for is_embedded in (True, False)], 1)
 
     for form in SelectionForm:
@@ -229,8 +223,7 @@ def test_a_reason_tells_whether_an_index_could_help(
     warehouse: MadeTables, written: str, reason: KeepReason, warnings: list[str]
 ) -> None:
     made = warehouse.make(FIELDS)
-    content = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
-    made.commit([entry(file_name="data", row_count=1, embedded_index=content, **no_statistics())])
+    made.commit([file_of("data", {NUMBER: [1]}, BITMAP, bounded=False)])
 
     plan = made.plan(warehouse.service, written)
 
@@ -251,9 +244,8 @@ def test_a_plan_of_files_that_nobody_can_see_says_so(warehouse: MadeTables) -> N
 
 
 def test_a_table_that_does_not_want_its_indexes_read_is_planned_without(warehouse: MadeTables) -> None:
-    content = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
     made = warehouse.make(FIELDS, options={"file-index.read.enabled": "false"})
-    made.commit([entry(file_name="data", row_count=1, embedded_index=content, **no_statistics())])
+    made.commit([file_of("data", {NUMBER: [1]}, BITMAP, bounded=False)])
 
     (file,) = made.plan(warehouse.service, "number = 7").files
 

@@ -1,26 +1,18 @@
 """Rows that are left beside deletion vectors, and the first of them, beside rows looked at one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyroaring import BitMap
 
-from app.deletion_vectors import EncodedVector, write_file
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP, RANGE_BITMAP
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm, SortKey, TopN
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, Value, parse_type
 from tests.examples import examples
-from tests.planning.made_tables import MadeTable, MadeTables, payload, statistics
-from tests.table.entries import EMPTY_ROW, entry
+from tests.tables import MadeTable, MadeTables, entry, file_of, statistics
 
 NUMBER = DataField(0, "number", parse_type("INT"))
 
@@ -48,29 +40,18 @@ def table(warehouse: MadeTables, files: Sequence[File]) -> MadeTable:
     options = {"deletion-vectors.enabled": "true"}
     made = warehouse.make([NUMBER], options=options)
     deleted = {at: file for at, file in enumerate(files) if file.deleted}
-    vectors = [
-        EncodedVector.encode(str(at), BitMap(file.deleted), is64=False) for at, file in deleted.items()
-    ]
-    written = write_file(vectors, "index-0")
-    (made.directory / "index" / "index-0").write_bytes(written.content)
+    index = made.vectors({str(at): file.deleted for at, file in deleted.items()})
     ranges = tuple(
         lies if file.counted else replace(lies, cardinality=None)
-        for file, lies in zip(deleted.values(), written.meta.ranges, strict=True)
+        for file, lies in zip(deleted.values(), index.file.ranges, strict=True)
     )
-    index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, replace(written.meta, ranges=ranges))
-    made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
+    index = replace(index, file=replace(index.file, ranges=ranges))
+    entries = [
+        file_of(str(at), {NUMBER: file.rows}, *((BITMAP, RANGE_BITMAP) if file.indexed else ()))
+        for at, file in enumerate(files)
+    ]
+    made.commit(entries, index_entries=[index])
     return made
-
-
-def _entry(at: int, file: File) -> ManifestEntry:
-    kinds = (BITMAP, RANGE_BITMAP)
-    index = container.write({"number": [(kind, payload(kind, file.rows, NUMBER)) for kind in kinds]})
-    return entry(
-        file_name=str(at),
-        row_count=len(file.rows),
-        embedded_index=index if file.indexed else None,
-        **statistics({NUMBER: file.rows}),
-    )
 
 
 @st.composite

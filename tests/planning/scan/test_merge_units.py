@@ -19,9 +19,7 @@ from app.planning.version.files import FileColumns
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, names_of, open_service, statistics
 
 Key: TypeAlias = tuple[int, bytes]
 

@@ -1,7 +1,5 @@
 """The filter inside of each partition, beside every test decided partition by partition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -27,11 +25,9 @@ from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates, rows
 from tests.row_matches import matches
-from tests.table.entries import EMPTY_ROW, avro, entry
+from tests.tables import EMPTY_ROW, MadeTable, avro, entry, names_of, no_statistics, open_service
 
 KEYS = (NAME, RATIO)
 

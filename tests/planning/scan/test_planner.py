@@ -1,15 +1,11 @@
 """One warning of files that a filter keeps since neither bounds nor an index decide it."""
 
-from __future__ import annotations
-
 import pytest
 
-from app.file_index import container
 from app.file_index.index_kinds import BLOOM_FILTER
 from app.planning.plan.answers import Plan
 from app.types import DataField, Value, parse_type
-from tests.planning.made_tables import MadeTables, no_statistics, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTables, entry, file_of, no_statistics
 
 DAY, NAME = DataField(0, "day", parse_type("INT")), DataField(1, "name", parse_type("STRING"))
 MOMENT = DataField(2, "moment", parse_type("TIMESTAMP(6) WITH LOCAL TIME ZONE"))
@@ -26,11 +22,7 @@ def planned(
 ) -> Plan:
     """A plan of three files with a bloom filter of ``name``, with bounds of it or without."""
     made = warehouse.make((DAY, NAME, MOMENT), options=options)
-    index = container.write({"name": [("bloom-filter", payload(BLOOM_FILTER, ROWS, NAME))]})
-    known = statistics({NAME: ROWS}) if bounded else no_statistics()
-    made.commit(
-        [entry(file_name=f"data-{at}", row_count=2, embedded_index=index, **known) for at in range(3)]
-    )
+    made.commit([file_of(f"data-{at}", {NAME: ROWS}, BLOOM_FILTER, bounded=bounded) for at in range(3)])
     return made.plan(warehouse.service, condition, **asked)
 
 

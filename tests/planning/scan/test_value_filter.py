@@ -11,16 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.file_index import container
 from app.file_index.index_kinds import RANGE_BITMAP
 from app.planning.scan.first_rows import Candidates, beyond_top_n
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
 from tests.file_bounds import FileBounds, column_bounds
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, payload, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, index_of, names_of, open_service, statistics
 
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 RATIO: Final = DataField(1, "ratio", parse_type("DOUBLE"))
@@ -39,7 +36,7 @@ def written(name: str, ratios: Sequence[float], index: bytes | None = None) -> M
     )
 
 
-INDEXED: Final = container.write({"ratio": [("range-bitmap", payload(RANGE_BITMAP, [2.0, 3.0], RATIO))]})
+INDEXED: Final = index_of({RATIO: [2.0, 3.0]}, RANGE_BITMAP)
 FILES: Final = (
     written("small", [1.0, 5.0]),
     written("large", [50.0, 500.0]),

@@ -1,7 +1,5 @@
 """Index files beside data files that are damaged, or that storage does not give."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -20,9 +18,8 @@ from app.planning.service import IndexService
 from app.planning.side_files.fetch import Fronts
 from app.storage import Readers, Warehouse
 from app.work.ledger import LEDGER
-from tests.planning.counted_reads import Read
-from tests.planning.made_tables import names_of, payload, unreadable
-from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside
+from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, Read
+from tests.tables import names_of, payload, unreadable
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The indexes of a version's files, embedded and beside: which have one, and what keeping them takes."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from contextlib import closing
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 
 from app.errors import CorruptMetadataError
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
 from app.planning.request.budget import Budget
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
@@ -21,13 +18,11 @@ from app.planning.side_files.file_indexes import FileIndexes
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, payload
 from tests.planning.tables_beside import MakeBeside, large
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, index_of, open_service
 
 NUMBER = DataField(0, "number", parse_type("INT"))
-INDEX = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
+INDEX = index_of({NUMBER: [1]}, BITMAP)
 
 
 def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Index files beside data files: what plans fetch of them, and that they fetch it once."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable
@@ -21,10 +19,8 @@ from app.planning.side_files import fetch
 from app.planning.side_files.fetch import FRONT_BYTES
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
-from app.work.deadline import Cancellation, cancellable
+from app.work import Cancellation, cancellable
 from app.work.ledger import LEDGER
-from tests.planning.counted_reads import Read, Reads, counted_service
-from tests.planning.made_tables import MadeTable, names_of, payload, statistics, unreadable
 from tests.planning.tables_beside import (
     CAT,
     DEFAULT_FILTER_BYTES,
@@ -34,10 +30,13 @@ from tests.planning.tables_beside import (
     ROWS,
     Beside,
     MakeBeside,
+    Read,
+    Reads,
+    counted_service,
     large,
     small,
 )
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, file_of, names_of, payload
 
 
 def medium(file: int) -> bytes:
@@ -121,15 +120,7 @@ def two_segments(tmp_path: Path) -> MadeTable:
     for file in range(TWO_SEGMENTS):
         made.side_file(str(file)).hardlink_to(bodies[file % 2])
     made.commit(
-        [
-            entry(
-                file_name=str(file),
-                row_count=ROWS,
-                extra_files=(f"{file}.index",),
-                **statistics({PLACE: [file]}),
-            )
-            for file in range(TWO_SEGMENTS)
-        ]
+        [file_of(str(at), {PLACE: [at] * ROWS}, extra_files=(f"{at}.index",)) for at in range(TWO_SEGMENTS)]
     )
     return made
 
@@ -268,10 +259,11 @@ def test_fronts_beyond_memory_are_read_again_for_their_payloads(
 def many_manifests(tmp_path: Path) -> MadeTable:
     """A table of 20 manifests, each of one file with an index of which the front is held."""
     made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
-    for file in range(20):
-        made.side_file(str(file)).write_bytes(medium(file))
     made.commit(
-        *([entry(file_name=f"{file}", row_count=ROWS, extra_files=(f"{file}.index",))] for file in range(20))
+        *(
+            [made.beside(entry(file_name=f"{at}", row_count=ROWS, embedded_index=medium(at)))]
+            for at in range(20)
+        )
     )
     return made
 
@@ -352,19 +344,6 @@ class TestReach:
 
         assert sum(outcome is None for outcome in outcomes) >= 1
         assert second.result() == [*range(FILES)]
-
-
-def test_one_that_storage_does_not_give_is_kept(beside: Beside) -> None:
-    def fail(read: Read) -> None:
-        if read.file == "3":
-            raise ConnectionResetError("dropped")
-
-    beside.reads.before = fail
-    plan = beside.made.plan(beside.service, "cat = 1")
-    assert (names_of(plan.files), unreadable(plan)) == (["1", "3"], ["3"])
-
-    beside.reads.before = lambda _: None
-    assert beside.kept("cat = 1") == ["1"]
 
 
 def test_a_plan_says_that_its_index_files_do_not_fit_into_the_cache(beside: Beside) -> None:

@@ -1,7 +1,5 @@
 """Segments of index files: what comes to them piece by piece is as if it had come at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -28,9 +26,8 @@ from app.planning.side_files.segments import (
 )
 from app.storage import DiskTier
 from app.types.bytes_column import BytesColumn
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import names_of
 from tests.planning.tables_beside import Beside, large, small
+from tests.tables import names_of, open_service
 
 STRINGS = st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=6)
 COUNT = 6
@@ -45,7 +42,7 @@ def index(file: int) -> bytes:
 
 def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     """The segment with further files: small ones come as a whole, large ones as their heads."""
-    contents = [index(file) if file % 2 else _head(index(file)) for file in files]
+    contents = [index(file)[: None if file % 2 else int.from_bytes(index(file)[12:16])] for file in files]
     sizes = [
         len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
     ]
@@ -53,10 +50,6 @@ def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
     added = BytesColumn.of(contents)
     behind = BytesColumn(np.concatenate([before, added.data]), added.starts + len(before), added.lengths)
     return segment.with_fronts(places, behind, np.array(sizes, np.int64))
-
-
-def _head(content: bytes) -> bytes:
-    return content[: int.from_bytes(content[12:16])]
 
 
 def payloads_of(heads: Heads, file: int) -> dict[tuple[str, str], bytes]:
@@ -223,13 +216,6 @@ class Restarted:
 @pytest.fixture(params=[large, small], ids=["large", "small"])
 def restarted(tmp_path: Path, request: pytest.FixtureRequest) -> Restarted:
     return Restarted(tmp_path, request.param)
-
-
-def test_a_process_that_starts_later_reads_no_index_file(restarted: Restarted) -> None:
-    assert restarted.kept(*FILTERS) == list(FILTERS.values())
-    restarted.lose_index_files()
-
-    assert restarted.kept(*FILTERS) == list(FILTERS.values())
 
 
 def test_what_is_not_kept_yet_is_read_and_kept_as_well(restarted: Restarted) -> None:

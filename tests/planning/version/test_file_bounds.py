@@ -11,9 +11,7 @@ from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import schema_json
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, names_of, no_statistics, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, names_of, no_statistics, open_service, statistics
 
 BIGINT: Final = parse_type("BIGINT")
 ID: Final = DataField(0, "id", parse_type("INT"))

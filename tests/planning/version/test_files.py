@@ -1,7 +1,5 @@
 """The files of a version as columns, beside a plain list of them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +13,7 @@ from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 PARTITIONS = [serialize_row([number], [parse_type("INT")]) for number in range(3)]
 

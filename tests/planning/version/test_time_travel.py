@@ -1,7 +1,5 @@
 """Older versions have their own columns under the newest options, as the engine reads them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator
@@ -18,9 +16,7 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, statistics
-from tests.table.entries import entry
+from tests.tables import MadeTable, entry, open_service, statistics
 
 KEY = DataField(0, "id", parse_type("INT NOT NULL"))
 CITY = DataField(1, "city", parse_type("STRING"))

@@ -10,22 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces, VersionContents
 from app.planning.version.files import FileColumns, Files
+from app.table import TableSchema
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from tests.examples import examples
-from tests.planning.copied_tables import open_service
-from tests.planning.made_tables import MadeTable, no_statistics, payload
-from tests.table.entries import EMPTY_ROW, entry, manifest
+from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, manifest, no_statistics, open_service
 
 KEY, NUMBER = DataField(0, "key", parse_type("INT")), DataField(1, "number", parse_type("INT"))
 OPTIONS: dict[str, dict[str, str]] = {
@@ -126,10 +123,7 @@ def test_a_plan_says_that_the_engine_has_indexes_of_its_own(
 def made(tmp_path: Path) -> MadeTable:
     """Two manifests whose files have an index of a thousand values each."""
     rows: list[Any] = list(range(1000))
-    content = container.write({"number": [("bitmap", payload(BITMAP, rows, NUMBER))]})
-    files = [
-        entry(file_name=str(at), row_count=1000, embedded_index=content, **no_statistics()) for at in range(4)
-    ]
+    files = [file_of(str(at), {NUMBER: rows}, BITMAP, bounded=False) for at in range(4)]
     made = MadeTable.make(tmp_path, [KEY, NUMBER])
     made.commit(files[:2], files[2:])
     return made

@@ -1,7 +1,5 @@
 """The files of a version are the same, whatever version was looked at before."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +18,7 @@ from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 ENTRIES = st.builds(
     entry,

@@ -1,7 +1,5 @@
 """Tests of CHAR columns: nothing is lost, however values are padded where they are stored."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,13 +1,11 @@
-from __future__ import annotations
-
 import pytest
 
 from app.predicates.model import Unknown, leaves
 from app.types.civil_time import NANOS_PER_DAY, epoch_days
 from app.types.session_zone import session_zone
-from tests.columns import columns_of
 from tests.row_matches import matches
 from tests.sessions import bind_sql
+from tests.tables import columns_of
 
 FIELDS = columns_of(
     """

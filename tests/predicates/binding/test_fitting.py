@@ -4,8 +4,6 @@ Where Spark's modes disagree, a row that any of them selects must not be ruled o
 of them select may be proven.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from decimal import Decimal

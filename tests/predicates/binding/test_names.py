@@ -1,7 +1,5 @@
 """Columns as queries name them: with the table or its alias in front, and with fields of structs behind."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.errors import FilterError
@@ -10,7 +8,7 @@ from app.predicates.binding.names import NAMELESS, Names, Relation
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
-from tests.columns import columns_of
+from tests.tables import columns_of
 
 EVENTS = Relation("events", "db")
 E = Relation("e")

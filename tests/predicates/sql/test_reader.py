@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -14,10 +12,10 @@ from app.predicates.unbound import FilterLimits
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
 from app.work import time_limit
-from tests.columns import columns_of
 from tests.file_bounds import FileBounds, column_bounds
 from tests.row_matches import matches
 from tests.sessions import bind_sql
+from tests.tables import columns_of
 
 FIELDS = columns_of(
     """

@@ -1,7 +1,5 @@
 """Damage to entries of the disk cache: files that take the names of others, to which nobody writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import weakref
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every store owes: plans as from a disk, files that end where they end, one winner of writers."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -13,8 +11,8 @@ from app.planning.request.requests import PlanRequest
 from app.planning.service import IndexService
 from app.storage import Warehouse
 from app.storage.writing import Writing
-from tests.golden_tables import GoldenWarehouse, expected
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.golden_cases import GoldenWarehouse, expected
+from tests.tables import golden_ref, open_service
 
 TABLES: Final = ("append_sidecar", "append_dv64", "pk_dv", "all_types_orc")
 """Golden tables that a store is filled with."""

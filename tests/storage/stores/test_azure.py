@@ -1,7 +1,5 @@
 """A warehouse in Azure's storage, as azurite has it: plans are those from a disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,10 +15,10 @@ from app.planning.request.requests import PlanRequest
 from app.settings import Settings
 from app.storage import Warehouse
 from tests import azurite
-from tests.golden_tables import DATABASE, GoldenWarehouse
-from tests.planning.copied_tables import golden_ref
+from tests.copied_tables import files_below
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.storage.stores.duties import TABLES, check_creation, check_ends, check_plans, opened
-from tests.writable_tables import files_below
+from tests.tables import golden_ref
 
 blobs = pytest.importorskip("azure.storage.blob", reason="the extra azure is not installed")
 

@@ -1,8 +1,5 @@
 """A warehouse in a real HDFS: plans are those from a disk, and one of several writers wins."""
 
-from __future__ import annotations
-
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +9,7 @@ from app.errors import SettingsError, StorageError
 from app.storage import Warehouse
 from app.storage.stores.libraries import open_filesystem
 from tests import hdfs
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.storage.stores.duties import TABLES, check_creation, check_ends, check_plans
 
 
@@ -21,7 +18,7 @@ def url(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> It
     """Of a warehouse with some golden tables."""
     directory = tmp_path_factory.mktemp("hdfs") / "warehouse"
     for table in TABLES:
-        shutil.copytree(golden.table(table), directory / f"{DATABASE}.db" / table)
+        golden.copy(table, directory)
     with hdfs.serve(tmp_path_factory.mktemp("nodes"), directory) as url:
         yield url
 

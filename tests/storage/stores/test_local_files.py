@@ -1,7 +1,5 @@
 """What lies in a file's place, and is no regular file, is an error at once and holds nobody."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket
@@ -15,9 +13,9 @@ from app.errors import StorageError
 from app.planning.request.requests import PlanRequest, TableRef
 from app.storage.stores import local_files
 from app.storage.stores.local_files import IrregularFileError
-from tests.golden_tables import DATABASE
-from tests.growing_tables import TABLE, GrowingTable
-from tests.planning.copied_tables import open_service
+from tests.copied_tables import GROWING, GrowingTable
+from tests.golden_cases import DATABASE
+from tests.tables import open_service
 
 
 @contextmanager
@@ -60,6 +58,6 @@ def test_a_pipe_among_the_files_of_a_table_is_an_error(growing: GrowingTable, pl
     if path.is_dir():
         path = min(path.iterdir())
     with closing(open_service(growing.warehouse)) as service, lying_at(path, "pipe"):
-        table = TableRef("golden", DATABASE, TABLE)
+        table = TableRef("golden", DATABASE, GROWING)
         with pytest.raises(StorageError, match=f"{path.name}.*IrregularFileError"):
             service.plan(table, PlanRequest())

@@ -1,7 +1,5 @@
 """Objects of S3: their names, what the store says of them, and whose credentials it is asked with."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -97,25 +95,28 @@ def read_signed(served: Store, options: dict[str, Any]) -> str | None:
     return served.signed_by[-1] if served.signed_by else None
 
 
+@pytest.mark.parametrize(
+    ("variables", "key"),
+    [
+        (
+            {"AWS_ACCESS_KEY_ID": "of-the-environment", "AWS_SECRET_ACCESS_KEY": "secret"},
+            "of-the-environment",
+        ),
+        # Who has no keys may ask without a signature.
+        ({"AWS_SKIP_SIGNATURE": "true"}, None),
+    ],
+)
 def test_a_store_and_its_keys_are_found_in_the_environment(
-    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch
+    store: tuple[Store, dict[str, Any]],
+    environment: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    key: str | None,
 ) -> None:
     served, options = store
-    environment.setenv("AWS_ENDPOINT_URL", options["endpoint"])
-    environment.setenv("AWS_ACCESS_KEY_ID", "of-the-environment")
-    environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    for name, value in {"AWS_ENDPOINT_URL": options["endpoint"], **variables}.items():
+        environment.setenv(name, value)
 
-    assert read_signed(served, {}) == "of-the-environment"
-
-
-def test_who_has_no_keys_may_ask_without_a_signature(
-    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch
-) -> None:
-    served, options = store
-    environment.setenv("AWS_ENDPOINT_URL", options["endpoint"])
-    environment.setenv("AWS_SKIP_SIGNATURE", "true")
-
-    assert read_signed(served, {}) is None
+    assert read_signed(served, {}) == key
 
 
 def test_keys_of_a_profile_are_renewed(

@@ -18,7 +18,7 @@ from app.table.avro.whole_records import decode_block
 from app.table.manifests.manifest_entry import RECORD
 from app.table.records.columns import RecordOf
 from tests.examples import examples
-from tests.golden_tables import GoldenWarehouse
+from tests.golden_cases import GoldenWarehouse
 
 SCHEMA_OF_BLOCKS: dict[str, Any] = {
     "type": "record",

@@ -1,7 +1,5 @@
 """Records that are copied as they are encoded: the same ones are in the new files, whole and in order."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

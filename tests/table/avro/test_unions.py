@@ -19,8 +19,8 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.records.columns import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from tests.examples import examples
-from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
+from tests.tables import avro, entry, record
 
 
 def with_unions(schema: Any, *, null_first: bool = True) -> Any:

@@ -1,7 +1,5 @@
 """Avro files as they are written here: another library reads what was to be written."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """Small ORC and Parquet files that would become large are errors of ours, and take no memory here."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from app.table.records.columns import ArrayOf, Nullable, RecordOf
 from app.table.records.expansion import claiming
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
-from tests.table.entries import entry, record
+from tests.tables import entry, record
 
 MIB: Final = 1 << 20
 INDEX: Final = bytes.fromhex("00054e4ed01a35ae")

@@ -1,7 +1,5 @@
 """The process that decodes ORC and Parquet: when there is one, what it holds, and how it ends."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

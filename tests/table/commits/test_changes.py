@@ -1,7 +1,5 @@
 """Commits of new rows that were worked out from something that is no longer so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +8,12 @@ import pytest
 from app.errors import CommitConflictError
 from app.table.commits import Changes, CommitKind, Expectations
 from app.table.commits.changes import hash_index_names, highest_sequences
-from tests.golden_tables import GoldenWarehouse
-from tests.writable_tables import copy_table, files_below, open_table
+from tests.copied_tables import files_below, open_table
+from tests.golden_cases import GoldenWarehouse
 
 
 def test_rows_and_keys_of_others_stand_in_the_way(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "dyn_bucket", tmp_path)
+    directory = golden.copy("dyn_bucket", tmp_path)
     opened = open_table(tmp_path, "dyn_bucket")
     entries, resolved = opened.entries(), opened.table.resolve()
     like = entries[0]

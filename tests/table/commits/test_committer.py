@@ -1,7 +1,5 @@
 """New snapshots: what they say, what they refuse, and that of several at once none is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import threading
@@ -25,10 +23,10 @@ from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
+from tests.copied_tables import WritableTable, files_below, open_table
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.table.later_release import read_records
-from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
 
 def replaced(old: ManifestEntry, new: ManifestEntry) -> Changes:
@@ -48,7 +46,7 @@ def added(like: ManifestEntry, name: str) -> Changes:
     ["append_embedded", "append_partitioned", "append_part_types", "dyn_bucket", "pk_dv", "row_tracking"],
 )
 def test_what_is_committed_is_read_back(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     table = open_table(tmp_path, name)
     before, snapshot, index_files = table.entries(), table.snapshot(), table.table.metadata.index_entries
     old_index_files = index_files(table.table.resolve())
@@ -74,7 +72,7 @@ def test_what_is_committed_is_read_back(golden: GoldenWarehouse, tmp_path: Path,
 def test_a_removal_stands_before_what_is_added_under_its_name(
     golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    directory = copy_table(golden, "append_embedded", tmp_path)
+    directory = golden.copy("append_embedded", tmp_path)
     table = open_table(tmp_path, "append_embedded")
     old = table.entries()[0]
 
@@ -88,7 +86,7 @@ def test_a_removal_stands_before_what_is_added_under_its_name(
 
 def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehouse, tmp_path: Path) -> None:
     name = "append_dv32"
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     table = open_table(tmp_path, name)
     there, before = table.entries()[0], files_below(directory)
     gone = replace(there, file=replace(there.file, file_name="data-gone-0.parquet"))
@@ -120,7 +118,7 @@ def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehous
 
 
 def test_a_file_does_not_come_back_as_what_it_was(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    copy_table(golden, "append_embedded", tmp_path)
+    golden.copy("append_embedded", tmp_path)
     table = open_table(tmp_path, "append_embedded")
     before = table.entries()
     old, new = before[0], without_index(before[0])
@@ -136,7 +134,7 @@ def test_a_file_does_not_come_back_as_what_it_was(golden: GoldenWarehouse, tmp_p
 def test_an_index_file_of_a_bucket_replaces_only_the_one_it_was_made_from(
     golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:
-    copy_table(golden, name, tmp_path)
+    golden.copy(name, tmp_path)
     table = open_table(tmp_path, name)
     old = table.table.metadata.index_entries(table.table.resolve())[0]
     new = replace(old, file=replace(old.file, file_name=f"index-{uuid.uuid4()}-0"))
@@ -151,7 +149,7 @@ def test_an_index_file_of_a_bucket_replaces_only_the_one_it_was_made_from(
 
 
 def test_buckets_of_a_partition_stay_as_many_as_they_are(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    copy_table(golden, "append_bucketed", tmp_path)
+    golden.copy("append_bucketed", tmp_path)
     table = open_table(tmp_path, "append_bucketed")
     there = table.entries()[0]
     changes = added(replace(there, total_buckets=there.total_buckets + 1), "data-new-0.parquet")
@@ -162,7 +160,7 @@ def test_buckets_of_a_partition_stay_as_many_as_they_are(golden: GoldenWarehouse
 def test_metadata_that_is_not_written_is_refused_before_any_work(
     golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    directory = copy_table(golden, "append_embedded", tmp_path)
+    directory = golden.copy("append_embedded", tmp_path)
     for schema in (directory / "schema").iterdir():
         schema.write_text(
             schema.read_text().replace('"options" : {', '"options" : {"manifest.format": "orc",')
@@ -183,7 +181,7 @@ def named_by_snapshots(directory: Path) -> set[str]:
 
 
 def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "append_partitioned", tmp_path)
+    directory = golden.copy("append_partitioned", tmp_path)
     table = open_table(tmp_path, "append_partitioned")
     contents, there, first = table.table.metadata, table.entries(), table.table.resolve()
     counts, versions = [len(contents.manifests(first))], [(first, there)]
@@ -221,7 +219,7 @@ def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path
 
 def test_an_attempt_after_a_lost_race_merges_nothing(golden: GoldenWarehouse, tmp_path: Path) -> None:
     """It has to be quick, or it loses again; the next commit merges."""
-    directory = copy_table(golden, "codec_null", tmp_path)
+    directory = golden.copy("codec_null", tmp_path)
     table = open_table(tmp_path, "codec_null")
     like, before = table.entries()[0], files_below(directory)
 
@@ -313,7 +311,7 @@ def test_what_another_commit_was_built_on_stays_when_a_rename_overwrites_it(
     golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
     """Without our manifests the third writer's snapshot could not be read."""
-    directory = copy_table(golden, "codec_null", tmp_path)
+    directory = golden.copy("codec_null", tmp_path)
     table, third = open_table(tmp_path, "codec_null"), open_table(tmp_path, "codec_null")
     before, like = names_of(table), table.entries()[0]
     overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
@@ -331,7 +329,7 @@ def test_what_another_commit_was_built_on_stays_when_a_rename_overwrites_it(
 def test_what_another_commit_is_about_to_name_stays_when_a_rename_overwrites_it(
     golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    directory = copy_table(golden, "codec_null", tmp_path)
+    directory = golden.copy("codec_null", tmp_path)
     table, third = open_table(tmp_path, "codec_null"), open_table(tmp_path, "codec_null")
     before, like = names_of(table), table.entries()[0]
     overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
@@ -350,7 +348,7 @@ def test_what_another_commit_is_about_to_name_stays_when_a_rename_overwrites_it(
 
 
 def test_a_snapshot_that_was_overwritten_is_made_again(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "codec_null", tmp_path)
+    directory = golden.copy("codec_null", tmp_path)
     table = open_table(tmp_path, "codec_null")
     before, like = names_of(table), table.entries()[0]
     overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
@@ -364,7 +362,7 @@ def test_nobody_knows_of_changes_that_no_longer_fit_once_their_snapshot_was_over
     golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
     """Whoever has read the snapshot may still build on it, so files that it names have to stay."""
-    directory = copy_table(golden, "append_embedded", tmp_path)
+    directory = golden.copy("append_embedded", tmp_path)
     table = open_table(tmp_path, "append_embedded")
     old, before = table.entries()[0], files_below(directory)
     overwrite = overwriting(
@@ -387,8 +385,8 @@ def test_nobody_knows_of_changes_that_no_longer_fit_once_their_snapshot_was_over
 
 
 def test_the_first_snapshot_of_a_table(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    copy_table(golden, "append_embedded", tmp_path)
-    copy_table(golden, "empty", tmp_path)
+    golden.copy("append_embedded", tmp_path)
+    golden.copy("empty", tmp_path)
     like = open_table(tmp_path, "append_embedded").entries()[0]
     table = open_table(tmp_path, "empty")
     assert table.table.resolve().snapshot is None
@@ -457,7 +455,7 @@ def race(tables: list[WritableTable], rounds: int) -> None:
 
 
 def test_two_committers_at_once_lose_nothing(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    directory = copy_table(golden, "codec_null", tmp_path)
+    directory = golden.copy("codec_null", tmp_path)
     before = files_below(directory)
 
     race([open_table(tmp_path, "codec_null") for _ in range(2)], rounds=15)

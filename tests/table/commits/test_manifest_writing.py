@@ -1,18 +1,16 @@
 """What manifest lists say of manifests that were written here."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from app.table.commits.manifest_writing import Outline, listed, write_manifest
 from app.table.manifests.manifest import Manifest
-from tests import golden_tables
-from tests.golden_cases import for_each
-from tests.golden_tables import GoldenWarehouse
-from tests.writable_tables import open_table
+from tests import golden_cases
+from tests.copied_tables import open_table
+from tests.golden_cases import GoldenWarehouse
+from tests.golden_checks import for_each
 
 
-@for_each("name", golden_tables.tables())
+@for_each("name", golden_cases.tables())
 def test_entries_are_listed_as_their_manifest_is(golden: GoldenWarehouse, name: str) -> None:
     table = open_table(golden.root, name).table
     resolved = table.resolve()

@@ -1,7 +1,5 @@
 """Merged manifests: which are merged, and that readers find the same files in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +14,7 @@ from app.table.commits.merging import MergedManifest, merge_manifests
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from tests.table.entries import entry
+from tests.tables import entry
 
 NEVER = 1 << 40
 SMALL = ManifestOptions(target_bytes=1_000_000, merge_min_count=3, full_merge_bytes=NEVER)

@@ -1,7 +1,5 @@
 """What a later release writes into metadata is there after a commit, whatever that changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ from app.table.commits import Changes, CommitKind
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DELETION_VECTORS, GlobalIndex, IndexFileMeta
-from tests.golden_tables import GoldenWarehouse
+from tests.copied_tables import open_table
+from tests.golden_cases import GoldenWarehouse
 from tests.table.later_release import UNKNOWN, add_unknown_members, read_records, unknown_members
-from tests.writable_tables import copy_table, open_table
 
 
 def by_name(directory: Path, *files: str) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def listed(directory: Path) -> dict[str, Any]:
 
 
 def later_table(golden: GoldenWarehouse, name: str, root: Path) -> Path:
-    directory = copy_table(golden, name, root)
+    directory = golden.copy(name, root)
     add_unknown_members(directory)
     return directory
 
@@ -78,7 +76,7 @@ def test_of_other_manifests_and_of_the_snapshot(golden: GoldenWarehouse, tmp_pat
 
 def test_of_one_commit_alone_the_next_one_says_nothing(golden: GoldenWarehouse, tmp_path: Path) -> None:
     """The engine keeps the highest sequence number among the properties: an old one would lose rows."""
-    directory = copy_table(golden, "append_embedded", tmp_path)
+    directory = golden.copy("append_embedded", tmp_path)
     snapshot = directory / "snapshot" / f"snapshot-{(directory / 'snapshot' / 'LATEST').read_text()}"
     of_commit = {"properties": {"sequence.generation.max-sequence-number": "7"}, "operation": "WRITE"}
     snapshot.write_bytes(orjson.dumps(latest(directory) | of_commit | {"watermark": 5}))
@@ -93,7 +91,7 @@ def test_of_one_commit_alone_the_next_one_says_nothing(golden: GoldenWarehouse, 
 
 @pytest.mark.parametrize("name", ["append_dv32", "bucketed_dv", "dyn_bucket"])
 def test_of_index_files(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
-    directory = copy_table(golden, name, tmp_path)
+    directory = golden.copy(name, tmp_path)
     opened = open_table(tmp_path, name)
     there = opened.table.metadata.index_entries(opened.table.resolve())
     covered = IndexFileMeta("btree", "global-0", 1, 1, global_index=GlobalIndex(0, 9, 1, None, b"meta"))

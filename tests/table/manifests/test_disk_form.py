@@ -1,7 +1,5 @@
 """A manifest that is mapped is the manifest that was decoded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
@@ -20,8 +18,8 @@ from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.manifest import COLUMNS, Manifest
 from app.types.values import Values
-from tests import golden_tables
-from tests.golden_tables import GoldenWarehouse
+from tests import golden_cases
+from tests.golden_cases import GoldenWarehouse
 
 
 def entry(directory: Path, form: str = "manifest") -> TierEntry:
@@ -37,7 +35,7 @@ def opened(of: TierEntry, read: Callable[[], Manifest]) -> Manifest | None:
 
 
 def manifests(golden: GoldenWarehouse) -> Iterator[Path]:
-    for table in golden_tables.tables():
+    for table in golden_cases.tables():
         found = (golden.table(table) / "manifest").glob("manifest-*")
         yield from sorted(path for path in found if "-list-" not in path.name)
 

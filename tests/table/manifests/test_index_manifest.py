@@ -16,12 +16,12 @@ from app.errors import (
     RequestError,
     UnsupportedFormatError,
 )
+from app.table import BucketMode
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest, combine
 from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from benchmarks.avro_schemas import INDEX_MANIFEST
-from tests import golden_unit
+from tests import golden_cases
 from tests.examples import examples
 
 
@@ -58,7 +58,7 @@ def _global_index(recorded: dict[str, Any] | None) -> GlobalIndex | None:
 
 
 KIND = "index-manifest"
-GOLDEN = {file["file"]: file for file in golden_unit.document(KIND, "files")["files"]}
+GOLDEN = {file["file"]: file for file in golden_cases.document(KIND, "files")["files"]}
 SYNC_BYTES = 16
 
 INT, LONG = st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**63 - 1)
@@ -85,14 +85,14 @@ ENTRIES = st.builds(IndexEntry, st.sampled_from(FileKind), st.binary(max_size=20
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_entries_are_what_the_engine_wrote(name: str) -> None:
-    found = IndexManifest.read(golden_unit.files(KIND)[name])
+    found = IndexManifest.read(golden_cases.files(KIND)[name])
 
     assert list(found.entries) == [golden_entry(entry) for entry in GOLDEN[name]["entries"]]
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if "snappy" not in name])
 def test_entries_are_written_as_the_engine_writes_them(name: str) -> None:
-    content = golden_unit.files(KIND)[name]
+    content = golden_cases.files(KIND)[name]
     manifest = IndexManifest(tuple(map(golden_entry, GOLDEN[name]["entries"])))
 
     written = manifest.write(GOLDEN[name]["compression"])
@@ -102,7 +102,7 @@ def test_entries_are_written_as_the_engine_writes_them(name: str) -> None:
 
 
 def test_snappy_has_no_one_form_but_the_same_head_and_records() -> None:
-    content = golden_unit.files(KIND)["entries-snappy.avro"]
+    content = golden_cases.files(KIND)["entries-snappy.avro"]
 
     written = IndexManifest.read(content).write("snappy")
 
@@ -182,14 +182,14 @@ def test_codecs_that_the_engine_lacks_are_refused() -> None:
 @examples(300)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_damage_raises_nothing_but_our_errors(name: str, data: st.DataObject) -> None:
-    damaged = bytearray(golden_unit.files(KIND)[name])
+    damaged = bytearray(golden_cases.files(KIND)[name])
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(PaimonIndexError):
         IndexManifest.read(bytes(damaged))
 
 
-COMBINATIONS = golden_unit.document("index-manifest", "combine")["combinations"]
+COMBINATIONS = golden_cases.document("index-manifest", "combine")["combinations"]
 ADD, DELETE = FileKind.ADD, FileKind.DELETE
 UNAWARE, FIXED = BucketMode.BUCKET_UNAWARE, BucketMode.HASH_FIXED
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from app.table.manifests.live_files import live_rows, rows_left
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from tests.examples import examples
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 FILES = st.builds(
     entry,

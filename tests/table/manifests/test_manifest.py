@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from app.table.records.expansion import claiming
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
-from tests.table.entries import avro, entry, manifest, record
+from tests.tables import avro, entry, manifest, record
 
 LONGS = st.integers(0, 2**63 - 1)
 INTS = st.integers(-(2**31), 2**31 - 1)

@@ -1,7 +1,5 @@
 """Metadata in ORC and Parquet is the same as in Avro, and damage to it is an error of ours."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,8 +18,8 @@ from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.examples import examples
 from tests.table.avro.test_unions import AFTER_04, entries_of, without_fields
-from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
+from tests.tables import avro, entry, record
 
 WRITERS = {"orc": write_orc, "parquet": write_parquet}
 FORMATS = pytest.mark.parametrize("written_as", sorted(WRITERS))

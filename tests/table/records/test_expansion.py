@@ -1,7 +1,5 @@
 """Small files that would become large are found out before they do."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

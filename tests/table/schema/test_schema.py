@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
 from app.options.table_options import MergeEngine, TableOptions
+from app.table import BucketMode, TableSchema
 from app.table.schema.partition import escape, partition_path, partition_values
-from app.table.schema.schema import BucketMode, TableSchema
 from app.types import DataField, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples

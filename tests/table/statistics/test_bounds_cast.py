@@ -1,7 +1,5 @@
 """Bounds follow a changed type only where that keeps every value and the order of all."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

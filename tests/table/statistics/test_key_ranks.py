@@ -1,7 +1,5 @@
 """Ranks compare as the keys that they stand for, sorted as Python sorts tuples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.table.statistics.key_ranks import key_ranks
 from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 Key = tuple["Value | None", ...]
 

@@ -1,7 +1,5 @@
 """Statistics of files in the columns of a plan: held to their definition file by file, and case by case."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +13,8 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError
 from app.predicates.model import BoundLeaf, Operator
 from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.table import TableSchema
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
-from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import StatisticsRows, key_bounds, trusted_bounds, value_bounds
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import read_row, serialize_row
@@ -24,7 +22,7 @@ from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file, column_bounds
-from tests.table.entries import entry, manifest
+from tests.tables import entry, manifest
 
 ROWS = 10
 INT, STRING = parse_type("INT"), parse_type("STRING")
@@ -262,51 +260,36 @@ SECOND = 10**9
 LATEST = 2**63 // 10**6 * 10**6
 
 
-@pytest.mark.parametrize("name", ["TIMESTAMP(6)", "TIMESTAMP_LTZ(4)"])
+MICROS, NANOS = ("TIMESTAMP(6)", "TIMESTAMP_LTZ(4)"), ("TIMESTAMP(9)", "TIMESTAMP_LTZ(7)")
+
+
 @pytest.mark.parametrize(
-    ("high", "stands_for"),
+    ("names", "high", "in_orc", "elsewhere"),
     [
-        (SECOND, SECOND + 999_999),
-        (0, 999_999),
-        (-SECOND, -SECOND + 999_999),
-        (LATEST, LATEST + 999_999),
-        (SECOND + 1000, SECOND + 1000),
-        (-1000, -1000),
-        (None, None),
+        (MICROS, SECOND, SECOND + 999_999, SECOND),
+        (MICROS, 0, 999_999, 0),
+        (MICROS, -SECOND, -SECOND + 999_999, -SECOND),
+        (MICROS, LATEST, LATEST + 999_999, LATEST),
+        (MICROS, SECOND + 1000, SECOND + 1000, SECOND + 1000),
+        (MICROS, -1000, -1000, -1000),
+        (MICROS, None, None, None),
+        (NANOS, SECOND, SECOND + 999_999, SECOND + 999),
+        (NANOS, SECOND + 5_000, SECOND + 5_999, SECOND + 5_999),
+        (NANOS, -1_000, -1, -1),
+        (NANOS, LATEST, LATEST + 999_999, LATEST + 999),
+        (NANOS, SECOND + 1, SECOND + 1, SECOND + 1),
+        (NANOS, None, None, None),
     ],
 )
-def test_a_maximum_of_whole_milliseconds_in_orc_stands_for_its_millisecond(
-    name: str, high: int | None, stands_for: int | None
+def test_a_maximum_of_whole_milliseconds_in_orc_and_of_whole_microseconds_stands_for_all_of_them(
+    names: tuple[str, str], high: int | None, in_orc: int | None, elsewhere: int | None
 ) -> None:
-    data_type = parse_type(name)
-    stated = FileBounds(-SECOND, high, 0, 5)
+    for data_type in map(parse_type, names):
+        stated = FileBounds(-SECOND, high, 0, 5)
 
-    found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
+        found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
 
-    assert by_file(found) == [replace(stated, high=stands_for), stated, stated]
-
-
-@pytest.mark.parametrize("name", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(7)"])
-@pytest.mark.parametrize(
-    ("high", "in_orc", "elsewhere"),
-    [
-        (SECOND, SECOND + 999_999, SECOND + 999),
-        (SECOND + 5_000, SECOND + 5_999, SECOND + 5_999),
-        (-1_000, -1, -1),
-        (LATEST, LATEST + 999_999, LATEST + 999),
-        (SECOND + 1, SECOND + 1, SECOND + 1),
-        (None, None, None),
-    ],
-)
-def test_a_maximum_of_whole_microseconds_stands_for_its_microsecond_in_every_format(
-    name: str, high: int | None, in_orc: int | None, elsewhere: int | None
-) -> None:
-    data_type = parse_type(name)
-    stated = FileBounds(-SECOND, high, 0, 5)
-
-    found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
-
-    assert by_file(found) == [replace(stated, high=end) for end in (in_orc, elsewhere, elsewhere)]
+        assert by_file(found) == [replace(stated, high=end) for end in (in_orc, elsewhere, elsewhere)]
 
 
 @pytest.mark.parametrize("name", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(0)", "DATE", "BIGINT"])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError
 from app.types import DataType, Value, parse_json, parse_type
 from app.types.binary_row.row import read_row, row_hash, serialize_row, write_row
-from tests import golden_unit
+from tests import golden_cases
 from tests.examples import examples
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -38,7 +36,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 
 
 def golden_rows() -> list[Any]:
-    keys = golden_unit.document("hash-index", "keys")["keys"]
+    keys = golden_cases.document("hash-index", "keys")["keys"]
     rows = [
         (
             group["types"],
@@ -51,7 +49,7 @@ def golden_rows() -> list[Any]:
     ]
     rows += [
         (group["types"], row["values"], bytes.fromhex(row["hex"]), row["hash"])
-        for group in golden_unit.document("rows", "partitions")["partitions"]
+        for group in golden_cases.document("rows", "partitions")["partitions"]
         for row in group["rows"]
     ]
     return rows
@@ -135,8 +133,6 @@ def test_nulls_of_types_updated_in_place_hash_apart_from_other_nulls() -> None:
 
 
 SLOT = struct.Struct("<ii")
-
-
 OUTSIDE = [
     ("STRING", SLOT.pack(9, 16)),
     ("STRING", SLOT.pack(-1, 16)),

@@ -1,7 +1,5 @@
 """Many rows written at once are, byte for byte, the rows written one by one."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Sequence
@@ -18,7 +16,7 @@ from app.types import DataType, Value, parse_json, parse_type
 from app.types.binary_row.row import read_row, serialize_row, write_row
 from app.types.binary_row.rows import FieldValues, RowColumns, fields_of, write_rows
 from app.types.bytes_column import BytesColumn
-from tests import golden_unit
+from tests import golden_cases
 from tests.examples import examples
 from tests.types.binary_row.test_row import OUTSIDE
 
@@ -84,7 +82,7 @@ def test_single_values_come_back(table: tuple[list[DataType], list[tuple[Value |
 
 
 def engine_rows() -> list[Any]:
-    groups = golden_unit.document("hash-index", "keys")["keys"]
+    groups = golden_cases.document("hash-index", "keys")["keys"]
     return [(group["types"], group["rows"]) for group in groups]
 
 
@@ -150,8 +148,6 @@ COLUMN_VALUES: dict[str, st.SearchStrategy[Value]] = {
     "TIMESTAMP(9)": st.integers(-(2**63) * 1_000_000, 2**63 * 1_000_000 - 1) | I64,
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": st.integers(-(2**60), 2**60),
 }
-
-
 WITHOUT_VALUES = parse_type("ARRAY<INT>")
 
 
