@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 from app.file_index.index_kinds import KINDS, condition_of
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import PlanState
-from app.planning.request.requests import filter_warnings
+from app.planning.request.filters import filter_warnings
 from app.predicates.binding.names import ROW_ID
 from app.predicates.model import (
     NULL_TESTS,
