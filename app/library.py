@@ -26,6 +26,7 @@ from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan, Kee
 from app.planning.request.requests import (
     AssignRequest,
     BucketsRequest,
+    ColumnRef,
     DeletionsRequest,
     EvaluateRequest,
     IndexFileRef,
@@ -48,6 +49,7 @@ __all__ = [
     "BucketList",
     "BucketLookup",
     "BucketsRequest",
+    "ColumnRef",
     "DeletionFile",
     "DeletionsAnswer",
     "DeletionsRequest",

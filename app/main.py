@@ -29,7 +29,6 @@ from app.api.gate.access import (
     tokens_of,
 )
 from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
-from app.api.http.faults import explain_faults
 from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.openapi import document
@@ -48,6 +47,7 @@ from app.api.routes.operations import Caches, Warmth
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
+from app.planning.request.faults import explain_faults
 from app.planning.service import IndexService
 from app.release import __version__
 from app.server.connections import request_limit

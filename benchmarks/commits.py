@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.service import IndexService
 from benchmarks.questions import one_day, sql
 from benchmarks.services import EVENTS, NO_INDEX, open_service
@@ -22,7 +22,6 @@ from benchmarks.workload import Suite, Workload
 
 FILES_PER_MANIFEST: Final = 100
 MANIFESTS: Final = (100, 1_000)
-_FIRST: Final = SnapshotSelector(snapshot_id=1)
 _COMMITS: Final = 12
 _PROFILED: Final = 20
 _ADDED: Final = range(2, 2 + _COMMITS + _PROFILED)
@@ -72,7 +71,7 @@ def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
     random = Random(files)
     with closing(open_service(warehouse)) as service:
         plan = partial(_plan, service, random, files)
-        service.plan(EVENTS, PlanRequest(filter="c0 = 0", selector=_FIRST, selection=SelectionForm.NONE))
+        service.plan(EVENTS, PlanRequest(filter="c0 = 0", snapshot_id=1, selection=SelectionForm.NONE))
         for number in range(manifests):
             (table_directory(warehouse) / "manifest" / f"manifest-{number * FILES_PER_MANIFEST}").unlink()
         yield Workload(warm_name(manifests), files, partial(plan, 1))
@@ -86,7 +85,7 @@ def _plan_next(plan: Callable[[int], int], snapshots: Iterator[int]) -> int:
 
 def _plan(service: IndexService, random: Random, files: int, snapshot: int) -> int:
     request = PlanRequest(
-        selector=SnapshotSelector(snapshot_id=snapshot),
+        snapshot_id=snapshot,
         filter=sql(one_day(random, files)),
         selection=SelectionForm.NONE,
     )

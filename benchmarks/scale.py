@@ -188,6 +188,5 @@ def _kept(service: IndexService, files: int, question: str, random: Random, snap
         day = FIRST_DAY + timedelta(days=random.randrange(max(1, files // _FILES_PER_DAY)))
         below = Comparison(CAT.name, Operator.LESS_THAN, (random.randrange(1, NUMBERS // 50),))
         asked = (Comparison(DAY.name, Operator.EQUAL, (day,)), below)
-    selector = SnapshotSelector(snapshot_id=snapshot)
-    request = PlanRequest(filter=sql(asked), selection=SelectionForm.NONE, selector=selector)
+    request = PlanRequest(filter=sql(asked), selection=SelectionForm.NONE, snapshot_id=snapshot)
     return service.plan(EVENTS, request).summary.files_kept

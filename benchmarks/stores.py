@@ -21,6 +21,7 @@ from app.opening import create_service
 from app.planning.request.requests import (
     DeletionsRequest,
     PlanRequest,
+    SelectionForm,
     SnapshotSelector,
 )
 from app.planning.service import IndexService
@@ -43,8 +44,6 @@ _FILES_OF_MANIFEST: Final = 100
 _WARM_RUNS: Final = 20
 _COLD_RUNS: Final = 3
 _WARM: Final = Target(30)
-_PINNED: Final = SnapshotSelector(snapshot_id=1)
-_STALE: Final = SnapshotSelector(max_staleness_ms=3_600_000)
 _COLD: Final = (
     ("no index", NO_INDEX, _FILES, Target(400)),
     ("embedded bloom filters", KEYS, _FILES, Target(800)),
@@ -79,12 +78,14 @@ def _warm_figures(storage: Storage, name: str) -> Iterator[Figure]:
     asked: dict[str, Callable[[IndexService], object]] = {
         "plan": lambda service: service.plan(EVENTS, question),
         "plan of a snapshot by its number": lambda service: service.plan(
-            EVENTS, PlanRequest(filter="id = 5", selector=_PINNED)
+            EVENTS, PlanRequest(filter="id = 5", snapshot_id=1)
         ),
-        "deletions": lambda service: service.deletions(EVENTS, DeletionsRequest(count_only=True)),
+        "deletions": lambda service: service.deletions(
+            EVENTS, DeletionsRequest(encoding=SelectionForm.COUNT)
+        ),
         "resolving, which is all of a 304": lambda service: service.resolve(EVENTS, SnapshotSelector()),
         "plan with max_staleness_ms": lambda service: service.plan(
-            EVENTS, PlanRequest(filter="id = 5", selector=_STALE)
+            EVENTS, PlanRequest(filter="id = 5", max_staleness_ms=3_600_000)
         ),
     }
     with _service(storage, name) as service:

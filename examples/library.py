@@ -32,9 +32,10 @@ print({step.value: files for step, files in plan.summary.skipped_by.items() if f
 # > {'file_index': 7}
 
 # %% The dearest three sessions: bounds and indexes tell which files cannot have one of them.
-dearest = PlanRequest(top_n=TopN((SortKey("fee", descending=True),), limit=3), selection=SelectionForm.COUNT)
+by_fee = TopN(order_by=[SortKey(column="fee", direction="desc")], limit=3)
+dearest = PlanRequest(top_n=by_fee, selection=SelectionForm.COUNT)
 print(service.plan(sessions, dearest).summary.files_kept, "files")
-# > 1 files
+# > 3 files
 
 # %% Buckets of a table, by partition.
 buckets = service.buckets(TableRef("main", "demo", "users"), BucketsRequest())

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import numpy as np
 import orjson
@@ -39,10 +39,11 @@ from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import DeclaredIndex, split_map_key
+from app.options.file_indexes import split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.request.members import Count, Filter, Listed, Name, Request, TimeZone
+from app.planning.request.requests import PlanRequest, SelectionForm, VersionedRequest
 from app.planning.scan.index_filter import in_file_schema
 from app.planning.scan.planner import decide
 from app.planning.side_files.file_indexes import FileIndexes
@@ -50,7 +51,7 @@ from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.schema.schema import TableSchema
-from app.types import DataField, Json
+from app.types import DataField
 from app.types.session_zone import SessionZone
 from app.work import check_deadline, remaining_seconds
 from app.work.ledger import LEDGER, Claim
@@ -58,6 +59,9 @@ from app.work.ledger import LEDGER, Claim
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000
 DEFAULT_BYTES: Final = 64 << 20
+_MOST_INDEXES: Final = 20
+_MOST_FILTERS: Final = 64
+_MOST_READ_BYTES: Final = 1 << 30
 
 _FORMATS: Final = {"parquet": "Parquet", "orc": "ORC"}
 _DECODING_BYTES: Final = 64 << 20
@@ -77,15 +81,34 @@ _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)
 """Names and texts, in which a question mark is no placeholder."""
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIfRequest:
-    """What to try; ``bytes`` of data files are read at most, but for the first."""
+class IndexRequest(Request):
+    """An index to try."""
 
-    indexes: Sequence[DeclaredIndex]
-    filters: Sequence[str | Mapping[str, Json]]
-    files: int = DEFAULT_FILES
-    bytes: int = DEFAULT_BYTES
-    seed: int = 0
+    column: Name
+    index: Name = Field(examples=["range-bitmap"])
+    options: dict[str, str] = Field(
+        default={}, description="Of the index, by the last part of the option's name."
+    )
+
+
+class WhatIfRequest(VersionedRequest):
+    """How many files would these indexes leave out?"""
+
+    example: ClassVar = {
+        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
+        "filters": ["user_id = 17", "dt = '2025-08-01' AND user_id IN (17, 23)"],
+    }
+
+    indexes: Annotated[Listed[IndexRequest], Field(min_length=1, max_length=_MOST_INDEXES)]
+    filters: Annotated[Listed[Filter], Field(min_length=1, max_length=_MOST_FILTERS)]
+    files: Annotated[int, Field(ge=1, le=MOST_FILES)] = Field(
+        default=DEFAULT_FILES, description="Data files that are tried for each filter."
+    )
+    bytes: Annotated[int, Field(ge=1, le=_MOST_READ_BYTES)] = Field(
+        default=DEFAULT_BYTES, description="Of data files that are read at most, but for the first."
+    )
+    seed: Count = Field(default=0, description="Chooses files; the same seed chooses the same.")
+    time_zone: TimeZone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +219,7 @@ class _Trial:
     """Of an index, by the number of its definition and then by file."""
     warnings: list[str] = field(default_factory=list)
 
-    def plan(self, written: str | Mapping[str, Json]) -> _Asked:
+    def plan(self, written: Filter) -> _Asked:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
             raise FilterError(f"{written}: what-if takes values of your data in place of each ?")
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
@@ -216,7 +239,7 @@ class _Trial:
             effects.append(
                 Effect(
                     None if declared is None else declared.column,
-                    None if declared is None else declared.kind,
+                    None if declared is None else declared.index,
                     len(skipped),
                     int(sizes[skipped].sum()),
                 )
@@ -224,12 +247,12 @@ class _Trial:
         kept = asked.kept
         return FilterEffect(asked.filter, len(kept), int(sizes[kept].sum()), len(asked.tried), effects)
 
-    def proposed(self, number: int, declared: DeclaredIndex) -> ProposedIndex:
+    def proposed(self, number: int, declared: IndexRequest) -> ProposedIndex:
         row_counts = self.version.files().columns.row_counts
         sizes = self.built_bytes[number]
         rows = int(row_counts[list(sizes)].sum()) if sizes else 0
         total = sum(sizes.values()) * int(row_counts.sum()) // rows if rows else 0
-        return ProposedIndex(declared.column, declared.kind, declared.parameters, len(sizes), total)
+        return ProposedIndex(declared.column, declared.index, declared.options, len(sizes), total)
 
     def _chosen(self, files: NDArray[np.int64]) -> list[int]:
         """Some files, the same ones for other filters as far as these keep them."""
@@ -400,15 +423,14 @@ def _bytes_of(columns: Mapping[str, pa.ChunkedArray]) -> int:
     return sum(column.nbytes for column in columns.values())
 
 
-def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
+def _definitions(version: Version, declared: Sequence[IndexRequest]) -> list[IndexDefinition]:
     options: dict[str, str] = {}
     for index in declared:
-        names = f"file-index.{index.kind}.columns"
+        names = f"file-index.{index.index}.columns"
         options[names] = f"{options[names]},{index.column}" if names in options else index.column
         options |= {
-            f"file-index.{index.kind}.{index.column}.{name}": value
-            for name, value in index.parameters.items()
+            f"file-index.{index.index}.{index.column}.{name}": value for name, value in index.options.items()
         }
     types = {name: field.type for name, field in version.schema.by_name.items()}
     by_name = {(index.column, index.kind): index for index in FileIndexOptions.parse(options, types).indexes}
-    return [by_name[index.column, KINDS[index.kind]] for index in declared]
+    return [by_name[index.column, KINDS[index.index]] for index in declared]

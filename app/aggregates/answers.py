@@ -1,17 +1,18 @@
-"""What is asked of an aggregation and what is answered: plain frozen values."""
+"""What is asked of an aggregation and what is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
 from app.described import DESCRIBED
-from app.planning.request.requests import SnapshotSelector
-from app.types import Json
+from app.errors import FilterError
+from app.planning.request.members import Listed, Name, Request, as_read
+from app.planning.request.requests import FilteredRequest
 
 
 class Function(StrEnum):
@@ -24,31 +25,45 @@ class Function(StrEnum):
     SUM = "sum"
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One function of one column; COUNT without a column counts rows."""
-
-    function: Function
-    column: str | None = None
+_MOST_AGGREGATES: Final = 20
+_MOST_GROUPS: Final = 100_000
+_FUNCTIONS: Final = [str(function) for function in Function]
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateRequest:
-    """What is asked.
+def _function(given: object, check: Callable[[object], str]) -> Function:
+    name = check(given)
+    if name not in _FUNCTIONS:
+        raise FilterError(
+            f"{name!r} is not computed here, {', '.join(_FUNCTIONS)} are: ask the engine, or, of distinct "
+            "values, group_by the column: groups_total counts them"
+        )
+    return Function(name)
 
-    Attributes:
-        filter: Spark SQL text or a Paimon predicate's JSON; None is every row.
-        group_by: a partition column or one that has an index, whose values are counted.
-        top: most groups that are answered, those of the most rows first; None for all.
-    """
 
-    selector: SnapshotSelector = field(default_factory=SnapshotSelector)
-    filter: str | Mapping[str, Json] | None = None
-    alias: str | None = None
-    aggregates: Sequence[Aggregate] = (Aggregate(Function.COUNT),)
-    group_by: Sequence[str] = ()
-    top: int | None = None
-    time_zone: str | None = None
+class AggregateFunction(Request):
+    """One function of one column."""
+
+    function: Annotated[Function, as_read(str, _function), Field(json_schema_extra={"enum": _FUNCTIONS})]
+    column: Name | None = Field(default=None, description="Absent: `count` is of rows.")
+
+
+class AggregateRequest(FilteredRequest):
+    """Which aggregates of which rows?"""
+
+    example: ClassVar = {
+        "filter": "amount > 100",
+        "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
+    }
+
+    aggregates: (
+        Annotated[Listed[AggregateFunction], Field(min_length=1, max_length=_MOST_AGGREGATES)] | None
+    ) = Field(default=None, description="Absent: the number of rows.")
+    group_by: Listed[Name] = Field(
+        default=[], description="One partition column, or one with an index, whose values are counted."
+    )
+    top: Annotated[int, Field(ge=1, le=_MOST_GROUPS)] = Field(
+        default=10_000, description="Most groups of the answer: those of the most rows."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.aggregates.answers import Aggregate, AggregateRequest, Function
+from app.aggregates.answers import AggregateFunction, AggregateRequest, Function
 from app.errors import FilterError, RequestError
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
@@ -20,6 +20,9 @@ _MOST_DIGITS: Final = 38
 """A sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and no longer than any."""
 
 
+_ROWS: Final = AggregateFunction(function=Function.COUNT)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A request with its columns found.
@@ -30,7 +33,7 @@ class Question:
         doubts: why values of a column are not known, whatever files tell of them, by column id.
     """
 
-    aggregates: Sequence[tuple[Aggregate, DataField | None]]
+    aggregates: Sequence[tuple[AggregateFunction, DataField | None]]
     group: DataField | None
     places: Mapping[int, int]
     doubts: Mapping[int, str]
@@ -46,7 +49,7 @@ class Question:
         names = Names(version.schema.fields, version.relation(request.alias))
         aggregates = [
             (aggregate, None if aggregate.column is None else names.sort_column(aggregate.column))
-            for aggregate in request.aggregates
+            for aggregate in request.aggregates or [_ROWS]
         ]
         groups = [names.sort_column(text) for text in request.group_by]
         columns = dict.fromkeys([*groups, *(column for _, column in aggregates if column is not None)])
@@ -76,7 +79,7 @@ class Question:
         )
 
 
-def _check(asked: Aggregate, column: DataField | None) -> None:
+def _check(asked: AggregateFunction, column: DataField | None) -> None:
     if column is None:
         if asked.function is not Function.COUNT:
             raise RequestError(f"{asked.function} takes a column; only count does without")
@@ -86,7 +89,7 @@ def _check(asked: Aggregate, column: DataField | None) -> None:
         )
 
 
-def type_of(asked: Aggregate, column: DataField | None) -> DataType:
+def type_of(asked: AggregateFunction, column: DataField | None) -> DataType:
     """The type of an aggregate's value."""
     if column is None or asked.function is Function.COUNT:
         return _COUNT_TYPE

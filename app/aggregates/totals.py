@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.aggregates.answers import Aggregate, AggregateGroup, AggregateValue, Function
+from app.aggregates.answers import AggregateFunction, AggregateGroup, AggregateValue, Function
 from app.aggregates.question import Question, type_of
 from app.aggregates.values import Ends, FileValues, NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
@@ -83,7 +83,7 @@ class _Part:
         known: what files give that tell those of this one.
     """
 
-    asked: Aggregate
+    asked: AggregateFunction
     column: DataField | None
     is_known: NDArray[np.bool_]
     settled: _Sum

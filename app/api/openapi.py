@@ -1,13 +1,14 @@
 """The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
 
-Bodies are read by :mod:`app.api.questions.bodies` and answers are written without models, so FastAPI sees
-neither: :func:`operation` tells it at each route, and :func:`document` adds the schemas.
+Bodies are read by :class:`app.api.questions.bodies.JsonBody` and answers are written without models, so that
+FastAPI sees neither: :func:`operation` tells it at each route, and :func:`document` adds the schemas.
 
 ``/docs`` shows it. The page loads nothing from other hosts: Swagger UI comes from the package
 ``fastapi-offline``, which ships its files, and the page's own script is a file, so that the page's policy can
 forbid all others.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -16,31 +17,35 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
+from app.advice.what_if import WhatIfRequest
+from app.aggregates.answers import AggregateRequest
 from app.api.gate.access import ACCESS, Access
 from app.api.http.paths import TABLE
 from app.api.http.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
 from app.api.http.strict_json import write_json
-from app.api.questions.bodies import AssignBody, Body, DeletionsBody, LookupBody
-from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
-from app.api.questions.plan_bodies import AggregateBody, ChangesBody, PlanBody, PrunedSnapshotBody, WhatIfBody
+from app.api.questions.bodies import ChangesBody, DeletionsBody, PlanBody, PrunedSnapshotBody
+from app.planning.request.members import Request as Question
+from app.planning.request.requests import AssignRequest, EvaluateRequest, InspectRequest, LookupRequest
 
 _REFERENCE = "#/components/schemas/{model}"
 
-BODIES: dict[str, type[Body]] = {
+BODIES: dict[str, type[Question]] = {
     f"{TABLE}/plan": PlanBody,
     f"{TABLE}/pruned-snapshot": PrunedSnapshotBody,
-    f"{TABLE}/aggregate": AggregateBody,
+    f"{TABLE}/aggregate": AggregateRequest,
     f"{TABLE}/changes": ChangesBody,
     f"{TABLE}/deletions": DeletionsBody,
-    f"{TABLE}/buckets/lookup": LookupBody,
-    f"{TABLE}/buckets/assign": AssignBody,
-    "/v1/{warehouse}/index-files/evaluate": EvaluateBody,
-    "/v1/{warehouse}/index-files/inspect": InspectBody,
-    f"{TABLE}/what-if": WhatIfBody,
+    f"{TABLE}/buckets/lookup": LookupRequest,
+    f"{TABLE}/buckets/assign": AssignRequest,
+    "/v1/{warehouse}/index-files/evaluate": EvaluateRequest,
+    "/v1/{warehouse}/index-files/inspect": InspectRequest,
+    f"{TABLE}/what-if": WhatIfRequest,
 }
 """Every kind of body, by the path that takes it."""
 
@@ -162,7 +167,7 @@ _EXAMPLES = {
 
 def operation(
     answer: type | None,
-    body: type[Body] | None = None,
+    body: type[Question] | None = None,
     *,
     storage: bool = True,
     tagged: bool = False,
@@ -194,10 +199,35 @@ def operation(
         responses[304] = {"description": "The caller has this answer already.", "headers": headers}
         extra["parameters"] = [_IF_NONE_MATCH]
     if body is not None:
-        schema = {"$ref": _REFERENCE.format(model=body.__name__)}
+        schema = {"$ref": _REFERENCE.format(model=_body_name(body.__name__))}
         json_content = {"application/json": {"schema": schema, "example": body.example}}
         extra["requestBody"] = {"required": True, "content": json_content}
     return described
+
+
+class _Bodies(GenerateJsonSchema):
+    """Schemas of requests, by the names that bodies have in the contract."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Describes a request."""
+        return super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}
+
+    def normalize_name(self, name: str) -> str:
+        """Names a request."""
+        return _body_name(super().normalize_name(name))
+
+
+def _body_name(request: str) -> str:
+    return re.sub("(?:Body|Request|Ref)?$", "Body", request, count=1)
+
+
+def _schemas(generator: type[GenerateJsonSchema], *described: type) -> dict[str, Any]:
+    _, schemas = TypeAdapter.json_schemas(
+        [(number, "validation", TypeAdapter(each)) for number, each in enumerate(described)],
+        ref_template=_REFERENCE,
+        schema_generator=generator,
+    )
+    return dict(schemas["$defs"])
 
 
 def _headers(*names: str) -> dict[str, Any]:
@@ -226,12 +256,8 @@ def document(app: FastAPI) -> dict[str, Any]:
             servers=[{"url": "/", "description": "The service that gave this document."}],
             license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         )
-        adapters = map(TypeAdapter[Any], (*BODIES.values(), ProblemDetails))
-        _, added = TypeAdapter.json_schemas(
-            [(number, "validation", adapter) for number, adapter in enumerate(adapters)],
-            ref_template=_REFERENCE,
-        )
-        made["components"]["schemas"] |= added["$defs"]
+        made["components"]["schemas"] |= _schemas(GenerateJsonSchema, ProblemDetails)
+        made["components"]["schemas"] |= _schemas(_Bodies, *BODIES.values())
         made["components"]["headers"] = _HEADERS
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
         made["components"]["securitySchemes"] = {"token": _SECURITY}

@@ -10,8 +10,7 @@ import typer
 
 from app.advice.answers import TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
-from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, try_indexes
-from app.api.questions.plan_bodies import WhatIfBody
+from app.advice.what_if import DEFAULT_BYTES, DEFAULT_FILES, WhatIf, WhatIfRequest, try_indexes
 from app.api.questions.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
@@ -45,7 +44,7 @@ def advise(
         _advise_file(data, schema, columns, as_json=as_json)
         return
     opened = version.open()
-    selector = VersionQuery.read(version.members).selector()
+    selector = VersionQuery.read(version.members).selector
     resolved = opened.service.resolve(opened.table(table or ""), selector)
     with progress("reading index heads", files) as advance, missing_file_means_expired(resolved):
         answer = advise_table(resolved, TableUsage(), most_files=files, advance=advance)
@@ -187,7 +186,7 @@ def what_if(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Try indexes on some data files: how many files would they leave out?"""
     opened = version.open()
-    body = WhatIfBody.read(
+    request = WhatIfRequest.read(
         {
             "indexes": [_index(text) for text in index],
             "filters": [parse_filter(text) for text in filters],
@@ -199,10 +198,10 @@ def what_if(  # noqa: PLR0913 - one parameter per option
         }
     )
     service, settings = opened.service, opened.settings
-    resolved = service.resolve(opened.table(table), body.selector())
-    trial, zone = body.to_request(), service.zone(body.time_zone)
+    resolved = service.resolve(opened.table(table), request.selector)
+    zone = service.zone(request.time_zone)
     with missing_file_means_expired(resolved):
-        answer = try_indexes(resolved, trial, settings.limits, zone)
+        answer = try_indexes(resolved, request, settings.limits, zone)
     print_answer(answer, _print_trial, as_json=as_json)
 
 

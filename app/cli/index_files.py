@@ -10,7 +10,6 @@ import typer
 
 from app.api.answers.encoding import encode_evaluation
 from app.api.answers.selections import SelectionEncoding
-from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
 from app.cli.options import (
     AliasOption,
     ColumnsOption,
@@ -33,7 +32,7 @@ from app.cli.output import (
     print_table,
     print_warnings,
 )
-from app.planning.request.requests import SelectionForm
+from app.planning.request.requests import EvaluateRequest, InspectRequest
 
 _INSTANCE = "command-line"
 _DECISIONS = {"keep": "kept", "skip": "skipped"}
@@ -60,9 +59,9 @@ def inspect(
 ) -> None:
     """Show what is in an index file."""
     opened, (path,) = _open((file,), place)
-    body = InspectBody.read({"path": path, "name": file, "kind": kind})
+    request = InspectRequest.read({"path": path, "name": file, "kind": kind})
     answer = opened.service.inspect(
-        opened.warehouse, body.to_request(), body.kind, parse_columns(columns), any_place=True
+        opened.warehouse, request, request.kind, parse_columns(columns), any_place=True
     )
     if as_json:
         print_json(answer)
@@ -89,7 +88,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     """Ask a filter of index files: which data files can be skipped, which rows can match?"""
     opened, paths = _open(files, place)
     types = parse_columns(columns)
-    body = EvaluateBody.read(
+    request = EvaluateRequest.read(
         {
             "schema": [{"name": name, "type": data_type} for name, data_type in types.items()],
             "files": [{"path": path, "name": name} for path, name in zip(paths, files, strict=True)],
@@ -101,9 +100,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    answer = opened.service.evaluate(opened.warehouse, body.to_request(), any_place=True)
-    form = SelectionEncoding(SelectionForm(body.selection))
-    encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
+    answer = opened.service.evaluate(opened.warehouse, request, any_place=True)
+    form = SelectionEncoding(request.selection)
+    encoded = encode_evaluation(answer, form, request.row_count, _INSTANCE)
     if as_json:
         print_json(encoded)
         return

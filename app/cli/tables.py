@@ -9,12 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import AggregateAnswer, AggregateValue, Function
+from app.aggregates.answers import AggregateAnswer, AggregateRequest, AggregateValue, Function
 from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
 from app.api.answers.paging import Window
 from app.api.answers.selections import SelectionEncoding
-from app.api.questions.bodies import DeletionsBody, LookupBody
-from app.api.questions.plan_bodies import AggregateBody, PlanBody
 from app.api.questions.queries import SchemasQuery, VersionQuery
 from app.cli.options import (
     AliasOption,
@@ -46,7 +44,7 @@ from app.cli.output import (
 )
 from app.errors import RequestError
 from app.iceberg.refusals import reason_against
-from app.planning.request.requests import SelectionForm
+from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest
 from app.planning.version.version import missing_file_means_expired
 
 _KEY = '{"id": 5}'
@@ -92,7 +90,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     opened = version.open()
     if (top is None) != (not order_by):
         raise RequestError("--top and --order-by go together")
-    body = PlanBody.read(
+    request = PlanRequest.read(
         {
             "filter": parse_filter(filter_text),
             "alias": alias,
@@ -108,7 +106,6 @@ def plan(  # noqa: PLR0913 - one parameter per option
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    request = body.to_request()
     answer = opened.service.plan(opened.table(table), request)
     form = SelectionEncoding(request.selection)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
@@ -134,7 +131,7 @@ def deletions(
 ) -> None:
     """Tell which rows of which files are deleted."""
     opened = version.open()
-    body = DeletionsBody.read(
+    request = DeletionsRequest.read(
         {
             "partition": None if partition is None else parse_partition(partition),
             "files": files,
@@ -143,8 +140,8 @@ def deletions(
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    answer = opened.service.deletions(opened.table(table), body.to_request())
-    form = SelectionEncoding(SelectionForm(encoding))
+    answer = opened.service.deletions(opened.table(table), request)
+    form = SelectionEncoding(request.encoding)
     encoded = encode_deletions(answer, _EVERYTHING, form, _last_page)
     if as_json:
         print_json(encoded)
@@ -174,7 +171,7 @@ def lookup(
     if bool(keys) == bool(hashes):
         raise RequestError("name what to look up by --key or by --hash, and not by both")
     opened = version.open()
-    body = LookupBody.read(
+    request = LookupRequest.read(
         {
             "partition": None if partition is None else parse_partition(partition),
             "keys": [parse_object("--key", key, _KEY) for key in keys] if keys else None,
@@ -183,7 +180,7 @@ def lookup(
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    encoded = encode_lookup(opened.service.lookup(opened.table(table), body.to_lookup()))
+    encoded = encode_lookup(opened.service.lookup(opened.table(table), request))
     if as_json:
         print_json(encoded)
         return
@@ -275,7 +272,7 @@ def count(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Count rows, or compute other aggregates, from indexes and statistics alone."""
     opened = version.open()
-    body = AggregateBody.read(
+    request = AggregateRequest.read(
         {
             "filter": parse_filter(filter_text),
             "alias": alias,
@@ -286,7 +283,7 @@ def count(  # noqa: PLR0913 - one parameter per option
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    service, settings, request = opened.service, opened.settings, body.to_request()
+    service, settings = opened.service, opened.settings
     resolved, zone = service.resolve(opened.table(table), request.selector), service.zone(request.time_zone)
     with missing_file_means_expired(resolved):
         answer = aggregate(resolved, request, settings.limits, zone)
@@ -338,7 +335,7 @@ def describe(
 ) -> None:
     """Describe a table: its schema, keys, options and indexes."""
     opened = version.open()
-    selector = VersionQuery.read(version.members).selector()
+    selector = VersionQuery.read(version.members).selector
     answer = opened.service.describe(opened.table(table), selector, reason_against)
     if as_json:
         print_json(answer)
@@ -377,7 +374,7 @@ def schemas(
         one = opened.service.schema(ref, schema_id, branch)
         print_answer(one, lambda schema: _print_schemas([plain(schema)]), as_json=as_json)
         return
-    version = opened.service.resolve(ref, SchemasQuery.read({"branch": branch}).selector())
+    version = opened.service.resolve(ref, SchemasQuery.read({"branch": branch}).selector)
     answer = encode_schemas(opened.service.schemas(version), _EVERYTHING, _last_page)
     print_answer(answer, lambda page: _print_schemas(plain(page)["schemas"]), as_json=as_json)
 

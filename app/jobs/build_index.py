@@ -34,7 +34,7 @@ from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
 from app.options.file_indexes import PREFIX, THRESHOLD, split_map_key, with_added
-from app.planning.request.requests import NamedPartition
+from app.planning.request.filters import NamedPartition
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.commits.changes import identity, live_entries, removed_identities

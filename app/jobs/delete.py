@@ -31,7 +31,7 @@ from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
 from app.jobs.run import RETRYING, WrittenFiles
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.index_manifest import IndexEntry
@@ -111,7 +111,6 @@ class _Deletion:
         )
 
         request = PlanRequest(
-            SnapshotSelector(),
             filter=condition_of(spark, where),
             selection=SelectionForm.NONE,
             time_zone=zone_of_session(spark),

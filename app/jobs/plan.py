@@ -25,13 +25,9 @@ from app.jobs.tasks import run_tasks
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
+from app.planning.request.filters import read_filter
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.request.requests import (
-    PlanRequest,
-    SelectionForm,
-    SnapshotSelector,
-    read_filter,
-)
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import decide
 from app.planning.version.contents import NeededManifests, VersionContents

@@ -54,7 +54,7 @@ def answer_changes(
     schema, options = after.schema, before.schema.options.values
     joins_files = schema.primary_keys or schema.options.data_evolution
     if request.filter is not None and (joins_files or options != schema.options.values):
-        request = replace(request, files=None, totals=True)
+        request = request.model_copy(update={"files": None, "totals": True})
         with _claim(before) as of_old, _claim(after) as of_new:
             old = decide(before, request, limits, zone, claim=of_old.grow_to).plan()
             new = decide(after, request, limits, zone, claim=of_new.grow_to).plan()
@@ -63,7 +63,7 @@ def answer_changes(
                 _told(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names)),
                 _told(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names)),
             )
-    request = replace(request, files=())
+    request = request.model_copy(update={"files": []})
     return Changes(
         decide(after, request, limits, zone, named=added).plan(),
         decide(before, request, limits, zone, named=removed).plan(),

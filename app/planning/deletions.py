@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from app.deletion_vectors import RECORD_MARGIN_BYTES, DeletionVector, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
 from app.observation import FileFormat, observer
-from app.planning.request.requests import DeletionsRequest, NamedPartition
+from app.planning.request.filters import NamedPartition
+from app.planning.request.requests import DeletionsRequest, SelectionForm
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
 from app.planning.version.version import IndexSource, Version
@@ -121,7 +122,8 @@ class _Vectors:
     ) -> Iterator[FileDeletions]:
         files, numbers = self.files, self.numbers[selected]
         deleted = self.places.deleted_rows(numbers)
-        counted = (numbers < 0) | (request.count_only & (deleted != UNKNOWN_CARDINALITY))
+        is_count = request.encoding is SelectionForm.COUNT
+        counted = (numbers < 0) | (is_count & (deleted != UNKNOWN_CARDINALITY))
         for start in range(0, len(selected), _FILES_AT_ONCE):
             check_deadline()
             some = slice(start, start + _FILES_AT_ONCE)

@@ -25,8 +25,9 @@ from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
+from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_warnings, read_filter
+from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.standalone import index_content
 from app.predicates.binding.names import Names, Relation
 from app.predicates.model import BoundPredicate, Unknown
@@ -78,13 +79,13 @@ def evaluate_files(
     Raises FilterError: the filter does not fit the schema. Raises RequestError: a type of the schema cannot
     be read.
     """
-    fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
+    fields = [
+        DataField(at, column.name, parse_type(column.type)) for at, column in enumerate(request.columns)
+    ]
     relation = Relation(request.alias)
     predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
     sort_column = None
     if request.top_n is not None:
-        if not request.top_n.order_by:
-            raise FilterError("top_n needs at least one column in order_by")
         names = Names(fields, relation)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]

@@ -7,7 +7,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from app.errors import PaimonIndexError
@@ -15,7 +14,7 @@ from app.observation import Phase, during
 from app.planning.plan.answers import Plan
 from app.planning.request.budget import BACKGROUND, Budget
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, VersionedRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version, missing_file_means_expired
 from app.predicates.binding.binding import day_of_request
@@ -30,6 +29,10 @@ _log = logging.getLogger("paimon_index.planning")
 
 PlanKey: TypeAlias = "tuple[str, bytes]"
 
+_MEMBERS: Final = [
+    name for name in PlanRequest.model_fields if name not in {*VersionedRequest.model_fields, "budget_ms"}
+]
+"""Of a request, those that the plan of a version depends on."""
 _SECONDS: Final = 300.0
 """After which a load is given up; what it has read stays in the caches."""
 _LEAST_CLAIM_BYTES: Final = 1 << 20
@@ -91,7 +94,6 @@ class Plans:
         ``budget_ms``: of requests that name none; None for as long as it takes.
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
-        request = replace(request, selector=SnapshotSelector())
         return self._remembered(version, request, budget)
 
     def close(self) -> None:
@@ -99,10 +101,9 @@ class Plans:
         self._loads.close()
 
     def _remembered(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
-        anyone = replace(request, budget_ms=None)
-        key = _key(version, anyone)
+        key = _key(version, request, None)
         # A request with a budget of its own does not wait for a plan with another one.
-        own = key if request == anyone else _key(version, request)
+        own = key if request.budget_ms is None else _key(version, request, request.budget_ms)
         plan = None if own == key else self.cache.get(key)
         if plan is None:
             claimed: list[Callable[[], object]] = []
@@ -114,7 +115,7 @@ class Plans:
             self._leave_to_cache(own, plan, claimed)
             if plan.ran_out_of_time:
                 name = version.source.warehouse.name
-                self._loads.begin(name, key, lambda: self._finish(version, anyone, key))
+                self._loads.begin(name, key, lambda: self._finish(version, request, key))
             elif own != key:
                 self.cache.put(key, plan)
         return plan
@@ -149,6 +150,7 @@ class Plans:
             return plan
 
 
-def _key(version: Version, request: PlanRequest) -> PlanKey:
+def _key(version: Version, request: PlanRequest, budget_ms: int | None) -> PlanKey:
     """By what a plan is remembered; that of a filter which asks the clock holds for a day."""
-    return version.identity, request_digest(request, day_of_request(request.filter))
+    members = (getattr(request, name) for name in _MEMBERS)
+    return version.identity, request_digest(*members, budget_ms, day_of_request(request.filter))

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from app.errors import (
@@ -70,7 +70,7 @@ from app.types.session_zone import SessionZone, session_zone
 from app.work.memory import give_memory_back
 
 Answer = TypeVar("Answer")
-Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, BucketsRequest)
+Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)
 
 
 class IndexService:
@@ -218,7 +218,7 @@ class IndexService:
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
-        request = replace(request, time_zone=self.time_zone(request.time_zone))
+        request = request.model_copy(update={"time_zone": self.time_zone(request.time_zone)})
         with missing_file_means_expired(version):
             plan = self._plans.of(version, request, budget_ms)
         if is_counted:
@@ -232,8 +232,7 @@ class IndexService:
         """A snapshot that names only the files that a query reads; nothing is written."""
         version = self.resolve(ref, request.selector)
         # Files count among the manifests that a plan reads: here among all.
-        request = replace(request, totals=True)
-
+        request = request.model_copy(update={"totals": True})
         plan = self.plan(version, request, budget_ms)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return prune(version, plan, most_share)
@@ -259,9 +258,7 @@ class IndexService:
 
     def assign(self, of: TableRef | Version, request: AssignRequest) -> AssignmentAnswer:
         """Which buckets a writer would put keys into; nothing is written. ``of`` as for :meth:`plan`."""
-        return self._evaluate(
-            of, request.lookup, lambda version, _, zone: answer_assignment(version, request, zone)
-        )
+        return self._evaluate(of, request, answer_assignment)
 
     def warm(self, version: Version, *, at_once: bool = False) -> None:
         """Reads what plans of a version need.

@@ -228,11 +228,9 @@ def index_content(
 
     PathNotAllowedError: no index file can lie there, unless ``any_place``.
     """
-    if file.content is not None:
-        yield file.name or "content", file.content
-        return
     if file.path is None:
-        raise RequestError("an index file is given by its path or its content")
+        yield file.name or "content", file.content or b""
+        return
     if not any_place:
         check_index_place(file.path)
     with warehouse.reading(file.path, None, is_kept=False) as content:

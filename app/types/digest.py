@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -31,7 +30,8 @@ def content_digest(*contents: bytes) -> str:
 def request_digest(*parts: object) -> bytes:
     """16 bytes that are the same for equal requests, in every process.
 
-    ``parts``: dataclasses, decimals, and what JSON can hold. The order of a mapping's members does not count.
+    ``parts``: dataclasses, requests, decimals, and what JSON can hold. The order of a mapping's members does
+    not count.
     """
     return digest(_written([_abridged(part) for part in parts]))
 
@@ -43,8 +43,10 @@ def _written(part: object) -> bytes:
 def _as_json(part: object) -> object:
     if isinstance(part, Decimal):
         return {"": str(part)}
-    if is_dataclass(part) and not isinstance(part, type):
-        return [type(part).__name__, *(_abridged(getattr(part, member.name)) for member in fields(part))]
+    # Models of pydantic are known by what they have, since importing it takes longer than all of this.
+    members = getattr(type(part), "__dataclass_fields__", None) or getattr(type(part), "model_fields", None)
+    if members:
+        return [type(part).__name__, *(_abridged(getattr(part, name)) for name in members)]
     raise TypeError(f"a {type(part).__name__} cannot be part of a request")
 
 

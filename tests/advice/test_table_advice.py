@@ -10,7 +10,7 @@ import pytest
 
 from app.advice.answers import Advice, AdviceSubject, Prices, TableAdvice
 from app.advice.table_advice import advise_table
-from app.advice.what_if import WhatIfRequest, try_indexes
+from app.advice.what_if import IndexRequest, WhatIfRequest, try_indexes
 from app.errors import PaimonIndexError
 from app.file_index.bloom_filter.bloom_filter import payload_bytes as bloom_filter_bytes
 from app.file_index.index_kinds import KINDS
@@ -372,8 +372,12 @@ def test_what_if_says_what_the_engines_indexes_do(
     version = bare.service.resolve(bare.ref, SnapshotSelector())
     filters = conditions(name)[:40]
 
-    declared = version.schema.options.file_indexes
-    request = WhatIfRequest(declared, filters, files=1_000, bytes=1 << 30)
+    declared = [
+        IndexRequest(column=index.column, index=index.kind, options=dict(index.parameters))
+        for index in version.schema.options.file_indexes
+    ]
+    # More at once than a caller may ask.
+    request = WhatIfRequest.model_construct(indexes=declared, filters=filters, files=1_000, bytes=1 << 30)
     found = try_indexes(version, request, Limits(), session_zone("UTC"))
 
     left_out = 0

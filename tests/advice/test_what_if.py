@@ -1,15 +1,15 @@
 """Indexes that nobody has built: what is promised is what a plan finds once they are built."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.advice import what_if
-from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes
+from app.advice.what_if import Effect, IndexRequest, WhatIf, WhatIfRequest, try_indexes
 from app.building import DataFormat
 from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
-from app.options.file_indexes import DeclaredIndex
 from app.planning.request.limits import Limits
 from app.types.session_zone import session_zone
 from app.work.ledger import LEDGER
@@ -25,8 +25,8 @@ FILTERS = {
 }
 
 
-def tried(table: IndexedTable, *indexes: DeclaredIndex, filters: list[str], **how: int) -> WhatIf:
-    request = WhatIfRequest(indexes, filters, **how)
+def tried(table: IndexedTable, *indexes: IndexRequest, filters: list[str], **how: Any) -> WhatIf:
+    request = WhatIfRequest(indexes=indexes, filters=filters, **how)
     return try_indexes(table.version, request, Limits(), session_zone("UTC"))
 
 
@@ -45,7 +45,12 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
     }
     built = indexed_table(tmp_path, FILES, options, data_format=data_format)
 
-    found = tried(bare, DeclaredIndex(KINDS[kind], kind, parameters), filters=FILTERS[kind], files=1_000)
+    found = tried(
+        bare,
+        IndexRequest(column=KINDS[kind], index=kind, options=parameters),
+        filters=FILTERS[kind],
+        files=1_000,
+    )
 
     assert found.warnings == []
     assert found.files_read == 20
@@ -64,7 +69,7 @@ def test_files_that_no_memory_can_be_claimed_for_are_not_read(
     table = indexed_table(tmp_path, FILES[:2], {})
     monkeypatch.setattr(what_if, "_MOST_BYTES", 1_000)
 
-    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"])
+    found = tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["city = 'city 9'"])
 
     assert (found.files_read, found.bytes_read, alone(found).files) == (0, 0, 0)
     assert len(found.warnings) == 2
@@ -82,7 +87,7 @@ def test_memory_is_claimed_before_a_file_is_read(tmp_path: Path, data_format: Da
                 claims.append(LEDGER.claimed["decoding"])
 
     with observed_by(Claims()):
-        tried(table, DeclaredIndex("id", "bitmap", {}), filters=["id = 7"])
+        tried(table, IndexRequest(column="id", index="bitmap", options={}), filters=["id = 7"])
 
     assert len(claims) == 2
     assert min(claims) > 32 << 20
@@ -95,7 +100,9 @@ def test_indexes_that_are_there_take_part(tmp_path: Path) -> None:
     both = {"file-index.bitmap.columns": "city", "file-index.range-bitmap.columns": "amount"}
     built = indexed_table(tmp_path, FILES, both)
 
-    found = tried(table, DeclaredIndex("amount", "range-bitmap", {}), filters=[written], files=1_000)
+    found = tried(
+        table, IndexRequest(column="amount", index="range-bitmap", options={}), filters=[written], files=1_000
+    )
 
     kept = built.made.plan(built.service, written).summary.files_kept
     assert found.filters[0].files_kept - alone(found).files == kept
@@ -107,14 +114,19 @@ def test_damaged_indexes_of_the_table_are_told(tmp_path: Path) -> None:
     damaged = table.made.side_file("data-1.parquet")
     damaged.write_bytes(b"no index" + damaged.read_bytes())
 
-    found = tried(table, DeclaredIndex("amount", "range-bitmap", {}), filters=["city = 'city 1'"])
+    found = tried(
+        table, IndexRequest(column="amount", index="range-bitmap", options={}), filters=["city = 'city 1'"]
+    )
 
     assert any(damaged.name in warning for warning in found.warnings)
 
 
 def test_several_indexes_alone_and_together(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
-    indexes = [DeclaredIndex("city", "bitmap", {}), DeclaredIndex("amount", "range-bitmap", {})]
+    indexes = [
+        IndexRequest(column="city", index="bitmap", options={}),
+        IndexRequest(column="amount", index="range-bitmap", options={}),
+    ]
 
     [effect] = tried(table, *indexes, filters=["city = 'city 9' AND amount = 17"], files=1_000).filters
 
@@ -125,7 +137,7 @@ def test_several_indexes_alone_and_together(tmp_path: Path) -> None:
 
 def test_what_is_told_is_of_the_files_that_were_tried(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
-    index = DeclaredIndex("city", "bitmap", {})
+    index = IndexRequest(column="city", index="bitmap", options={})
 
     [effect] = tried(table, index, filters=["city = 'what?'"], files=10, seed=3).filters
 
@@ -138,7 +150,9 @@ def test_what_the_plan_warns_of_is_told(tmp_path: Path) -> None:
     path = table.made.directory / "bucket-0" / "data-4.parquet.index"
     path.write_bytes(b"\xff" * path.stat().st_size)
 
-    found = tried(table, DeclaredIndex("amount", "bsi", {}), filters=["city = 'city 9'"], files=1)
+    found = tried(
+        table, IndexRequest(column="amount", index="bsi", options={}), filters=["city = 'city 9'"], files=1
+    )
 
     assert any("data-4.parquet.index" in warning for warning in found.warnings)
 
@@ -147,8 +161,10 @@ def test_an_index_that_is_larger_than_the_data_is_warned_of(tmp_path: Path) -> N
     """Without ``items`` a bloom filter has room for a million values."""
     table, filters = indexed_table(tmp_path, FILES[:2], {}), ["city = 'city 1'"]
 
-    roomy = tried(table, DeclaredIndex("city", "bloom-filter", {}), filters=filters)
-    fitting = tried(table, DeclaredIndex("city", "bloom-filter", {"items": "300"}), filters=filters)
+    roomy = tried(table, IndexRequest(column="city", index="bloom-filter", options={}), filters=filters)
+    fitting = tried(
+        table, IndexRequest(column="city", index="bloom-filter", options={"items": "300"}), filters=filters
+    )
 
     assert ["the bloom-filter of 'city' would be larger than" in each for each in roomy.warnings] == [True]
     assert fitting.warnings == []
@@ -156,7 +172,7 @@ def test_an_index_that_is_larger_than_the_data_is_warned_of(tmp_path: Path) -> N
 
 def test_a_question_mark_of_a_name_or_text_is_no_placeholder(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
-    index = DeclaredIndex("city", "bitmap", {})
+    index = IndexRequest(column="city", index="bitmap", options={})
 
     assert alone(tried(table, index, filters=["city = 'what?'"], files=1_000)).files == 20
 
@@ -164,7 +180,12 @@ def test_a_question_mark_of_a_name_or_text_is_no_placeholder(tmp_path: Path) -> 
 def test_bytes_are_bounded(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
 
-    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"], bytes=10_000)
+    found = tried(
+        table,
+        IndexRequest(column="city", index="bitmap", options={}),
+        filters=["city = 'city 9'"],
+        bytes=10_000,
+    )
 
     assert 0 < found.files_read < 20
     assert found.bytes_read <= 10_000
@@ -176,7 +197,12 @@ def test_a_damaged_data_file_is_not_tried(tmp_path: Path) -> None:
     path = table.made.directory / "bucket-0" / "data-4.parquet"
     path.write_bytes(b"PAR1" + path.read_bytes()[4:-8] + b"\xff" * 8)
 
-    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"], files=1_000)
+    found = tried(
+        table,
+        IndexRequest(column="city", index="bitmap", options={}),
+        filters=["city = 'city 9'"],
+        files=1_000,
+    )
 
     assert found.filters[0].files_tried == 19
     assert "data-4.parquet" in found.warnings[0]
@@ -186,8 +212,8 @@ def test_what_cannot_be_tried_is_refused(tmp_path: Path) -> None:
     table = indexed_table(tmp_path, FILES, {})
 
     with pytest.raises(RequestError, match="no column 'town'"):
-        tried(table, DeclaredIndex("town", "bitmap", {}), filters=["id = 1"])
+        tried(table, IndexRequest(column="town", index="bitmap", options={}), filters=["id = 1"])
     with pytest.raises(FilterError, match="no column 'town'"):
-        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["town = 1"])
+        tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["town = 1"])
     with pytest.raises(FilterError, match="values of your data in place of each"):
-        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = ?"])
+        tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["city = ?"])

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import Aggregate, AggregateRequest, AggregateValue, Function
+from app.aggregates.answers import AggregateFunction, AggregateRequest, AggregateValue, Function
 from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import write
 from app.file_index.index_kinds import BITMAP, KINDS
+from app.planning.request.filters import read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import SnapshotSelector, read_filter
+from app.planning.request.requests import SnapshotSelector
 from app.planning.service import IndexService
 from app.predicates.model import BoundPredicate
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
@@ -144,7 +145,7 @@ def same(column: str, value: Value | None) -> Any:
     return None if value is None else sql_key(BY_NAME[column].type)(value)
 
 
-def computed(asked: Aggregate, rows: Sequence[Mapping[str, Value | None]]) -> Any:
+def computed(asked: AggregateFunction, rows: Sequence[Mapping[str, Value | None]]) -> Any:
     """The aggregate of rows: a number, or the key of a value; None for NULL."""
     if asked.column is None:
         return len(rows)
@@ -160,7 +161,7 @@ def computed(asked: Aggregate, rows: Sequence[Mapping[str, Value | None]]) -> An
             return max(found, default=None)
 
 
-def written(asked: Aggregate, value: Any) -> Any:
+def written(asked: AggregateFunction, value: Any) -> Any:
     """What an answer tells, in a form that compares with :func:`computed`."""
     if value is None or asked.column is None or asked.function is Function.COUNT:
         return value
@@ -185,14 +186,18 @@ def json_key(value: Any) -> Any:
 KNOWN: dict[str, list[Any]] = {}
 """Values of each column; both zeros, which a set would take for one."""
 ASKED = [
-    Aggregate(Function.COUNT),
-    *(Aggregate(Function.COUNT, name) for name in BY_NAME),
-    *(Aggregate(function, name) for function in (Function.MIN, Function.MAX) for name in BY_NAME),
-    *(Aggregate(Function.SUM, name) for name in ("n", "d", "day")),
+    AggregateFunction(function=Function.COUNT),
+    *(AggregateFunction(function=Function.COUNT, column=name) for name in BY_NAME),
+    *(
+        AggregateFunction(function=function, column=name)
+        for function in (Function.MIN, Function.MAX)
+        for name in BY_NAME
+    ),
+    *(AggregateFunction(function=Function.SUM, column=name) for name in ("n", "d", "day")),
 ]
 
 
-def check(asked: Aggregate, found: AggregateValue, truth: Any) -> None:
+def check(asked: AggregateFunction, found: AggregateValue, truth: Any) -> None:
     value, lower, upper = (written(asked, each) for each in (found.value, found.lower, found.upper))
     if found.exact:
         assert value == truth == lower == upper
@@ -203,7 +208,7 @@ def check(asked: Aggregate, found: AggregateValue, truth: Any) -> None:
         assert upper is None or upper >= truth
 
 
-def added(asked: Aggregate, settled: Any, opened: Any) -> Any:
+def added(asked: AggregateFunction, settled: Any, opened: Any) -> Any:
     """What a caller makes of what is settled and what open files give; values that both have count twice."""
     if settled is None or opened is None:
         return opened if settled is None else settled
@@ -223,10 +228,10 @@ def added(asked: Aggregate, settled: Any, opened: Any) -> Any:
     groups=st.sampled_from([(), ("day",), ("n",), ("s",), ("x",), ("c",), ("b",), ("fine",)]),
 )
 def test_aggregates_hold_the_truth(
-    made_files: list[File], condition: str | None, asked: list[Aggregate], groups: tuple[str, ...]
+    made_files: list[File], condition: str | None, asked: list[AggregateFunction], groups: tuple[str, ...]
 ) -> None:
     if groups:
-        asked = [Aggregate(Function.COUNT)]
+        asked = [AggregateFunction(function=Function.COUNT)]
     KNOWN.clear()
     KNOWN.update(
         {
@@ -245,7 +250,9 @@ def test_aggregates_hold_the_truth(
         found = aggregate(version, request, Limits(), session_zone("UTC"))
 
         alone = [
-            aggregate(version, replace(request, aggregates=[each]), Limits(), session_zone("UTC"))
+            aggregate(
+                version, request.model_copy(update={"aggregates": [each]}), Limits(), session_zone("UTC")
+            )
             for each in asked
         ]
         predicate = bound(service, table, condition)
@@ -262,7 +269,9 @@ def test_aggregates_hold_the_truth(
     for row in truth.rows(lambda number: number in opened):
         from_open.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
     told = {
-        tuple(written(Aggregate(Function.MIN, each), group.key[each]) for each in groups): group
+        tuple(
+            written(AggregateFunction(function=Function.MIN, column=each), group.key[each]) for each in groups
+        ): group
         for group in found.groups
     }
     assert len(told) == len(found.groups) == found.groups_total
@@ -303,8 +312,8 @@ def test_a_column_without_an_index_takes_no_bounds_from_the_others(tmp_path: Pat
             )
         ]
     )
-    least = [Aggregate(Function.MIN, name) for name in ("x", "day", "n", "s")]
-    request = AggregateRequest(aggregates=[*least, Aggregate(Function.COUNT)])
+    least = [AggregateFunction(function=Function.MIN, column=name) for name in ("x", "day", "n", "s")]
+    request = AggregateRequest(aggregates=[*least, AggregateFunction(function=Function.COUNT)])
 
     found = aggregate(table.version(open_service(tmp_path)), request, Limits(), None)
 
@@ -330,7 +339,7 @@ def test_partitions_bound_a_partition_column_of_files_whose_rows_are_not_known(t
             for at, row in enumerate(of_days)
         ]
     )
-    ends = [Aggregate(function, "day") for function in (Function.MIN, Function.MAX)]
+    ends = [AggregateFunction(function=function, column="day") for function in (Function.MIN, Function.MAX)]
     request = AggregateRequest(filter="s = 'a'", aggregates=ends)
 
     found = aggregate(table.version(open_service(tmp_path)), request, Limits(), None)
@@ -344,7 +353,7 @@ def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) 
     column = DataField(0, "big", parse_type("BIGINT"))
     table, service = MadeTable.make(tmp_path, [column]), open_service(tmp_path)
     rows: dict[DataField, list[Value | None]] = {column: [2**63 - 1] * 2}
-    request = AggregateRequest(aggregates=[Aggregate(Function.SUM, "big")])
+    request = AggregateRequest(aggregates=[AggregateFunction(function=Function.SUM, column="big")])
 
     table.commit([file_of("data-0.parquet", rows)])
     found = aggregate(table.version(service), request, Limits(), None)
@@ -362,7 +371,10 @@ def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path:
     table = MadeTable.make(tmp_path, [column])
     first, last = 5 * NANOS_PER_MILLI, 7 * NANOS_PER_MILLI
     stated = statistics({column: [first, last]})
-    ends = [Aggregate(Function.MIN, "t"), Aggregate(Function.MAX, "t")]
+    ends = [
+        AggregateFunction(function=Function.MIN, column="t"),
+        AggregateFunction(function=Function.MAX, column="t"),
+    ]
     lowest, highest, beyond = (to_json(each, column.type) for each in (first, last, last + 999_999))
 
     for name, is_exact, upper in (("data-0.orc", False, beyond), ("data-1.parquet", True, highest)):

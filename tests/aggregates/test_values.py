@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import Aggregate, AggregateAnswer, AggregateRequest, Function
+from app.aggregates.answers import AggregateAnswer, AggregateFunction, AggregateRequest, Function
 from app.planning.request.limits import Limits
 from app.planning.service import IndexService
 from app.types import DataField, Value, parse_type
@@ -72,7 +72,8 @@ def test_ends_of_partitions_are_those_that_are_read(
 ) -> None:
     functions = [Function.MIN, Function.MAX]
     request = AggregateRequest(
-        aggregates=[Aggregate(function, column.name) for function in functions], filter=written
+        aggregates=[AggregateFunction(function=function, column=column.name) for function in functions],
+        filter=written,
     )
 
     [group] = asked(service, partitioned(tmp_path, column, stored), request).groups
@@ -89,7 +90,10 @@ def test_ends_of_partitions_are_those_that_are_read(
 def test_an_end_of_open_files_holds_padded_values(tmp_path: Path, service: IndexService) -> None:
     code = DataField(0, "code", CODE.type)
     made = MadeTable.make(tmp_path, [code])
-    ends = [Aggregate(Function.MIN, "code"), Aggregate(Function.MAX, "code")]
+    ends = [
+        AggregateFunction(function=Function.MIN, column="code"),
+        AggregateFunction(function=Function.MAX, column="code"),
+    ]
 
     made.commit([entry(file_name="data-0.parquet", row_count=2, **statistics({code: [b"a", b"b"]}))])
     [least, greatest] = asked(service, made, AggregateRequest(aggregates=ends)).groups[0].values
@@ -106,7 +110,13 @@ def test_an_end_of_open_files_holds_cut_timestamps(tmp_path: Path, service: Inde
     made.commit([entry(file_name="data-0.parquet", row_count=2, **statistics({at: [1_500, 3_500]}))])
 
     [least] = (
-        asked(service, made, AggregateRequest(aggregates=[Aggregate(Function.MIN, "at")])).groups[0].values
+        asked(
+            service,
+            made,
+            AggregateRequest(aggregates=[AggregateFunction(function=Function.MIN, column="at")]),
+        )
+        .groups[0]
+        .values
     )
 
     assert least.lower <= "1970-01-01T00:00:00.000001"

@@ -45,11 +45,11 @@ def test_changes_are_what_differs_between_plans(service: IndexService, name: str
     compared, newest = 0, service.resolve(golden_ref(name), SnapshotSelector()).schema_id
     for before, after in zip(ids, [*ids[1:], ids[0]], strict=True):
         for written in filters:
-            asked = PlanRequest(SnapshotSelector(after), filter=written)
+            asked = PlanRequest(snapshot_id=after, filter=written)
             try:
                 new = service.plan(golden_ref(name), asked)
                 earlier = SnapshotSelector(before, schemas=SchemaIds(new.schema_id, newest))
-                old = service.plan(golden_ref(name), PlanRequest(earlier, filter=written))
+                old = service.plan(service.resolve(golden_ref(name), earlier), PlanRequest(filter=written))
             except FilterError:
                 # A column of the query came later.
                 continue
@@ -69,8 +69,8 @@ def test_changes_are_what_differs_between_plans(service: IndexService, name: str
 
 def all_of(service: IndexService, name: str, version: int, other: int) -> set[str]:
     """The files that one version has, and another has not, whatever a filter says."""
-    places = map(SnapshotSelector, (version, other))
-    have, lack = (names(service.plan(golden_ref(name), PlanRequest(place))) for place in places)
+    requests = (PlanRequest(snapshot_id=number) for number in (version, other))
+    have, lack = (names(service.plan(golden_ref(name), request)) for request in requests)
     return have - lack
 
 

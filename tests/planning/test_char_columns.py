@@ -100,7 +100,12 @@ def test_the_first_rows_are_those_of_padded_values(
     warehouse: MadeTables, files: list[list[str | None]], limit: int, descending: bool, nulls_first: bool
 ) -> None:
     made = _table(warehouse, files, [RANGE_BITMAP], bounds=True)
-    order = TopN((SortKey("c", descending, nulls_first),), limit)
+    order = TopN(
+        order_by=(
+            SortKey(column="c", direction=("asc", "desc")[descending], nulls=("last", "first")[nulls_first]),
+        ),
+        limit=limit,
+    )
 
     plan = made.plan(warehouse.service, top_n=order, selection=SelectionForm.POSITIONS)
 

@@ -19,6 +19,7 @@ from app.file_index.range_bitmap import range_bitmap
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
+    ColumnRef,
     EvaluateRequest,
     IndexFileRef,
     PlanRequest,
@@ -72,7 +73,11 @@ def ask(
     service: IndexService, data_type: str, content: bytes, rows: int, written: str | None, **asked: Any
 ) -> EvaluatedFile:
     request = EvaluateRequest(
-        (("c", data_type), ("other", "INT")), (IndexFileRef(content=content),), rows, written, **asked
+        schema=[ColumnRef(name="c", type=data_type), ColumnRef(name="other", type="INT")],
+        files=[IndexFileRef(content=content)],
+        row_count=rows,
+        filter=written,
+        **asked,
     )
     (answer,) = service.evaluate("golden", request).files
     assert answer.error is None
@@ -175,11 +180,12 @@ def test_a_null_inside_in_takes_no_match_away(service: IndexService, table: str,
 def first_rows(query: Mapping[str, Any], *, tie_breaker: bool = False) -> PlanRequest:
     orders = query["topn"]["orders"]
     keys = tuple(
-        SortKey(order["column"], order["direction"] == "DESC", order["nulls"] == "FIRST") for order in orders
+        SortKey(column=order["column"], direction=order["direction"].lower(), nulls=order["nulls"].lower())
+        for order in orders
     )
     return PlanRequest(
         filter=query["filter_sql"],
-        top_n=TopN(keys if tie_breaker else keys[:1], query["topn"]["limit"]),
+        top_n=TopN(order_by=keys if tie_breaker else keys[:1], limit=query["topn"]["limit"]),
         selection=SelectionForm.BITMAP,
     )
 
@@ -212,7 +218,7 @@ def test_top_n_holds_the_first_rows_of_the_filter_and_their_ties(
 def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: IndexService, test: str) -> None:
     values = list(range(1, 11))
     content = index_of("range-bitmap", "INT", values)
-    first_two = TopN((SortKey("c", descending=True, nulls_first=False),), 2)
+    first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, len(values), test, top_n=first_two)
 
@@ -221,7 +227,7 @@ def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: Inde
 
 def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexService) -> None:
     content = index_of("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
-    first_two = TopN((SortKey("c", descending=True, nulls_first=False),), 2)
+    first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, 6, "c < 9", top_n=first_two)
 
@@ -230,9 +236,9 @@ def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexServic
 
 def test_a_further_sort_key_keeps_all_ties(service: IndexService) -> None:
     content = index_of("range-bitmap", "INT", [5, 9, 9, 9, 7])
-    keys = (SortKey("c", descending=True, nulls_first=False), SortKey("other"))
+    keys = (SortKey(column="c", direction="desc", nulls="last"), SortKey(column="other"))
 
-    answer = ask(service, "INT", content, 5, None, top_n=TopN(keys, 2))
+    answer = ask(service, "INT", content, 5, None, top_n=TopN(order_by=keys, limit=2))
 
     assert selected(answer, 5) >= {1, 2, 3}
 
@@ -263,7 +269,12 @@ def test_64_bit_deletions_are_left_out_of_what_top_n_chooses(service: IndexServi
     }
     assert deleted
     for descending in (True, False):
-        request = PlanRequest(top_n=TopN((SortKey(column, descending, nulls_first=False),), 5))
+        request = PlanRequest(
+            top_n=TopN(
+                order_by=(SortKey(column=column, direction=("asc", "desc")[descending], nulls="last"),),
+                limit=5,
+            )
+        )
 
         answer = service.plan(golden_ref("append_dv64"), request)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,12 +32,18 @@ def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -
     top_n = None
     if query["topn"] is not None:
         keys = [
-            SortKey(order["column"], order["direction"] == "DESC", order["nulls"] == "FIRST")
+            SortKey(
+                column=order["column"],
+                direction=order["direction"].lower(),
+                nulls=order["nulls"].lower(),
+            )
             for order in query["topn"]["orders"]
         ]
-        top_n = TopN(tuple(keys), query["topn"]["limit"])
-    selector = SnapshotSelector(snapshot_id=query["snapshot_id"], tag=query["tag"], branch=query["branch"])
-    return PlanRequest(selector, written, top_n=top_n, limit=query["limit"], selection=SelectionForm.BITMAP)
+        top_n = TopN(order_by=tuple(keys), limit=query["topn"]["limit"])
+    place = {name: query[name] for name in ("snapshot_id", "tag", "branch")}
+    return PlanRequest(
+        **place, filter=written, top_n=top_n, limit=query["limit"], selection=SelectionForm.BITMAP
+    )
 
 
 def kept_files(plan: Plan) -> dict[str, KeptFile]:
@@ -157,7 +162,7 @@ def plan_of(
     selector: SnapshotSelector = LATEST,
     filter: str | None = None,  # noqa: A002 - as in a request
 ) -> Plan:
-    return service.plan(golden_ref(table.name), PlanRequest(selector, filter=filter))
+    return service.plan(service.resolve(golden_ref(table.name), selector), PlanRequest(filter=filter))
 
 
 def answers(
@@ -195,9 +200,9 @@ def test_an_explanation_changes_no_decision(
     differ = []
     for query in expected(table)["queries"]:
         for form in filter(None, (query["filter_sql"], query["predicate"])):
-            request = replace(request_of(query, form), selection=selection, totals=True)
+            request = request_of(query, form).model_copy(update={"selection": selection, "totals": True})
             plain = decisions(service.plan(ref, request))
-            explained = decisions(service.plan(ref, replace(request, explain=True)))
+            explained = decisions(service.plan(ref, request.model_copy(update={"explain": True})))
             differ += [
                 f"{form}: {file}: {plain.get(file)} without, {explained.get(file)} with an explanation"
                 for file in plain | explained

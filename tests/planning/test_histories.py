@@ -144,29 +144,29 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), number=st.none() | st.integers(0, 4))
     def read_the_latest(self, which: int, number: int | None) -> None:
-        assert self._read(which, number, SnapshotSelector()) == _matching(self._now(), number)
+        assert self._read(which, number) == _matching(self._now(), number)
 
     @rule(which=st.integers(0, 1), number=st.none() | st.integers(0, 4))
     def read_what_was_the_latest(self, which: int, number: int | None) -> None:
-        found = self._read(which, number, SnapshotSelector(max_staleness_ms=HOUR))
+        found = self._read(which, number, max_staleness_ms=HOUR)
         assert found in [_matching(content, number) for content in self.latest]
 
     @rule(which=st.integers(0, 1), snapshot=st.integers(1, 8), number=st.integers(0, 4))
     def read_a_snapshot(self, which: int, snapshot: int, number: int) -> None:
         if snapshot in self.snapshots:
-            found = self._read(which, number, SnapshotSelector(snapshot_id=snapshot))
+            found = self._read(which, number, snapshot_id=snapshot)
             assert found == _matching(self.snapshots[snapshot], number)
         else:
             with pytest.raises(NotFoundError):
-                self._read(which, number, SnapshotSelector(snapshot_id=snapshot))
+                self._read(which, number, snapshot_id=snapshot)
 
     @rule(which=st.integers(0, 1), name=st.sampled_from("ab"), number=st.integers(0, 4))
     def read_a_tag(self, which: int, name: str, number: int) -> None:
         if name in self.tags:
-            assert self._read(which, number, SnapshotSelector(tag=name)) == _matching(self.tags[name], number)
+            assert self._read(which, number, tag=name) == _matching(self.tags[name], number)
         else:
             with pytest.raises(NotFoundError):
-                self._read(which, number, SnapshotSelector(tag=name))
+                self._read(which, number, tag=name)
 
     @rule(target=versions, which=st.integers(0, 1))
     def begin_to_read(self, which: int) -> tuple[IndexService, Version, Content]:
@@ -188,7 +188,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def both_replicas_agree(self) -> None:
-        assert self._read(0, 1, SnapshotSelector()) == self._read(1, 1, SnapshotSelector())
+        assert self._read(0, 1) == self._read(1, 1)
 
     def _start(self, which: int) -> IndexService:
         disk = DiskTier(self.root / "disk", 1 << 24) if which == 0 else None
@@ -198,8 +198,8 @@ class Histories(RuleBasedStateMachine):
         self.made = MadeTable.make(self.root, [NUMBER], name=NAME)
         self.latest.append(frozenset())
 
-    def _read(self, which: int, number: int | None, selector: SnapshotSelector) -> dict[str, set[int]]:
-        return _rows(self.replicas[which].plan(self._ref, _request(number, selector)))
+    def _read(self, which: int, number: int | None, **place: Any) -> dict[str, set[int]]:
+        return _rows(self.replicas[which].plan(self._ref, _request(number, **place)))
 
     def _now(self) -> Content:
         return self.snapshots[max(self.snapshots)] if self.snapshots else frozenset()
@@ -233,9 +233,9 @@ class Histories(RuleBasedStateMachine):
         return self.made.ref
 
 
-def _request(number: int | None, selector: SnapshotSelector | None = None) -> PlanRequest:
+def _request(number: int | None, **place: Any) -> PlanRequest:
     written = None if number is None else f"number = {number}"
-    return PlanRequest(selector or SnapshotSelector(), written)
+    return PlanRequest(filter=written, **place)
 
 
 def _entry(name: str, rows: tuple[int, ...], kind: FileKind) -> ManifestEntry:

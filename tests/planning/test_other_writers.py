@@ -193,7 +193,16 @@ def test_the_first_rows_are_those_of_all_files(
             return [None if value is None else standing(value) for value in together[:limit]]
 
         for limit in (1, 2, 5):
-            wanted = TopN((SortKey(field.name, descending=descending, nulls_first=nulls_first),), limit)
+            wanted = TopN(
+                order_by=(
+                    SortKey(
+                        column=field.name,
+                        direction=("asc", "desc")[descending],
+                        nulls=("last", "first")[nulls_first],
+                    ),
+                ),
+                limit=limit,
+            )
             kept = [file.file_name for file in written.plan(None, top_n=wanted).files]
             assert first(kept, limit) == first(written.rows, limit), f"{field.name} LIMIT {limit}"
 

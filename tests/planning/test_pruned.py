@@ -57,8 +57,8 @@ def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Pa
         snapshot = table.service.pruned_snapshot(table.ref, asked)
         write_tag(table, snapshot)
 
-        found = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG)))
-        again = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG), filter=condition))
+        found = table.service.plan(table.ref, PlanRequest(tag=TAG))
+        again = table.service.plan(table.ref, PlanRequest(tag=TAG, filter=condition))
         table.service.clear_caches()
         kept = {file.path for file in plan.files}
         named = {file.path for file in found.files}
@@ -147,7 +147,7 @@ def test_files_that_merge_stay_together(golden: GoldenWarehouse, tmp_path: Path)
         snapshot = table.service.pruned_snapshot(table.ref, PlanRequest(filter=condition))
         write_tag(table, snapshot)
 
-        found = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG)))
+        found = table.service.plan(table.ref, PlanRequest(tag=TAG))
         table.service.clear_caches()
         named = {file.path for file in found.files}
         assert all(unit <= named or not unit & named for unit in units.values())

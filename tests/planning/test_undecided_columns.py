@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import Aggregate, AggregateAnswer, AggregateRequest, Function
+from app.aggregates.answers import AggregateAnswer, AggregateFunction, AggregateRequest, Function
 from app.errors import FilterError
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan.answers import Plan
@@ -134,8 +134,8 @@ def test_without_the_option_and_with_that_of_another_column_all_is_decided(
 
 def test_an_order_by_such_a_column_leaves_nothing_out(tmp_path: Path, service: IndexService) -> None:
     made = with_default(tmp_path)
-    first = TopN((SortKey("City"),), 1)
-    second = TopN((SortKey("id"), SortKey("City")), 1)
+    first = TopN(order_by=(SortKey(column="City"),), limit=1)
+    second = TopN(order_by=(SortKey(column="id"), SortKey(column="City")), limit=1)
 
     by_default, by_another = made.plan(service, top_n=first), made.plan(service, top_n=second)
 
@@ -185,7 +185,12 @@ def test_aggregates_of_such_a_column_are_open(
     tmp_path: Path, service: IndexService, function: Function
 ) -> None:
     version = with_default(tmp_path).version(service)
-    request = AggregateRequest(aggregates=[Aggregate(function, "City"), Aggregate(Function.COUNT)])
+    request = AggregateRequest(
+        aggregates=[
+            AggregateFunction(function=function, column="City"),
+            AggregateFunction(function=Function.COUNT),
+        ]
+    )
 
     answer = aggregate(version, request, Limits(), None)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
-from app.planning.request.requests import filter_warnings
+from app.planning.request.filters import filter_warnings
 from app.predicates.model import Unknown
 from tests.examples import examples
 from tests.sessions import bind_json, bind_sql

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import (
-    Aggregate,
     AggregateAnswer,
+    AggregateFunction,
     AggregateGroup,
     AggregateRequest,
     AggregateValue,
@@ -46,7 +46,10 @@ def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Ke
     at = rng.choice([rng.randrange(len(columns)), *table.partitioned_by])
     places = [rng.randrange(len(columns))] if rng.random() < 0.5 else []
     name = columns[at].field.name
-    asked = [Aggregate(Function.COUNT), *(Aggregate(each, name) for each in _FUNCTIONS if not places)]
+    asked = [
+        AggregateFunction(function=Function.COUNT),
+        *(AggregateFunction(function=each, column=name) for each in _FUNCTIONS if not places),
+    ]
     grouped = [columns[each].field for each in places]
     written = subject.request(condition).filter
     assert written is None or isinstance(written, str | Mapping)

@@ -370,10 +370,14 @@ def _ordered(rng: Random, subject: Subject, condition: Condition | None, _: Kept
     columns = subject.referee.table.present
     order = []
     for at in rng.sample(range(len(columns)), rng.choice([1, 1, 2])):
-        key = SortKey(columns[at].field.name, rng.random() < 0.5, rng.random() < 0.5)
+        key = SortKey(
+            column=columns[at].field.name,
+            direction=("asc", "desc")[rng.random() < 0.5],
+            nulls=("last", "first")[rng.random() < 0.5],
+        )
         order.append((at, key))
     limit = rng.choice([0, 1, 2, 5, 20])
-    asked = TopN(tuple(key for _, key in order), limit)
+    asked = TopN(order_by=tuple(key for _, key in order), limit=limit)
     plan = subject.plan(condition, top_n=asked, selection=SelectionForm.POSITIONS)
     subject.referee.check_first(plan, condition, limit, order)
 
@@ -412,7 +416,7 @@ def _over_http(rng: Random, subject: Subject, condition: Condition | None, _: Ke
         case "top_n":
             name = rng.choice(subject.referee.table.present).field.name
             body["top_n"] = {"order_by": [{"column": name}], "limit": 3}
-            asked["top_n"] = TopN((SortKey(name),), 3)
+            asked["top_n"] = TopN(order_by=(SortKey(column=name),), limit=3)
     plan = subject.service.plan(subject.version, PlanRequest(selection=SelectionForm.POSITIONS, **asked))
     expected = {
         each.file_name: None if each.selection is None else list(each.selection) for each in plan.files

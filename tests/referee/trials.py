@@ -365,7 +365,7 @@ class Trial:
     ) -> None:
         """Raises WrongAnswerError unless rows that the engine leaves out of files are told as deleted."""
         ref = TableRef(self._warehouse, DATABASE, self._name)
-        answer = self._service.deletions(ref, DeletionsRequest(selector.asked))
+        answer = self._service.deletions(self._service.resolve(ref, selector.asked), DeletionsRequest())
         told = {each.file_name: set(each.positions or ()) for each in answer.deletions}
         for name, positions in visible.items():
             expected = set(range(kept[name].row_count)) - positions
@@ -396,8 +396,9 @@ class Trial:
     ) -> dict[str, Kept]:
         if not over_http:
             ref = TableRef(self._warehouse, DATABASE, self._name)
-            request = PlanRequest(selector.asked, filter=text, selection=form, time_zone=self._zone)
-            return _kept(self._service.plan(ref, request))
+            version = self._service.resolve(ref, selector.asked)
+            request = PlanRequest(filter=text, selection=form, time_zone=self._zone)
+            return _kept(self._service.plan(version, request))
         asked = {"filter": text, "selection": form.value, "time_zone": self._zone}
         for name in ("snapshot_id", "tag", "timestamp_millis", "branch"):
             asked[name] = getattr(selector.asked, name)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from app.planning.request.requests import PlanRequest, SnapshotSelector, SortKey, TopN
+from app.planning.request.requests import PlanRequest, SortKey, TopN
 from app.types.digest import digest, request_digest
 
 # What strict JSON makes of numbers that a double cannot hold.
@@ -27,8 +27,8 @@ def test_equal_requests_have_one_digest_whatever_the_order_of_members() -> None:
         PlanRequest(filter={"x": "1.10"}),
         PlanRequest(filter={"x": 1.1}),
         PlanRequest(filter={"x": ONE_DIGIT}),
-        PlanRequest(filter={"x": TWO_DIGITS}, top_n=TopN((SortKey("x"),), 1)),
-        PlanRequest(SnapshotSelector(tag="1"), filter={"x": TWO_DIGITS}),
+        PlanRequest(filter={"x": TWO_DIGITS}, top_n=TopN(order_by=(SortKey(column="x"),), limit=1)),
+        PlanRequest(tag="1", filter={"x": TWO_DIGITS}),
     ],
 )
 def test_requests_that_differ_have_digests_that_differ(other: PlanRequest) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
@@ -16,11 +15,11 @@ from starlette.types import Send
 from app.api.answers.encoding import NextToken
 from app.api.answers.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.http.strict_json import write_json
-from app.api.questions.bodies import PagedBody, VersionedBody
+from app.api.questions.bodies import PagedRequest
 from app.api.runtime import Runtime
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.request.requests import SnapshotSelector, TableRef, VersionedRequest
 from app.planning.version.version import Version
 from app.predicates.binding.binding import day_of_request
 from app.release import __version__
@@ -85,7 +84,7 @@ class Question:
     runtime: Runtime
     table: TableRef
     endpoint: str
-    body: VersionedBody
+    body: VersionedRequest
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -99,7 +98,7 @@ class Question:
         """
         request = self._digest()
         token = self._token(request)
-        version = self._resolve(self.body.selector()) if token is None else self._version_of(token)
+        version = self._resolve(self.body.selector) if token is None else self._version_of(token)
         key = version_key(version)
         window = self._window(0 if token is None else token.offset)
 
@@ -127,7 +126,7 @@ class Question:
                 f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "
                 f"application/json"
             )
-        version = self._resolve(self.body.selector())
+        version = self._resolve(self.body.selector)
 
         def write(headers: Mapping[str, str]) -> Response:
             headers, pieces = _untagged(headers, compute(version))
@@ -148,12 +147,12 @@ class Question:
         )
 
     def _token(self, request: bytes) -> PageToken | None:
-        text = self.body.page_token if isinstance(self.body, PagedBody) else None
+        text = self.body.page_token if isinstance(self.body, PagedRequest) else None
         return None if text is None else PageToken.read(text, request)
 
     def _version_of(self, token: PageToken) -> Version:
         """Exactly the version of earlier pages, whatever has been committed since."""
-        selector, key = self.body.selector(), token.version
+        selector, key = self.body.selector, token.version
         # A tag keeps its snapshot where no snapshot of that number is left.
         by_number = selector.tag is None and key.snapshot_id is not None
         pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
@@ -168,9 +167,7 @@ class Question:
         return self.runtime.service.resolve(self.table, selector)
 
     def _digest(self) -> bytes:
-        members: dict[str, object] = {
-            name: _plain(value) for name, value in self.body if name not in _NOT_PART_OF_THE_ETAG
-        }
+        members = {name: value for name, value in self.body if name not in _NOT_PART_OF_THE_ETAG}
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
         members["day"] = day_of_request(members.get("filter"))
@@ -178,21 +175,11 @@ class Question:
 
     def _window(self, offset: int) -> Window:
         settings = self.runtime.settings
-        given = self.body.page_size if isinstance(self.body, PagedBody) else None
+        given = self.body.page_size if isinstance(self.body, PagedRequest) else None
         size = settings.page_size if given is None else given
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
         return Window(offset, size, PAGE_BYTES)
-
-
-def _plain(value: object) -> object:
-    match value:
-        case BaseModel():
-            return value.model_dump()
-        case dict():
-            return {name: _plain(member) for name, member in value.items()}
-        case _:
-            return value
 
 
 def _untagged(

@@ -1,8 +1,4 @@
-"""What callers send: the JSON bodies of the contract, and the planner's requests made of them.
-
-Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent member, and a
-member that nobody knows is refused, since a misspelt one would otherwise change the question in silence.
-Literals, keys and partitions are read by the planner, which knows the types of their columns.
+"""What callers send as JSON: the requests of planning, with what only HTTP has.
 
 :class:`JsonBody` receives them: bounded in bytes and in time, strict in form, documented in OpenAPI.
 """
@@ -10,272 +6,96 @@ Literals, keys and partitions are read by the planner, which knows the types of 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Final, Generic, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
-from starlette.requests import Request
+from pydantic import Field, model_validator
+from starlette.requests import Request as HttpRequest
 
-from app.api.http.faults import explain_faults, refuse_unknown
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.http.strict_json import memory_of_json, read_json
 from app.api.runtime import runtime_of
-from app.errors import FilterError, MemoryShortError, RequestError
-from app.planning.request.requests import AssignRequest, DeletionsRequest, LookupRequest, SnapshotSelector
-from app.predicates.json_reader import NO_ARROW
-from app.predicates.unbound import DEFAULT_LIMITS
-from app.types.session_zone import session_zone
+from app.errors import MemoryShortError, RequestError
+from app.planning.request.members import Count, Filter, InLists, Name, Request
+from app.planning.request.requests import (
+    DeletionsRequest,
+    FilteredRequest,
+    PlanRequest,
+    VersionedRequest,
+)
 from app.work.ledger import LEDGER, Claim
 
-_INT32 = 1 << 31
-_LONG_MAX = (1 << 63) - 1
+_LONGEST_WAIT: Final = 60.0
 
 
-def _is_zone(name: str) -> str:
-    session_zone(name)
-    return name
-
-
-Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
-Name = Annotated[str, Field(min_length=1)]
-Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
-Channels = Annotated[int, Field(ge=1, lt=_INT32)]
-FileNames = Annotated[list[str], Field(fail_fast=True)]
-TypedValues = dict[str, Any]
-_HASH_BYTES = 240
-"""What a hash takes with its answer, as measured with 2,800,000 of them."""
-_KEY_BYTES = 560
-"""The same of a key, whose values are an object."""
-_FEW_BYTES = 4 << 20
-"""So little needs no claim: the number of requests bounds it."""
-Written = TypeVar("Written")
-
-
-def _of_allowed_size(written: Written) -> Written:
-    DEFAULT_LIMITS.check_size(written)
-    return written
-
-
-OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
-"""Refuses filters that are too long, before they are hashed."""
-Filter = Annotated[
-    str | dict[str, Any],
-    OF_ALLOWED_SIZE,
-    Field(
-        description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
-        examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
-    ),
-]
-TimeZone = Annotated[
-    str,
-    AfterValidator(_is_zone),
-    Field(
-        description="The time zone of the session, as spark.sql.session.timeZone has it: dates and "
-        "timestamps without a zone mean what they mean there. The release of the reader's rules may follow. "
-        "Absent: the service's default.",
-        examples=["America/New_York", "America/Vancouver@2025a", "+05:30"],
-    ),
-]
-Alias = Annotated[
-    str,
-    Field(
-        min_length=1,
-        description="What the query calls the table: its columns may be qualified by it in the filter and in "
-        "order_by, and then, as in Spark, not by the table's own name.",
-        examples=["e"],
-    ),
-]
-SelectionName = Literal["none", "count", "bitmap", "ranges", "positions"]
-
-
-class Body(BaseModel):
-    """A JSON object; null stands for an absent member."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    example: ClassVar[Mapping[str, object]] = {}
-    """What a caller may send."""
-
-    @classmethod
-    def example_text(cls) -> str:
-        """The example as JSON."""
-        return json.dumps(cls.example)
-
-    @classmethod
-    def read(cls, members: object) -> Self:
-        """The body that a JSON value stands for.
-
-        Raises RequestError: it does not; the message names the members at fault.
-        """
-        if not isinstance(members, dict):
-            raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
-        try:
-            return cls.model_validate(members)
-        except ValidationError as error:
-            faults = error.errors(include_url=False)
-            raise RequestError(explain_faults(faults, cls.model_fields)) from error
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, members: object) -> object:
-        if not isinstance(members, dict):
-            return members
-        if cls.model_config.get("extra") == "forbid":
-            refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
-        return {name: value for name, value in members.items() if value is not None}
-
-
-def _refuse_arrow(listed: object) -> object:
-    if isinstance(listed, dict) and "$arrow" in listed:
-        raise FilterError(NO_ARROW)
-    return listed
-
-
-InLists = Annotated[
-    dict[str, Annotated[list[Any], BeforeValidator(_refuse_arrow)]],
-    Field(
-        description="Lists of values by column: a row of the answer satisfies the filter, and has one of the "
-        "values of each list in the list's column, as by IN. For lists that are long, such as the keys of a "
-        "join's small side.",
-        examples=[{"id": [1, 2, 3]}],
-    ),
-]
-
-
-class VersionedBody(Body):
-    """A body about one version of a table: at most one of the first three; none of them is the latest."""
-
-    snapshot_id: Count | None = None
-    tag: Name | None = None
-    timestamp_millis: Count | None = Field(
-        None, description="Milliseconds since 1970-01-01 UTC.", examples=[1754006400000]
-    )
-    branch: Name | None = None
-    max_staleness_ms: Count | None = Field(
-        None,
-        description="The answer may be about the snapshot that was the latest so many milliseconds ago; then "
-        "storage is not asked for a newer one. 0 is the latest now. Absent: the service's default.",
-    )
-
-    @model_validator(mode="after")
-    def _one_version(self) -> Self:
-        if sum(value is not None for value in (self.snapshot_id, self.tag, self.timestamp_millis)) > 1:
-            raise ValueError("at most one of snapshot_id, tag and timestamp_millis names the version")
-        return self
-
-    def selector(self) -> SnapshotSelector:
-        """The version that is asked for."""
-        return SnapshotSelector(
-            self.snapshot_id,
-            self.tag,
-            self.timestamp_millis,
-            self.branch,
-            max_staleness_ms=self.max_staleness_ms,
-        )
-
-
-class PagedBody(VersionedBody):
-    """A body whose answer comes in pages."""
+class PagedRequest(VersionedRequest):
+    """A request whose answer comes in pages."""
 
     page_size: Annotated[int, Field(ge=1)] | None = None
     page_token: str | None = None
 
 
-class DeletionsBody(PagedBody):
+class PlanBody(PlanRequest, PagedRequest):
+    """Which files does a query read?"""
+
+
+class DeletionsBody(DeletionsRequest, PagedRequest):
     """Which rows of which files are deleted?"""
 
-    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "encoding": "positions"}
 
-    partition: TypedValues | None = Field(
-        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+class PrunedSnapshotBody(FilteredRequest):
+    """Which snapshot has only the files that a query reads?"""
+
+    example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"}
+
+    in_lists: InLists | None = None
+    budget_ms: Count | None = Field(default=None, description="As of a plan.")
+    most_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=1.0,
+        description="Of the table's files. Where more are kept, no files are named, and `document` is null: "
+        "the engine's own plan costs less.",
     )
-    files: FileNames | None = Field(None, description="Data file names; absent: every file with a vector.")
-    encoding: Literal["positions", "ranges", "bitmap", "count"] = "positions"
-    time_zone: TimeZone | None = None
-
-    def to_request(self) -> DeletionsRequest:
-        """The planner's form."""
-        files = None if self.files is None else tuple(self.files)
-        return DeletionsRequest(
-            self.selector(), self.partition, files, self.encoding == "count", self.time_zone
-        )
 
 
-class LookupBody(VersionedBody):
-    """Which buckets do these keys live in?"""
+class ChangesBody(FilteredRequest):
+    """Which files came and went since an answer, or between two versions?"""
 
-    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]}
+    example: ClassVar = {"from_snapshot_id": 3, "snapshot_id": 5, "filter": "dt = '2025-08-01'"}
 
-    partition: TypedValues | None = Field(
-        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+    from_token: Name | None = Field(
+        default=None,
+        description="`next_from_token` of an answer: the changes since the version of that answer.",
     )
-    keys: Annotated[list[TypedValues], Field(fail_fast=True)] | None = Field(
-        None,
-        description="Objects over the primary key; partition columns may be left out.",
-        examples=[[{"id": 1}, {"id": 2}]],
+    from_snapshot_id: Count | None = Field(
+        default=None,
+        description="The changes since the snapshot that has this number now; with the later version named, "
+        "too. Absent, as `from_token`: nothing has changed yet, and `next_from_token` goes on from there.",
     )
-    hashes: Annotated[list[Hash], Field(fail_fast=True)] | None = None
-    time_zone: TimeZone | None = None
+    filter: Filter | None = Field(
+        default=None, description="Files are told that can have a row that satisfies it."
+    )
+    uris: bool = Field(default=False, description="As of a plan.")
+    wait_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT)] = Field(
+        default=0.0, description="How long to wait until a file came or went that the filter allows."
+    )
 
     @model_validator(mode="after")
-    def _keys_or_hashes(self) -> Self:
-        if (self.keys is None) == (self.hashes is None):
-            raise ValueError("expected keys, or the hashes of keys, and not both")
+    def _from_one_version(self) -> Self:
+        if self.from_token is not None and self.from_snapshot_id is not None:
+            raise ValueError("at most one of from_token and from_snapshot_id names the earlier version")
+        is_named = (self.snapshot_id, self.tag, self.timestamp_millis) != (None, None, None)
+        if self.from_snapshot_id is not None and not is_named:
+            raise ValueError(
+                "a number does not tell which snapshot was meant: after a rollback another one has it. To "
+                "follow a table, send the next_from_token of the last answer as from_token (the first one "
+                "has neither); to compare two versions, name the later one, too, such as by snapshot_id"
+            )
+        if self.from_token is None and self.from_snapshot_id is None and self.wait_seconds:
+            raise ValueError("wait_seconds waits for changes since an answer: send its next_from_token, too")
         return self
 
-    def claimed(self, most: int) -> AbstractContextManager[object]:
-        """A claim on what many keys take while they are looked up, and their answer with them.
 
-        ``most``: bytes of all large bodies. Errors as of :meth:`app.work.ledger.Ledger.claim`.
-        """
-        hashes, keys = len(self.hashes or ()), len(self.keys or ())
-        size = hashes * _HASH_BYTES + keys * _KEY_BYTES
-        if size <= _FEW_BYTES:
-            return nullcontext()
-        return LEDGER.claim("bodies", size, path=f"{hashes + keys} keys", most=most)
-
-    def to_lookup(self) -> LookupRequest:
-        """The planner's form."""
-        return LookupRequest(
-            self.selector(),
-            self.partition,
-            None if self.keys is None else tuple(self.keys),
-            None if self.hashes is None else tuple(self.hashes),
-            self.time_zone,
-        )
-
-
-class AssignBody(LookupBody):
-    """Which buckets would a writer assign?"""
-
-    example: ClassVar = {
-        "partition": {"dt": "2025-08-01"},
-        "keys": [{"id": 1}],
-        "num_assigners": 2,
-        "num_channels": 2,
-    }
-
-    assign_id: Annotated[int, Field(ge=0, lt=_INT32)] = 0
-    num_assigners: Channels = 1
-    num_channels: Channels = 1
-
-    def to_request(self) -> AssignRequest:
-        """The planner's form."""
-        return AssignRequest(self.to_lookup(), self.assign_id, self.num_assigners, self.num_channels)
-
-
-BodyType = TypeVar("BodyType", bound=Body)
+RequestType = TypeVar("RequestType", bound=Request)
 
 # What is left of such a body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
@@ -286,13 +106,15 @@ _LEAST_SECONDS = 1.0
 """That a body has to arrive, however short the deadline."""
 
 
-class JsonBody(Generic[BodyType]):
-    """A FastAPI dependency that gives a request's body as ``model``."""
+class JsonBody(Generic[RequestType]):
+    """A FastAPI dependency that gives the request that a body stands for."""
 
-    def __init__(self, model: type[BodyType]) -> None:
+    def __init__(self, model: type[RequestType]) -> None:
         self._model = model
+        # While the service starts, not while the first caller waits.
+        model.model_rebuild()
 
-    async def __call__(self, request: Request) -> BodyType:
+    async def __call__(self, request: HttpRequest) -> RequestType:
         """The body.
 
         Raises:
@@ -318,11 +140,11 @@ class JsonBody(Generic[BodyType]):
             # Long enough for others to wait for it.
             return await runtime.parse(lambda: self._read_large(content, claim))
 
-    def _read_large(self, content: bytearray, claim: Claim) -> BodyType:
+    def _read_large(self, content: bytearray, claim: Claim) -> RequestType:
         with claim.owning(), LEDGER.claim("decoding", memory_of_json(content), path="a body"):
             return self._read(content)
 
-    def _read(self, content: bytearray) -> BodyType:
+    def _read(self, content: bytearray) -> RequestType:
         expected = f"send a JSON object such as {self._model.example_text()}"
         if not content:
             raise RequestError(f"the body is empty: {expected}; curl sends one with -d")
@@ -333,7 +155,7 @@ class JsonBody(Generic[BodyType]):
         return self._model.read(members)
 
 
-async def _receive(request: Request, limit: int, claim: Claim) -> bytearray:
+async def _receive(request: HttpRequest, limit: int, claim: Claim) -> bytearray:
     encoding = ", ".join(request.headers.getlist("content-encoding"))
     if encoding.strip().lower() not in ("", "identity"):
         detail = f"the body has Content-Encoding {encoding:.50}: send it as it is, without the header"

@@ -15,25 +15,27 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query
 from pydantic import ConfigDict, Field
-from starlette.requests import Request
+from starlette.requests import Request as HttpRequest
 
 from app.api.gate.access import Asking, check_path
 from app.api.http.paths import DatabaseName, TableName, WarehouseName
 from app.api.http.strict_json import read_json
-from app.api.questions.bodies import Body, Name, PagedBody, TimeZone, VersionedBody
+from app.api.questions.bodies import PagedRequest
 from app.api.runtime import Shared
 from app.errors import RequestError
-from app.planning.request.requests import BucketsRequest, TableRef
+from app.planning.request.members import Name, Request, TimeZone
+from app.planning.request.requests import BucketsRequest, TableRef, VersionedRequest
 from app.suggestions import hint
 from app.table.table import DATABASE_SUFFIX
 
-_LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
+# FastAPI reads the parameters of a model that is complete.
+_LENIENT = ConfigDict(strict=False, defer_build=False)
 
 
 LOCATION: Final = "The table's directory, where its name does not tell it: a URL below the warehouse's."
 
 
-class TableQuery(Body):
+class TableQuery(Request):
     """Which table."""
 
     model_config = _LENIENT
@@ -47,7 +49,7 @@ class BranchQuery(TableQuery):
     branch: Name | None = None
 
 
-class NamesQuery(Body):
+class NamesQuery(Request):
     """Which page of a listing of names."""
 
     model_config = _LENIENT
@@ -60,15 +62,15 @@ class ListingQuery(NamesQuery, BranchQuery):
     """Which page of a listing of what a table has."""
 
 
-class VersionQuery(VersionedBody, TableQuery):
+class VersionQuery(VersionedRequest, TableQuery):
     """Which version of a table."""
 
 
-class SchemasQuery(PagedBody, TableQuery):
+class SchemasQuery(PagedRequest, TableQuery):
     """Which page of the schemas up to that of a version."""
 
 
-class IndexFilesQuery(PagedBody, TableQuery):
+class IndexFilesQuery(PagedRequest, TableQuery):
     """Which index files of which version."""
 
     type: Name | None = Field(None, description="Only entries of this index type.", examples=["HASH"])
@@ -82,7 +84,7 @@ class AdviceQuery(VersionQuery):
     )
 
 
-class BucketsQuery(VersionedBody, TableQuery):
+class BucketsQuery(VersionedRequest, TableQuery):
     """Which buckets of which version."""
 
     partition: str | None = Field(
@@ -90,13 +92,13 @@ class BucketsQuery(VersionedBody, TableQuery):
     )
     time_zone: TimeZone | None = None
 
-    def to_request(self) -> BucketsRequest:
-        """The planner's form."""
+    def request(self) -> BucketsRequest:
+        """The request, with the partition read."""
         partition = None if self.partition is None else _json_object("partition", self.partition)
-        return BucketsRequest(self.selector(), partition, self.time_zone)
+        return BucketsRequest.like(self, partition=partition)
 
 
-class InspectQuery(Body):
+class InspectQuery(Request):
     """Which types the columns of an index file have."""
 
     model_config = _LENIENT
@@ -131,7 +133,7 @@ NamedTable = Annotated[TableRef, Depends(_named_table)]
 
 
 async def _table(
-    request: Request,
+    request: HttpRequest,
     named: NamedTable,
     runtime: Shared,
     caller: Asking,

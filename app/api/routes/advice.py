@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from app.advice.answers import Prices, TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
-from app.advice.what_if import WhatIf, try_indexes
+from app.advice.what_if import WhatIf, WhatIfRequest, try_indexes
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
-from app.api.questions.plan_bodies import WhatIfBody
 from app.api.questions.queries import AdviceQuery, Table
 from app.api.runtime import Shared
 from app.planning.service import IndexService
@@ -56,7 +55,7 @@ async def advice(
     prices = Prices(settings.price_per_terabyte, settings.price_per_1000_calls)
 
     def compute() -> TableAdvice:
-        version = runtime.service.resolve(table, query.selector())
+        version = runtime.service.resolve(table, query.selector)
         usage = shared.of_table(version)
         most_files = query.files or MOST_FILES
         with missing_file_means_expired(version):
@@ -65,17 +64,16 @@ async def advice(
     return await runtime.answer(compute)
 
 
-@router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfBody))
+@router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfRequest))
 async def what_if(
-    table: Table, body: Annotated[WhatIfBody, Depends(JsonBody(WhatIfBody))], runtime: Shared
+    table: Table, body: Annotated[WhatIfRequest, Depends(JsonBody(WhatIfRequest))], runtime: Shared
 ) -> Response:
     """Try indexes that nobody has built: how many files would they leave out? Reads some data files."""
     service = runtime.service
 
     def compute() -> WhatIf:
-        version = service.resolve(table, body.selector())
-        request_, zone = body.to_request(), service.zone(body.time_zone)
+        version = service.resolve(table, body.selector)
         with missing_file_means_expired(version):
-            return try_indexes(version, request_, runtime.settings.limits, zone)
+            return try_indexes(version, body, runtime.settings.limits, service.zone(body.time_zone))
 
     return await runtime.answer(compute)

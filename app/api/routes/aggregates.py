@@ -8,11 +8,10 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from app.aggregates.aggregation import aggregate as aggregate_version
-from app.aggregates.answers import AggregateAnswer
+from app.aggregates.answers import AggregateAnswer, AggregateRequest
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
-from app.api.questions.plan_bodies import AggregateBody
 from app.api.questions.queries import Table
 from app.api.runtime import Shared
 from app.planning.version.version import missing_file_means_expired
@@ -20,16 +19,16 @@ from app.planning.version.version import missing_file_means_expired
 router = APIRouter(tags=["aggregates"])
 
 
-@router.post(TABLE + "/aggregate", **operation(AggregateAnswer, AggregateBody))
+@router.post(TABLE + "/aggregate", **operation(AggregateAnswer, AggregateRequest))
 async def aggregate(
-    table: Table, body: Annotated[AggregateBody, Depends(JsonBody(AggregateBody))], runtime: Shared
+    table: Table, body: Annotated[AggregateRequest, Depends(JsonBody(AggregateRequest))], runtime: Shared
 ) -> Response:
     """Answer aggregates from indexes and statistics, and tell the files that leave them open."""
-    service, question = runtime.service, body.to_request()
+    service = runtime.service
 
     def compute() -> AggregateAnswer:
-        version, zone = service.resolve(table, question.selector), service.zone(question.time_zone)
+        version, zone = service.resolve(table, body.selector), service.zone(body.time_zone)
         with missing_file_means_expired(version):
-            return aggregate_version(version, question, runtime.settings.limits, zone)
+            return aggregate_version(version, body, runtime.settings.limits, zone)
 
     return await runtime.answer(compute)

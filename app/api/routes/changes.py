@@ -24,8 +24,7 @@ from app.api.answers.versioned import same_version, version_key
 from app.api.http.paths import TABLE
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation
-from app.api.questions.bodies import JsonBody
-from app.api.questions.plan_bodies import ChangesBody
+from app.api.questions.bodies import ChangesBody, JsonBody
 from app.api.questions.queries import Table
 from app.api.runtime import Runtime, Shared
 from app.described import DESCRIBED
@@ -34,7 +33,7 @@ from app.observation import Phase, during
 from app.planning.buckets.answers import SnapshotId
 from app.planning.changes import Changes
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import SelectionForm, SnapshotSelector, TableRef
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.version.version import Version
 from app.table.schema.schema import TableSchema
 from app.types.digest import request_digest
@@ -69,13 +68,14 @@ async def changes(
     runtime: Shared,
 ) -> Response:
     """Tell the files that came and went since a version; waits for some if asked to."""
-    plan_request, until = body.to_request(), time.monotonic() + body.wait_seconds
+    selector, until = body.selector, time.monotonic() + body.wait_seconds
+    plan_request = PlanRequest.like(body, selection=SelectionForm.COUNT)
 
     def identity() -> str:
-        return runtime.service.resolve(table, plan_request.selector).identity
+        return runtime.service.resolve(table, selector).identity
 
     def compute() -> tuple[bool, str, bytes]:
-        after = runtime.service.resolve(table, plan_request.selector)
+        after = runtime.service.resolve(table, selector)
         before = _earlier(runtime, table, body, after)
         differences = runtime.service.changes(before, after, plan_request)
         count = len(differences.added.files) + len(differences.removed.files)
@@ -101,7 +101,7 @@ async def changes(
                 return _answer(content)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(asyncio.get_running_loop().time() + until - time.monotonic()):
-                    latest = await runtime.looks.identity((table, plan_request.selector), look)
+                    latest = await runtime.looks.identity((table, selector), look)
 
 
 def _answer(content: bytes) -> Response:

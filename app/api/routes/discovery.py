@@ -273,7 +273,7 @@ async def tables(
 async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
     return await runtime.answer(
-        lambda: runtime.service.describe(table, query.selector(), _iceberg_refusal(runtime.settings))
+        lambda: runtime.service.describe(table, query.selector, _iceberg_refusal(runtime.settings))
     )
 
 

@@ -26,19 +26,20 @@ from app.api.http.paths import (
     NAMESPACES,
 )
 from app.api.http.strict_json import write_json
-from app.api.questions.bodies import OF_ALLOWED_SIZE, Body, JsonBody
+from app.api.questions.bodies import JsonBody
 from app.api.questions.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, write_filter
 from app.iceberg.schema import ACCEPT, MILLIS
+from app.planning.request import members
 from app.types.digest import digest
 
 Id = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
-class IcebergBody(Body):
+class IcebergBody(members.Request):
     """A JSON object whose members are called ``like-this``."""
 
     model_config = ConfigDict(
@@ -54,7 +55,7 @@ class PlanScanBody(IcebergBody):
 
     snapshot_id: Id | None = None
     select: list[str] | None = None
-    filter: Annotated[bool | dict[str, Any], OF_ALLOWED_SIZE] | None = None
+    filter: Annotated[bool | dict[str, Any], members.OF_ALLOWED_SIZE] | None = None
     min_rows_requested: Id | None = None
     case_sensitive: bool = True
     use_snapshot_schema: bool = False

@@ -15,12 +15,11 @@ from app.api.http.headers import request_id_of
 from app.api.http.paths import WarehouseName
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
-from app.api.questions.index_file_bodies import EvaluateBody, InspectBody
 from app.api.questions.queries import InspectQuery
 from app.api.runtime import Shared
 from app.described import DESCRIBED
 from app.errors import RequestError
-from app.planning.request.requests import SelectionForm
+from app.planning.request.requests import EvaluateRequest, InspectRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,32 +102,32 @@ router = APIRouter(
 )
 
 
-@router.post("/evaluate", **operation(Evaluation, EvaluateBody))
+@router.post("/evaluate", **operation(Evaluation, EvaluateRequest))
 async def evaluate(
     request: Request,
     warehouse: WarehouseName,
-    body: Annotated[EvaluateBody, Depends(JsonBody(EvaluateBody))],
+    body: Annotated[EvaluateRequest, Depends(JsonBody(EvaluateRequest))],
     runtime: Shared,
     caller: Asking,
 ) -> Response:
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
     for file in body.files:
         check_path(caller, warehouse, file.path)
-    form = SelectionEncoding(SelectionForm(body.selection))
+    form = SelectionEncoding(body.selection)
     instance = request_id_of(request)
 
     def compute() -> object:
-        files = runtime.service.evaluate(warehouse, body.to_request())
+        files = runtime.service.evaluate(warehouse, body)
         return encode_evaluation(files, form, body.row_count, instance)
 
     return await runtime.answer(compute)
 
 
-@router.post("/inspect", **operation(Inspection, InspectBody))
+@router.post("/inspect", **operation(Inspection, InspectRequest))
 async def inspect(
     warehouse: WarehouseName,
     query: Annotated[InspectQuery, Query()],
-    body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
+    body: Annotated[InspectRequest, Depends(JsonBody(InspectRequest))],
     runtime: Shared,
     caller: Asking,
 ) -> Response:
@@ -139,6 +138,4 @@ async def inspect(
     if limit > settings.page_size_max:
         raise RequestError(f"limit is at most {settings.page_size_max}")
     entries = slice(body.offset, body.offset + limit)
-    return await runtime.answer(
-        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types, entries)
-    )
+    return await runtime.answer(lambda: runtime.service.inspect(warehouse, body, body.kind, types, entries))

@@ -6,7 +6,8 @@ and where a writer would put a key.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
@@ -30,14 +31,14 @@ from app.api.http.headers import PlanFormat, preferred_format
 from app.api.http.paths import TABLE
 from app.api.http.strict_json import JsonMembers
 from app.api.openapi import operation
-from app.api.questions.bodies import AssignBody, DeletionsBody, JsonBody, LookupBody
-from app.api.questions.plan_bodies import PlanBody, PrunedSnapshotBody
+from app.api.questions.bodies import DeletionsBody, JsonBody, PlanBody, PrunedSnapshotBody
 from app.api.questions.queries import BucketsQuery, Table
 from app.api.runtime import Shared
 from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import SelectionForm
+from app.planning.request.requests import AssignRequest, LookupRequest, PlanRequest, SelectionForm
 from app.planning.version.version import Version
+from app.work.ledger import LEDGER
 
 Answer = TypeVar("Answer")
 
@@ -64,24 +65,23 @@ async def plan(
     """
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
-    query = body.to_request()
-    form = SelectionEncoding(query.selection, deletions=query.deletions)
+    form = SelectionEncoding(body.selection, deletions=body.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:
-        return runtime.service.plan(version, query, runtime.settings.plan_budget_ms, is_counted=offset == 0)
+        return runtime.service.plan(version, body, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Provisional[JsonMembers]:
         answer = planned(version, window.offset)
-        return tagged(answer, encode_plan(answer, window, form, token, explain=query.explain))
+        return tagged(answer, encode_plan(answer, window, form, token, explain=body.explain))
 
     def lines(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
-        return tagged(answer, plan_lines(answer, form, explain=query.explain))
+        return tagged(answer, plan_lines(answer, form, explain=body.explain))
 
     def batches(version: Version) -> Iterator[bytes] | Provisional[Iterator[bytes]]:
         answer = planned(version)
         fields = version.schema.partition_fields
-        return tagged(answer, plan_batches(answer, fields, form, explain=query.explain))
+        return tagged(answer, plan_batches(answer, fields, form, explain=body.explain))
 
     match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:
@@ -97,7 +97,8 @@ async def pruned_snapshot(
     table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
-    query, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
+    query = PlanRequest.like(body, selection=SelectionForm.NONE)
+    budget_ms = runtime.settings.plan_budget_ms
 
     def archive() -> bytes:
         return archive_pruned_snapshot(
@@ -121,32 +122,50 @@ async def deletions(
 ) -> Response:
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
-    deletions_request = body.to_request()
-    form = SelectionEncoding(SelectionForm(body.encoding))
+    form = SelectionEncoding(body.encoding)
 
     def compute(version: Version, window: Window, token: NextToken) -> DeletionsPage:
-        answer = runtime.service.deletions(version, deletions_request)
+        answer = runtime.service.deletions(version, body)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))
 
 
-@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody, tagged=True))
+_HASH_BYTES: Final = 240
+"""Of a hash with its answer, as measured with 2,800,000 of them."""
+_KEY_BYTES: Final = 560
+"""Of a key with its answer; its values are an object."""
+_FEW_BYTES: Final = 4 << 20
+"""So little needs no claim: the number of requests bounds it."""
+
+
+def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:
+    """A claim on what many keys take while they are looked up, and their answer with them.
+
+    ``most``: bytes of all large bodies. Errors as of :meth:`app.work.ledger.Ledger.claim`.
+    """
+    hashes, keys = len(request.hashes or ()), len(request.keys or ())
+    size = hashes * _HASH_BYTES + keys * _KEY_BYTES
+    if size <= _FEW_BYTES:
+        return nullcontext()
+    return LEDGER.claim("bodies", size, path=f"{hashes + keys} keys", most=most)
+
+
+@buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupRequest, tagged=True))
 async def lookup(
     request: Request,
     table: Table,
-    body: Annotated[LookupBody, Depends(JsonBody(LookupBody))],
+    body: Annotated[LookupRequest, Depends(JsonBody(LookupRequest))],
     runtime: Shared,
 ) -> Response:
     """Look up the buckets of keys, in request order."""
     question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
-    lookup_request = body.to_lookup()
 
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
-        return encode_lookup(runtime.service.lookup(version, lookup_request))
+        return encode_lookup(runtime.service.lookup(version, body))
 
     def answer() -> Response:
-        with body.claimed(runtime.budget.bodies):
+        with _claimed(body, runtime.budget.bodies):
             return question.answer(compute)
 
     return await runtime.run(answer)
@@ -155,19 +174,18 @@ async def lookup(
 @buckets_router.get(TABLE + "/buckets", **operation(BucketList))
 async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
-    buckets_request = query.to_request()
+    buckets_request = query.request()
     return await runtime.answer(lambda: runtime.service.buckets(table, buckets_request))
 
 
-@buckets_router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
+@buckets_router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignRequest))
 async def assign(
-    table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
+    table: Table, body: Annotated[AssignRequest, Depends(JsonBody(AssignRequest))], runtime: Shared
 ) -> Response:
     """Tell which buckets a writer would assign to keys; nothing is written."""
-    assign_request = body.to_request()
 
     def assigned() -> AssignmentAnswer:
-        with body.claimed(runtime.budget.bodies):
-            return runtime.service.assign(table, assign_request)
+        with _claimed(body, runtime.budget.bodies):
+            return runtime.service.assign(table, body)
 
     return await runtime.answer(assigned)

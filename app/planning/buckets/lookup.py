@@ -38,7 +38,8 @@ from app.planning.buckets.answers import (
     KeyBucket,
 )
 from app.planning.buckets.directory import read_directories
-from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest, NamedPartition
+from app.planning.request.filters import NamedPartition
+from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.version.files import Files
 from app.planning.version.version import Version
 from app.predicates.binding.names import Names
@@ -220,9 +221,9 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
         mode = schema.bucket_mode.value.lower()
         raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
-    partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
+    partition = NamedPartition.read(version.schema, request.partition, zone)
     row = write_row(partition.exact, [field.type for field in schema.partition_fields])
-    hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
+    hashes, _ = _hashes(version, request, partition.exact, zone)
     dynamic = schema.options.dynamic_buckets
     options = AssignerOptions(
         channels=request.num_channels,

@@ -1,29 +1,40 @@
-"""What is asked of the planner: plain values, no HTTP and no storage.
+"""What is asked of the planner, whoever asks: no HTTP and no storage.
 
 Everything here is frozen. What is answered stands in :mod:`app.planning.plan.answers`. Filters are as
-callers give them; :func:`read_filter` binds them to columns.
+callers give them; :func:`app.planning.request.filters.read_filter` binds them to columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from app.errors import FilterError
-from app.planning.request.limits import Limits
-from app.predicates.binding.binding import bind
-from app.predicates.binding.names import Relation
-from app.predicates.json_reader import read_json_filter, read_lists
-from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
-from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import And, FilterLimits, Predicate
-from app.table.schema.schema import SchemaIds, TableSchema
-from app.types import DataField, Json, TypeRoot, Value, parse_json
-from app.types.json_values import parse_instants
-from app.types.session_zone import Instants, SessionZone
-from app.types.values import same_in_sql
+from pydantic import Field, model_validator
+
+from app.errors import RequestError
+from app.planning.request.members import (
+    Alias,
+    AssignId,
+    Channels,
+    Count,
+    FileNames,
+    Filter,
+    Hash,
+    InLists,
+    Listed,
+    Name,
+    Partition,
+    Request,
+    TimeZone,
+    TypedValues,
+    as_read,
+    one_of,
+)
+from app.table.schema.schema import SchemaIds
 
 
 class SelectionForm(StrEnum):
@@ -34,6 +45,12 @@ class SelectionForm(StrEnum):
     BITMAP = "bitmap"
     RANGES = "ranges"
     POSITIONS = "positions"
+
+
+_NONE, _COUNT, _BITMAP, _RANGES, _POSITIONS = SelectionForm
+Selection = Annotated[SelectionForm, one_of(*SelectionForm)]
+DeletedRows = Annotated[SelectionForm, one_of(_NONE, _BITMAP, _RANGES, _POSITIONS)]
+Encoding = Annotated[SelectionForm, one_of(_POSITIONS, _RANGES, _BITMAP, _COUNT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,53 +84,110 @@ class SnapshotSelector:
     max_staleness_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class VersionedRequest(Request):
+    """A request about one version of a table: at most one of the first three; none of them is the latest."""
+
+    snapshot_id: Count | None = None
+    tag: Name | None = None
+    timestamp_millis: Count | None = Field(
+        default=None, description="Milliseconds since 1970-01-01 UTC.", examples=[1754006400000]
+    )
+    branch: Name | None = None
+    max_staleness_ms: Count | None = Field(
+        default=None,
+        description="The answer may be about the snapshot that was the latest so many milliseconds ago; then "
+        "storage is not asked for a newer one. 0 is the latest now. Absent: the service's default.",
+    )
+
+    @model_validator(mode="after")
+    def _one_version(self) -> Self:
+        if sum(value is not None for value in (self.snapshot_id, self.tag, self.timestamp_millis)) > 1:
+            raise ValueError("at most one of snapshot_id, tag and timestamp_millis names the version")
+        return self
+
+    @property
+    def selector(self) -> SnapshotSelector:
+        """The version that is asked for."""
+        return SnapshotSelector(
+            self.snapshot_id,
+            self.tag,
+            self.timestamp_millis,
+            self.branch,
+            max_staleness_ms=self.max_staleness_ms,
+        )
+
+
+class FilteredRequest(VersionedRequest):
+    """A request about the rows that satisfy a filter; None is every row."""
+
+    filter: Filter | None = None
+    alias: Alias | None = None
+    time_zone: TimeZone | None = None
+
+
+class SortKey(Request):
     """One key of ORDER BY."""
 
-    column: str
-    descending: bool = False
-    nulls_first: bool = True
+    column: Name
+    direction: Literal["asc", "desc"] = "asc"
+    nulls: Literal["first", "last"] | None = Field(
+        default=None, description="As in Spark SQL: first where ascending, last where descending."
+    )
+
+    @property
+    def descending(self) -> bool:
+        """Whether the greatest value is the first."""
+        return self.direction == "desc"
+
+    @property
+    def nulls_first(self) -> bool:
+        """Whether NULL is before all values."""
+        return not self.descending if self.nulls is None else self.nulls == "first"
 
 
-@dataclass(frozen=True, slots=True)
-class TopN:
-    """``ORDER BY order_by LIMIT limit``."""
+class TopN(Request):
+    """ORDER BY ... LIMIT."""
 
-    order_by: tuple[SortKey, ...]
-    limit: int
+    order_by: Annotated[Listed[SortKey], Field(min_length=1)]
+    limit: Count
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """Asks which files of a table a query reads.
+class PlanRequest(FilteredRequest):
+    """Which files does a query read?"""
 
-    Attributes:
-        filter: Spark SQL text, Paimon predicate JSON (already parsed), what a reader of another form has made
-            of it, or None for no filter.
-        selection: NONE spares the work of computing positions.
-        budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
-            leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
-        deletions: the form in which deleted rows of kept files are told; NONE spares the reading of vectors.
-        totals: read every manifest, so that totals cover all files. Otherwise manifests are left out whose
-            partitions the filter rules out; never with ``explain`` or ``files``.
-    """
+    example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"}
 
-    selector: SnapshotSelector = SnapshotSelector()
-    filter: str | Mapping[str, Json] | Predicate | None = None
-    in_lists: Mapping[str, Json] | None = None
-    alias: str | None = None
-    files: tuple[str, ...] | None = None
-    top_n: TopN | None = None
-    limit: int | None = None
-    selection: SelectionForm = SelectionForm.BITMAP
+    in_lists: InLists | None = None
+    selection: Selection = SelectionForm.BITMAP
     explain: bool = False
-    time_zone: str | None = None
-    uris: bool = False
-    budget_ms: int | None = None
-    deletions: SelectionForm = SelectionForm.NONE
-    schemas: bool = False
-    totals: bool = False
+    files: FileNames | None = Field(default=None, description="Decide only these data files.")
+    top_n: TopN | None = None
+    limit: Count | None = None
+    uris: bool = Field(
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
+    )
+    budget_ms: Count | None = Field(
+        default=None,
+        description="How long the plan may read index files, and ask them more than 64 values of a list. "
+        "Files whose indexes were not loaded or asked by then are kept, with decision_reason not_loaded or "
+        "not_asked, and summary.complete is false; loading goes on, so that the same request may leave out "
+        "more later. Absent: the service's default. Without effect together with explain or top_n, and for "
+        "tables with data evolution.",
+    )
+    deletions: DeletedRows = Field(
+        default=SelectionForm.NONE,
+        description="How the deleted rows of each kept file are told, as deleted_rows and deleted_format. "
+        "With none, only the places of deletion vectors are.",
+    )
+    schemas: bool = Field(
+        default=False,
+        description="Tell the schemas that the kept files were written with, and that of the version.",
+    )
+    totals: bool = Field(
+        default=False,
+        description="Read every manifest, so that bytes_total covers all partitions. "
+        "Otherwise manifests whose partitions the filter rules out are not read.",
+    )
 
     @property
     def reads_everything(self) -> bool:
@@ -121,198 +195,123 @@ class PlanRequest:
         return self.totals or self.explain or self.files is not None
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsRequest:
-    """Asks for deleted positions, or their number alone, of all partitions and files where none is named."""
+class DeletionsRequest(VersionedRequest):
+    """Which rows of which files are deleted?"""
 
-    selector: SnapshotSelector = SnapshotSelector()
-    partition: Mapping[str, Json] | None = None
-    files: tuple[str, ...] | None = None
-    count_only: bool = False
-    time_zone: str | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "encoding": "positions"}
 
-
-@dataclass(frozen=True, slots=True)
-class LookupRequest:
-    """Asks for buckets of keys: exactly one of ``keys`` and ``hashes``.
-
-    ``keys``: objects over the bucket key or primary key. ``hashes``: signed 32-bit key hashes.
-    """
-
-    selector: SnapshotSelector = SnapshotSelector()
-    partition: Mapping[str, Json] | None = None
-    keys: tuple[Mapping[str, Json], ...] | None = None
-    hashes: tuple[int, ...] | None = None
-    time_zone: str | None = None
+    partition: Partition = None
+    files: FileNames | None = Field(
+        default=None, description="Data file names; absent: every file with a vector."
+    )
+    encoding: Encoding = SelectionForm.POSITIONS
+    time_zone: TimeZone | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BucketsRequest:
-    """Asks what buckets hold, of one partition or of all."""
+class LookupRequest(VersionedRequest):
+    """Which buckets do these keys live in?"""
 
-    selector: SnapshotSelector = SnapshotSelector()
-    partition: Mapping[str, Json] | None = None
-    time_zone: str | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]}
+
+    partition: Partition = None
+    keys: Annotated[Listed[TypedValues], Field(fail_fast=True)] | None = Field(
+        default=None,
+        description="Objects over the primary key; partition columns may be left out.",
+        examples=[[{"id": 1}, {"id": 2}]],
+    )
+    hashes: Annotated[Listed[Hash], Field(fail_fast=True)] | None = None
+    time_zone: TimeZone | None = None
+
+    @model_validator(mode="after")
+    def _keys_or_hashes(self) -> Self:
+        if (self.keys is None) == (self.hashes is None):
+            raise ValueError("expected keys, or the hashes of keys, and not both")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class AssignRequest:
-    """Asks which buckets a writer would assign; nothing is written."""
+class AssignRequest(LookupRequest):
+    """Which buckets would a writer assign?"""
 
-    lookup: LookupRequest
-    assign_id: int = 0
-    num_assigners: int = 1
-    num_channels: int = 1
+    example: ClassVar = {
+        "partition": {"dt": "2025-08-01"},
+        "keys": [{"id": 1}],
+        "num_assigners": 2,
+        "num_channels": 2,
+    }
+
+    assign_id: AssignId = 0
+    num_assigners: Channels = 1
+    num_channels: Channels = 1
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFileRef:
-    """An index file on its own: a path in the warehouse, or its bytes with a name."""
+class BucketsRequest(VersionedRequest):
+    """Which buckets of which version, of one partition or of all?"""
 
-    path: str | None = None
-    content: bytes | None = None
+    partition: Partition = None
+    time_zone: TimeZone | None = None
+
+
+def _content(given: object, check: Callable[[object], str]) -> bytes:
+    if isinstance(given, bytes):
+        return given
+    text = check(given)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RequestError(f"content is not base64: {error}") from error
+
+
+class IndexFileRef(Request):
+    """An index file: a path inside of the warehouse, or its bytes."""
+
+    path: Name | None = Field(default=None, description="Relative to the warehouse.")
+    content: Annotated[bytes, as_read(str, _content)] | None = Field(
+        default=None, description="The file's bytes in base64."
+    )
     name: str | None = None
 
+    @model_validator(mode="after")
+    def _path_or_content(self) -> Self:
+        if (self.path is None) == (self.content is None):
+            raise ValueError("exactly one of path and content is expected")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class EvaluateRequest:
-    """Asks a filter of index files without a table.
 
-    ``schema``: column name and type text of the data files. ``row_count``: rows of each data file, where the
-    caller knows it.
-    """
+class InspectRequest(IndexFileRef):
+    """What is in this index file?"""
 
-    schema: tuple[tuple[str, str | Mapping[str, Json]], ...]
-    files: tuple[IndexFileRef, ...]
-    row_count: int | None = None
-    filter: str | Mapping[str, Json] | None = None
-    in_lists: Mapping[str, Json] | None = None
-    alias: str | None = None
+    example: ClassVar = {"path": "demo.db/events/bucket-0/data-1.parquet.index"}
+
+    kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
+    offset: Count = Field(default=0, description="The first vector or hash to list.")
+    limit: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="How many; as page_size elsewhere."
+    )
+
+
+class ColumnRef(Request):
+    """A column of the data files that index files belong to."""
+
+    name: Name
+    type: str | dict[str, Any] = Field(examples=["DECIMAL(12, 2)"])
+
+
+class EvaluateRequest(Request):
+    """What do these index files say about a filter?"""
+
+    example: ClassVar = {
+        "schema": [{"name": "score", "type": "INT"}],
+        "files": [{"path": "demo.db/events/bucket-0/data-1.parquet.index"}],
+        "filter": "score > 60",
+    }
+
+    columns: Listed[ColumnRef] = Field(alias="schema", examples=[[{"name": "score", "type": "INT"}]])
+    files: Annotated[Listed[IndexFileRef], Field(fail_fast=True)]
+    row_count: Count | None = None
+    filter: Filter | None = None
+    in_lists: InLists | None = None
+    alias: Alias | None = None
     top_n: TopN | None = None
+    selection: Selection = SelectionForm.BITMAP
     explain: bool = False
-    time_zone: str | None = None
-
-
-WITHOUT_TIME_ZONE: Final = (
-    "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
-    "are not known: all is kept that would match in some zone or by some rules; give time_zone, with the "
-    "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
-)
-"""The warning of an answer whose filter needs a time zone, or rules of it, that nobody gave."""
-_MOST_NOT_READ: Final = 20
-
-
-def read_filter(
-    written: str | Mapping[str, Json] | Predicate | None,
-    fields: Sequence[DataField],
-    limits: Limits,
-    relation: Relation,
-    zone: SessionZone | None,
-    in_lists: Mapping[str, Json] | None = None,
-) -> BoundPredicate:
-    """The predicate that a filter and lists of values stand for; none is TRUE.
-
-    Raises FilterError: it cannot be read, or does not fit the columns. Raises LimitExceededError: it is too
-    large.
-    """
-    bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
-    parts: list[Predicate] = []
-    if isinstance(written, str):
-        parts.append(read_sql(written, bounds, zone))
-    elif isinstance(written, Mapping):
-        parts.append(read_json_filter(written, bounds))
-    elif written is not None:
-        parts.append(written)
-    if in_lists:
-        parts.append(read_lists(in_lists, bounds))
-    if not parts:
-        return ALWAYS_TRUE
-    return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
-
-
-def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
-    """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
-    unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
-    warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
-
-
-def _undecided(leaf: Unknown) -> str:
-    place = "" if leaf.position is None else f" (at position {leaf.position})"
-    return f"nothing is left out for {leaf.text}{place}: {leaf.reason}"
-
-
-def _first(warnings: Sequence[str]) -> list[str]:
-    distinct = list(dict.fromkeys(warnings))
-    left_out = len(distinct) - _MOST_NOT_READ
-    if left_out <= 0:
-        return distinct
-    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions, likewise"]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPartition:
-    """A value for each partition column; :class:`Instants` where a wall clock may be several of them."""
-
-    fields: tuple[DataField, ...]
-    values: tuple[Value | Instants | None, ...]
-
-    @classmethod
-    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
-        """The partition that a caller named, of a table with this schema.
-
-        Raises FilterError: columns are missing, or too many, or a value does not fit.
-        """
-        fields = schema.partition_fields
-        given = dict(written or {})
-        if set(given) != {field.name for field in fields}:
-            names = ", ".join(field.name for field in fields) or "no column"
-            raise FilterError(
-                f"a partition of this table is named by {names}, each with its value; "
-                f"found {', '.join(given) or 'none'}"
-            )
-        return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))
-
-    @property
-    def exact(self) -> tuple[Value | None, ...]:
-        """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
-        values: list[Value | None] = []
-        for field, value in zip(self.fields, self.values, strict=True):
-            if isinstance(value, Instants):
-                raise FilterError(
-                    f"{field.name} is an instant, and its value may be several of them: write it with an "
-                    f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
-                    column=field.name,
-                )
-            values.append(value)
-        return tuple(values)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warning that a time zone would narrow the answer, if it would."""
-        return (WITHOUT_TIME_ZONE,) if any(isinstance(value, Instants) for value in self.values) else ()
-
-    def could_be(self, row: tuple[Value | None, ...]) -> bool:
-        """Whether a table's partition holds these values, in SQL's sense; nulls are alike."""
-        return all(
-            _could_be(mine, named, field)
-            for mine, named, field in zip(row, self.values, self.fields, strict=True)
-        )
-
-
-def _read(written: Json, field: DataField, zone: SessionZone | None) -> Value | Instants | None:
-    try:
-        if field.type.root is not TypeRoot.TIMESTAMP_LTZ or written is None:
-            return parse_json(written, field.type)
-        instants = parse_instants(written, field.type, zone)
-    except FilterError as error:
-        raise FilterError(str(error), column=field.name) from error
-    return instants.low if instants.low == instants.high else instants
-
-
-def _could_be(mine: Value | None, named: Value | Instants | None, field: DataField) -> bool:
-    if mine is None or named is None:
-        return mine is named
-    if isinstance(named, Instants):
-        return named.low <= int(mine) <= named.high
-    return same_in_sql(field.type, mine, named)
+    time_zone: TimeZone | None = None

@@ -35,8 +35,9 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
+from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows

@@ -77,10 +77,14 @@ def test_new_keys_are_assigned_as_the_engine_assigns_them(service: IndexService,
             continue  # a bounded assigner counts buckets of the partitions that it met before
         for assigner in range(recorded["assigners"]):
             own = [each for each in keys if each["assigner"] == assigner]
-            asked = LookupRequest(partition=partition, keys=tuple(each["key"] for each in own))
-            answer = service.assign(
-                golden_ref(table), AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"])
+            asked = AssignRequest(
+                partition=partition,
+                keys=tuple(each["key"] for each in own),
+                assign_id=assigner,
+                num_assigners=recorded["assigners"],
+                num_channels=recorded["channels"],
             )
+            answer = service.assign(golden_ref(table), asked)
 
             for ours, engine in zip(answer.buckets, own, strict=True):
                 strategies.add(ours.strategy)
@@ -100,10 +104,14 @@ def test_a_written_key_is_assigned_to_where_it_is(service: IndexService, table: 
     for partition, keys in by_partition(recorded["keys"]):
         for assigner in range(recorded["assigners"]):
             own = [each for each in keys if each["assigner"] == assigner]
-            asked = LookupRequest(partition=partition, hashes=tuple(each["hash"] for each in own))
-            answer = service.assign(
-                golden_ref(table), AssignRequest(asked, assigner, recorded["assigners"], recorded["channels"])
+            asked = AssignRequest(
+                partition=partition,
+                hashes=tuple(each["hash"] for each in own),
+                assign_id=assigner,
+                num_assigners=recorded["assigners"],
+                num_channels=recorded["channels"],
             )
+            answer = service.assign(golden_ref(table), asked)
 
             assert [(each.bucket, each.strategy) for each in answer.buckets] == [
                 (each["bucket"], "existing") for each in own
@@ -113,10 +121,12 @@ def test_a_written_key_is_assigned_to_where_it_is(service: IndexService, table: 
 def test_a_key_of_another_assigner_is_refused(service: IndexService) -> None:
     recorded = expected("dyn_bucket_two")["dynamic_bucket"]
     foreign = next(each for each in recorded["new_keys"] if each["assigner"] == 1)
-    asked = LookupRequest(partition=foreign["partition"], hashes=(foreign["hash"],))
+    asked = AssignRequest(
+        partition=foreign["partition"], hashes=(foreign["hash"],), num_assigners=2, num_channels=2
+    )
 
     with pytest.raises(FilterError):
-        service.assign(golden_ref("dyn_bucket_two"), AssignRequest(asked, 0, 2, 2))
+        service.assign(golden_ref("dyn_bucket_two"), asked)
 
 
 @pytest.mark.parametrize("table", _DYNAMIC_TABLES)
@@ -192,7 +202,7 @@ def test_modes_without_an_index_say_why(service: IndexService, table: str, mode:
     assert [(each.key_hash, each.bucket) for each in answer.buckets] == [(1, None), (-2, None)]
     assert answer.detail
     with pytest.raises(FilterError, match=mode):
-        service.assign(golden_ref(table), AssignRequest(LookupRequest(hashes=(1,))))
+        service.assign(golden_ref(table), AssignRequest(hashes=(1,)))
 
 
 def test_keys_that_move_between_partitions_have_no_bucket_to_look_up(copy_table: CopyTable) -> None:

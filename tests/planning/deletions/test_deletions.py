@@ -50,7 +50,7 @@ def found_positions(answer: DeletionsAnswer) -> dict[str, set[int]]:
 @pytest.mark.parametrize("table", _TABLES)
 def test_every_vector_holds_the_positions_that_the_engine_deleted(service: IndexService, table: str) -> None:
     for selector, files in visible_files(table):
-        answer = service.deletions(golden_ref(table), DeletionsRequest(selector))
+        answer = service.deletions(service.resolve(golden_ref(table), selector), DeletionsRequest())
 
         assert found_positions(answer) == {file["file"]: deleted(file) for file in files if file["deletion"]}
         by_name = {file["file"]: file for file in files}
@@ -64,7 +64,9 @@ def test_every_vector_holds_the_positions_that_the_engine_deleted(service: Index
 @pytest.mark.parametrize("table", _TABLES)
 def test_counts_are_the_numbers_of_positions(service: IndexService, table: str) -> None:
     for selector, files in visible_files(table):
-        answer = service.deletions(golden_ref(table), DeletionsRequest(selector, count_only=True))
+        answer = service.deletions(
+            service.resolve(golden_ref(table), selector), DeletionsRequest(encoding=SelectionForm.COUNT)
+        )
 
         counts = {each.file_name: each.cardinality for each in answer.deletions}
         assert counts == {file["file"]: len(deleted(file)) for file in files if file["deletion"]}
@@ -75,7 +77,9 @@ def test_a_named_file_without_a_vector_has_no_deletions(service: IndexService, t
     for selector, files in visible_files(table):
         named = (*(file["file"] for file in files), "data-nowhere.parquet")
 
-        answer = service.deletions(golden_ref(table), DeletionsRequest(selector, files=named))
+        answer = service.deletions(
+            service.resolve(golden_ref(table), selector), DeletionsRequest(files=named)
+        )
 
         assert found_positions(answer) == {file["file"]: deleted(file) for file in files}
         assert all(each.cardinality == len(each.positions or ()) for each in answer.deletions)
@@ -115,7 +119,9 @@ def test_the_vector_of_a_file_that_batch_reads_do_not_see_is_told(tmp_path: Path
 def test_a_partition_is_answered_alone(service: IndexService, table: str) -> None:
     for selector, files in visible_files(table):
         for partition in {str(file["partition"]): file["partition"] for file in files}.values():
-            answer = service.deletions(golden_ref(table), DeletionsRequest(selector, partition=partition))
+            answer = service.deletions(
+                service.resolve(golden_ref(table), selector), DeletionsRequest(partition=partition)
+            )
 
             assert found_positions(answer) == {
                 file["file"]: deleted(file)
@@ -341,14 +347,14 @@ def test_faults_are_placed_in_the_file(writer: Writer) -> None:
 def test_counts_come_from_the_manifest_alone(copy_table: CopyTable, form: SelectionForm) -> None:
     copied = copy_table("append_dv32")
     whole = copied.plan(selection=form)
-    counts = copied.service.deletions(copied.ref, DeletionsRequest(count_only=True))
+    counts = copied.service.deletions(copied.ref, DeletionsRequest(encoding=SelectionForm.COUNT))
     for file in expected("append_dv32")["versions"][0]["files"]:
         if file["deletion"]:
             (copied.directory / file["deletion"]["path"]).unlink(missing_ok=True)
 
     assert list(copied.plan(selection=form).files) == list(whole.files)
     copied.service.clear_caches()
-    assert copied.service.deletions(copied.ref, DeletionsRequest(count_only=True)) == counts
+    assert copied.service.deletions(copied.ref, DeletionsRequest(encoding=SelectionForm.COUNT)) == counts
     assert sum(each.cardinality for each in counts.deletions) > 0
     with pytest.raises(FileMissingError):
         copied.service.deletions(copied.ref, DeletionsRequest())

@@ -289,7 +289,9 @@ def test_a_limit_cuts_only_complete_plans(beside: Beside) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"explain": True}, {"top_n": TopN((SortKey("place"),), 2)}], ids=["explain", "top_n"]
+    "asked",
+    [{"explain": True}, {"top_n": TopN(order_by=(SortKey(column="place"),), limit=2)}],
+    ids=["explain", "top_n"],
 )
 def test_explanations_and_first_rows_take_the_time_that_they_need(
     beside: Beside, asked: dict[str, object]

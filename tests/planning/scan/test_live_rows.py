@@ -130,7 +130,14 @@ def test_the_first_rows_in_order_are_left(
     warehouse: MadeTables, files: list[File], limit: int, *, descending: bool, nulls_first: bool
 ) -> None:
     made = table(warehouse, files)
-    asked = TopN((SortKey("number", descending=descending, nulls_first=nulls_first),), limit)
+    asked = TopN(
+        order_by=(
+            SortKey(
+                column="number", direction=("asc", "desc")[descending], nulls=("last", "first")[nulls_first]
+            ),
+        ),
+        limit=limit,
+    )
 
     def order(number: int | None) -> tuple[bool, int]:
         return (number is None) != nulls_first, 0 if number is None else -number if descending else number
@@ -158,6 +165,8 @@ def test_rows_that_only_may_match_take_nobodys_place(warehouse: MadeTables) -> N
         ]
     )
 
-    plan = made.plan(warehouse.service, "name = 'b'", top_n=TopN((SortKey("number"),), 1))
+    plan = made.plan(
+        warehouse.service, "name = 'b'", top_n=TopN(order_by=(SortKey(column="number"),), limit=1)
+    )
 
     assert "large" in [file.file_name for file in plan.files]

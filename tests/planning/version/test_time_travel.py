@@ -67,7 +67,7 @@ def test_an_option_that_hides_files_holds_as_it_is_now(
     )
     alter(made, {"deletion-vectors.enabled": now})
 
-    plan = service.plan(made.ref, PlanRequest(selector))
+    plan = service.plan(service.resolve(made.ref, selector), PlanRequest())
     counted = aggregate(service.resolve(made.ref, selector), AggregateRequest(), Limits(), None)
 
     assert len(plan.files) == visible
@@ -84,7 +84,7 @@ def test_a_default_that_a_reader_shows_is_the_one_that_is_set_now(
     made.commit([entry(file_name="data", **statistics({KEY: [1, 2], CITY: [None, None]}))])
     alter(made, {"fields.city.default-value": "Bonn"})
 
-    found = service.plan(made.ref, PlanRequest(selector, filter="city = 'Bonn'"))
+    found = service.plan(service.resolve(made.ref, selector), PlanRequest(filter="city = 'Bonn'"))
 
     assert len(found.files) == 1
 
@@ -96,8 +96,8 @@ def test_a_bucket_key_is_called_as_its_column_was(tmp_path: Path, service: Index
     alter(made, {"bucket-key": "key"}, "key")
 
     plans = [
-        service.plan(made.ref, PlanRequest(selector, filter=f"{name} = 3"))
-        for selector, name in ((SnapshotSelector(1), "id"), (SnapshotSelector(), "key"))
+        service.plan(made.ref, PlanRequest(snapshot_id=snapshot_id, filter=f"{name} = 3"))
+        for snapshot_id, name in ((1, "id"), (None, "key"))
     ]
 
     old, new = ([file.file_name for file in plan.files] for plan in plans)

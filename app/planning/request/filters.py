@@ -1,0 +1,145 @@
+"""Filters and partitions as callers give them, read and bound to the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from app.errors import FilterError
+from app.planning.request.limits import Limits
+from app.predicates.binding.binding import bind
+from app.predicates.binding.names import Relation
+from app.predicates.json_reader import read_json_filter, read_lists
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
+from app.predicates.sql.reader import read_sql
+from app.predicates.unbound import And, FilterLimits, Predicate
+from app.table.schema.schema import TableSchema
+from app.types import DataField, Json, TypeRoot, Value, parse_json
+from app.types.json_values import parse_instants
+from app.types.session_zone import Instants, SessionZone
+from app.types.values import same_in_sql
+
+WITHOUT_TIME_ZONE: Final = (
+    "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
+    "are not known: all is kept that would match in some zone or by some rules; give time_zone, with the "
+    "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
+)
+"""The warning of an answer whose filter needs a time zone, or rules of it, that nobody gave."""
+_MOST_NOT_READ: Final = 20
+
+
+def read_filter(
+    written: str | Mapping[str, Json] | Predicate | None,
+    fields: Sequence[DataField],
+    limits: Limits,
+    relation: Relation,
+    zone: SessionZone | None,
+    in_lists: Mapping[str, Json] | None = None,
+) -> BoundPredicate:
+    """The predicate that a filter and lists of values stand for; none is TRUE.
+
+    Raises FilterError: it cannot be read, or does not fit the columns. Raises LimitExceededError: it is too
+    large.
+    """
+    bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
+    parts: list[Predicate] = []
+    if isinstance(written, str):
+        parts.append(read_sql(written, bounds, zone))
+    elif isinstance(written, Mapping):
+        parts.append(read_json_filter(written, bounds))
+    elif written is not None:
+        parts.append(written)
+    if in_lists:
+        parts.append(read_lists(in_lists, bounds))
+    if not parts:
+        return ALWAYS_TRUE
+    return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
+
+
+def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
+    """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
+    unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
+    warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
+    return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
+
+
+def _undecided(leaf: Unknown) -> str:
+    place = "" if leaf.position is None else f" (at position {leaf.position})"
+    return f"nothing is left out for {leaf.text}{place}: {leaf.reason}"
+
+
+def _first(warnings: Sequence[str]) -> list[str]:
+    distinct = list(dict.fromkeys(warnings))
+    left_out = len(distinct) - _MOST_NOT_READ
+    if left_out <= 0:
+        return distinct
+    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions, likewise"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPartition:
+    """A value for each partition column; :class:`Instants` where a wall clock may be several of them."""
+
+    fields: tuple[DataField, ...]
+    values: tuple[Value | Instants | None, ...]
+
+    @classmethod
+    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
+        """The partition that a caller named, of a table with this schema.
+
+        Raises FilterError: columns are missing, or too many, or a value does not fit.
+        """
+        fields = schema.partition_fields
+        given = dict(written or {})
+        if set(given) != {field.name for field in fields}:
+            names = ", ".join(field.name for field in fields) or "no column"
+            raise FilterError(
+                f"a partition of this table is named by {names}, each with its value; "
+                f"found {', '.join(given) or 'none'}"
+            )
+        return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))
+
+    @property
+    def exact(self) -> tuple[Value | None, ...]:
+        """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
+        values: list[Value | None] = []
+        for field, value in zip(self.fields, self.values, strict=True):
+            if isinstance(value, Instants):
+                raise FilterError(
+                    f"{field.name} is an instant, and its value may be several of them: write it with an "
+                    f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
+                    column=field.name,
+                )
+            values.append(value)
+        return tuple(values)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warning that a time zone would narrow the answer, if it would."""
+        return (WITHOUT_TIME_ZONE,) if any(isinstance(value, Instants) for value in self.values) else ()
+
+    def could_be(self, row: tuple[Value | None, ...]) -> bool:
+        """Whether a table's partition holds these values, in SQL's sense; nulls are alike."""
+        return all(
+            _could_be(mine, named, field)
+            for mine, named, field in zip(row, self.values, self.fields, strict=True)
+        )
+
+
+def _read(written: Json, field: DataField, zone: SessionZone | None) -> Value | Instants | None:
+    try:
+        if field.type.root is not TypeRoot.TIMESTAMP_LTZ or written is None:
+            return parse_json(written, field.type)
+        instants = parse_instants(written, field.type, zone)
+    except FilterError as error:
+        raise FilterError(str(error), column=field.name) from error
+    return instants.low if instants.low == instants.high else instants
+
+
+def _could_be(mine: Value | None, named: Value | Instants | None, field: DataField) -> bool:
+    if mine is None or named is None:
+        return mine is named
+    if isinstance(named, Instants):
+        return named.low <= int(mine) <= named.high
+    return same_in_sql(field.type, mine, named)

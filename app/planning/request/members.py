@@ -1,0 +1,183 @@
+"""The form of every request: which members it has, of which types, within which bounds.
+
+A request is one class for whoever asks: the body of HTTP, the argument of the library, what a command line is
+read into. Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent
+member, and a member that nobody knows is refused, since a misspelt one would otherwise change the question in
+silence. Literals, keys and partitions are read by the planner, which knows the types of their columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import core_schema
+
+from app.errors import FilterError, RequestError
+from app.planning.request.faults import explain_faults, refuse_unknown
+from app.predicates.json_reader import NO_ARROW
+from app.predicates.unbound import DEFAULT_LIMITS, Predicate
+from app.types.session_zone import session_zone
+
+_INT32: Final = 1 << 31
+_LONG_MAX: Final = (1 << 63) - 1
+Written = TypeVar("Written")
+Item = TypeVar("Item")
+
+
+class Request(BaseModel):
+    """A JSON object; null stands for an absent member."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
+
+    example: ClassVar[Mapping[str, object]] = {}
+    """What a caller may send."""
+
+    @classmethod
+    def example_text(cls) -> str:
+        """The example as JSON."""
+        return json.dumps(cls.example)
+
+    @classmethod
+    def read(cls, members: object) -> Self:
+        """The request that a JSON value stands for.
+
+        Raises RequestError: it stands for none; the message names the members at fault.
+        """
+        if not isinstance(members, dict):
+            raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
+        try:
+            return cls.model_validate(members)
+        except ValidationError as error:
+            faults = error.errors(include_url=False)
+            raise RequestError(explain_faults(faults, cls.model_fields)) from error
+
+    @classmethod
+    def like(cls, other: Request, **members: Any) -> Self:
+        """The request with the members that another one has, too, as they are, and with some of its own."""
+        shared = {name: value for name, value in other if name in cls.model_fields}
+        return cls.model_construct(**shared | members)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, members: object) -> object:
+        if not isinstance(members, dict):
+            return members
+        if cls.model_config.get("extra") == "forbid":
+            refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def as_read(form: Any, read: Callable[[Any, Callable[[Any], Any]], Any]) -> GetPydanticSchema:
+    """A member that is written in one form, and held in another.
+
+    Args:
+        form: the type that JSON has for it.
+        read: makes the value of what a caller gave, with what checks the form of it.
+    """
+    return GetPydanticSchema(
+        lambda _, handler: core_schema.no_info_wrap_validator_function(read, handler(form))
+    )
+
+
+def one_of(first: StrEnum, *others: StrEnum) -> GetPydanticSchema:
+    """A member that is one of some names."""
+    names = core_schema.literal_schema([str(name) for name in (first, *others)])
+    return GetPydanticSchema(
+        lambda _, __: core_schema.no_info_before_validator_function(
+            lambda value: str(value) if isinstance(value, type(first)) else value,
+            core_schema.no_info_after_validator_function(type(first), names),
+        )
+    )
+
+
+def _listed(listed: Any, handler: Callable[[Any], Any]) -> Any:
+    """Takes any sequence of Python's, and reports on it as on the list that JSON has."""
+    return handler(list[get_args(listed)[0]]) | {"strict": False}  # type: ignore[misc] # a type that is made
+
+
+def _is_zone(name: str) -> str:
+    session_zone(name)
+    return name
+
+
+def _of_allowed_size(written: Written) -> Written:
+    DEFAULT_LIMITS.check_size(written)
+    return written
+
+
+def _filter(written: object, check: Callable[[object], object]) -> object:
+    return written if isinstance(written, Predicate) else _of_allowed_size(check(written))
+
+
+def _refuse_arrow(listed: object) -> object:
+    if isinstance(listed, dict) and "$arrow" in listed:
+        raise FilterError(NO_ARROW)
+    return listed
+
+
+Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
+Name = Annotated[str, Field(min_length=1)]
+Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
+AssignId = Annotated[int, Field(ge=0, lt=_INT32)]
+Channels = Annotated[int, Field(ge=1, lt=_INT32)]
+Listed = Annotated[Sequence[Item], GetPydanticSchema(_listed)]
+FileNames = Annotated[Listed[str], Field(fail_fast=True)]
+TypedValues = Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, handler: handler(dict[str, Any]))]
+Partition = Annotated[
+    TypedValues | None, Field(description="Values by partition column.", examples=[{"dt": "2025-08-01"}])
+]
+OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
+"""Refuses filters that are too long, before they are hashed."""
+Filter = Annotated[
+    # Readers of other forms give what they have made of theirs.
+    str | Mapping[str, Any] | Predicate,
+    as_read(str | dict[str, Any], _filter),
+    Field(
+        description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
+        examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
+    ),
+]
+InLists = Annotated[
+    Mapping[str, Sequence[Any]],
+    GetPydanticSchema(
+        lambda _, handler: handler(dict[str, Annotated[Listed[Any], BeforeValidator(_refuse_arrow)]])
+    ),
+    Field(
+        description="Lists of values by column: a row of the answer satisfies the filter, and has one of the "
+        "values of each list in the list's column, as by IN. For lists that are long, such as the keys of a "
+        "join's small side.",
+        examples=[{"id": [1, 2, 3]}],
+    ),
+]
+TimeZone = Annotated[
+    str,
+    AfterValidator(_is_zone),
+    Field(
+        description="The time zone of the session, as spark.sql.session.timeZone has it: dates and "
+        "timestamps without a zone mean what they mean there. The release of the reader's rules may follow. "
+        "Absent: the service's default.",
+        examples=["America/New_York", "America/Vancouver@2025a", "+05:30"],
+    ),
+]
+Alias = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="What the query calls the table: its columns may be qualified by it in the filter and in "
+        "order_by, and then, as in Spark, not by the table's own name.",
+        examples=["e"],
+    ),
+]
