@@ -32,18 +32,7 @@ from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
 from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.openapi import document
-from app.api.routes import (
-    advice,
-    aggregates,
-    changes,
-    discovery,
-    index_files,
-    operations,
-    planning,
-)
-from app.api.routes.advice import SharedUsage
-from app.api.routes.misdirected import unknown_path, wrong_method
-from app.api.routes.operations import Caches, Warmth
+from app.api.routes import ROUTERS, Caches, SharedUsage, Warmth, unknown_path, wrong_method
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
@@ -150,21 +139,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.caches = Caches(service, processes)
     app.state.warmth = Warmth(lambda: telemetry.watch is not None and telemetry.watch.is_warm, processes)
     app.state.usage = SharedUsage(service, processes)
-    for router in (
-        planning.router,
-        aggregates.router,
-        changes.router,
-        planning.deletions_router,
-        planning.buckets_router,
-        # Before the name of a warehouse, which could be any word.
-        operations.router,
-        discovery.router,
-        index_files.router,
-        advice.router,
-        openapi.router,
-        explorer.router,
-        *_iceberg(settings),
-    ):
+    for router in (*ROUTERS, openapi.router, explorer.router, *_iceberg(settings)):
         app.include_router(router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)

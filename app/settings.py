@@ -17,8 +17,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
-from app.planning.request.budget import SHARE_OF_DEADLINE
-from app.planning.request.limits import Limits
+from app.planning.request.limits import SHARE_OF_DEADLINE, Limits
 from app.planning.request.requests import TableRef
 from app.suggestions import alike
 from app.table.table import is_name

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import CorruptIndexError, RequestError
-from app.types.binary_row.row import Buffer
 from app.types.index_files import IndexFileMeta
+from app.types.roaring import Buffer
 
 Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 """Numbers that are yet to be checked."""

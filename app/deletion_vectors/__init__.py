@@ -11,6 +11,7 @@ from app.deletion_vectors.deleting import (
     write_files,
 )
 from app.deletion_vectors.file import (
+    MAGICS,
     RECORD_MARGIN_BYTES,
     DeletionVector,
     read_file,
@@ -21,6 +22,7 @@ from app.deletion_vectors.positions import Positions, Rows
 from app.options.written_files import VectorOptions
 
 __all__ = [
+    "MAGICS",
     "RECORD_MARGIN_BYTES",
     "DeletionVector",
     "EncodedVector",

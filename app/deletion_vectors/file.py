@@ -41,6 +41,8 @@ from app.errors import CorruptIndexError, UnsupportedFormatError
 VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8
 """Bytes of a 32-bit record that its ``length`` leaves out: size and checksum."""
+MAGICS: Final = (vector32.MAGIC, vector64.MAGIC)
+"""What a vector begins with."""
 
 _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
@@ -90,7 +92,7 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
     data, end = _read_data(memoryview(buffer), offset)
     magic = bytes(data[:_MAGIC_BYTES])
     is64 = magic == vector64.MAGIC
-    if not is64 and magic != vector32.MAGIC:
+    if magic not in MAGICS:
         raise CorruptIndexError(
             f"expected the magic {vector32.MAGIC.hex()} or {vector64.MAGIC.hex()}, found {magic.hex()}",
             offset=offset + _SIZE.size,

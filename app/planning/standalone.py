@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from app.bucket_index import hash_index
-from app.deletion_vectors import read_file, vector32, vector64
+from app.deletion_vectors import MAGICS, read_file
 from app.errors import (
     CorruptIndexError,
     FileMissingError,
@@ -200,7 +200,7 @@ def _is_vectors(content: bytes) -> bool:
     """Whether the first vector has its magic; a file without vectors is its version alone."""
     if not content.startswith(_VECTORS_VERSION):
         return False
-    return content == _VECTORS_VERSION or content[_FIRST_MAGIC] in (vector32.MAGIC, vector64.MAGIC)
+    return content == _VECTORS_VERSION or content[_FIRST_MAGIC] in MAGICS
 
 
 def _vectors(content: bytes) -> list[Json]:

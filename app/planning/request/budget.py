@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from app.file_index.answers import SHORT_LIST
+from app.planning.request.limits import SHARE_OF_DEADLINE
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.work import check_deadline, remaining_seconds
-
-SHARE_OF_DEADLINE: Final = 2 / 3
-"""The rest of what a request has until its deadline is for whatever else its answer takes."""
 
 
 @dataclass(frozen=True, slots=True)

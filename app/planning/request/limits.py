@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
+
+SHARE_OF_DEADLINE: Final = 2 / 3
+"""The rest of what a request has until its deadline is for whatever else its answer takes."""
 
 _MIB = 1 << 20
 
