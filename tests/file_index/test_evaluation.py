@@ -292,7 +292,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
         name: data.draw(st.lists(st.none() | st.integers(0, 3), min_size=row_count, max_size=row_count))
         for name in kinds
     }
-    payloads = {
+    written = {
         name: [] if kind is None else [(kind, data.draw(payloads(kind, rows[name], C.type)))]
         for name, kind in kinds.items()
     }
@@ -308,7 +308,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
     )
     predicate = data.draw(predicates)
 
-    result = evaluate(predicate, FileIndex.read(container.write(payloads)), row_count=row_count)
+    result = evaluate(predicate, FileIndex.read(container.write(written)), row_count=row_count)
 
     ours, truth = _selected(result, row_count), matching_rows(predicate, rows, row_count)
     assert truth <= ours
