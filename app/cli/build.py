@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.building import BuiltIndex, CheckedEntry, DataFile, Verification, read_columns, write_file
+from app.building import CheckedEntry, DataFile, Verification, read_columns, write_file
 from app.building import build as build_index
 from app.building import verify as verify_index
 from app.cli.data_files import (
@@ -22,7 +22,7 @@ from app.cli.data_files import (
     read_file,
     read_schema,
 )
-from app.cli.output import print_json, print_line, print_table
+from app.cli.output import InWords, print_answer, print_line, print_members
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
@@ -61,10 +61,23 @@ def build(
     with progress("indexing", len(requested.indexes)) as advance:
         built = build_index(read, requested, advance)
     write_file(target, built.content, replace=force)
-    if as_json:
-        print_json(_built_document(target, file, built))
-    else:
-        _print_built(target, file, built, requested.in_manifest_threshold_bytes)
+    answer = {
+        "data": str(file.path),
+        "index": str(target),
+        "rows": file.row_count,
+        "bytes": len(built.content),
+        "in_manifest": built.in_manifest,
+        "indexes": [
+            {"column": entry.column, "type": entry.kind, "bytes": entry.size_bytes} for entry in built.entries
+        ],
+    }
+    print_answer(InWords(answer, _print_built), as_json=as_json)
+
+
+def _print_built(answer: dict[str, Any]) -> None:
+    print_members(answer)
+    if answer["in_manifest"]:
+        print_line("so few bytes (file-index.in-manifest-threshold) the engine puts into the manifest")
 
 
 def _parse_options(options: Sequence[str] | None) -> dict[str, str]:
@@ -75,32 +88,6 @@ def _parse_options(options: Sequence[str] | None) -> dict[str, str]:
         if name in [earlier for earlier, _, _ in pairs[:at]]:
             raise RequestError(f"--option {name} is given twice; columns of one type are listed with commas")
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _built_document(target: Path, file: DataFile, built: BuiltIndex) -> dict[str, Any]:
-    return {
-        "data": str(file.path),
-        "index": str(target),
-        "rows": file.row_count,
-        "bytes": len(built.content),
-        "in_manifest": built.in_manifest,
-        "indexes": [
-            {"column": entry.column, "type": entry.kind, "bytes": entry.size_bytes} for entry in built.entries
-        ],
-    }
-
-
-def _print_built(target: Path, file: DataFile, built: BuiltIndex, threshold_bytes: int) -> None:
-    print_table(
-        ("column", "index", "bytes"),
-        ((entry.column, entry.kind, f"{entry.size_bytes:,}") for entry in built.entries),
-    )
-    print_line(f"{target}: {len(built.content):,} bytes for {file.row_count:,} rows")
-    if built.in_manifest:
-        print_line(
-            f"file-index.in-manifest-threshold is {threshold_bytes:,} bytes: the engine puts so few into the "
-            "manifest"
-        )
 
 
 def verify(
@@ -131,10 +118,8 @@ def verify(
             verification = verify_index(content, column_of, file.row_count, sample=sample, advance=advance)
     except CorruptIndexError as error:
         raise error.at(str(path)) from error
-    if as_json:
-        print_json(_verified_document(path, file, verification))
-    else:
-        _print_verified(path, verification)
+    answer = _verified_document(path, file, verification)
+    print_answer(InWords(answer, _print_verified), as_json=as_json)
     if not verification.passed:
         for entry in verification.entries:
             if entry.problem:
@@ -182,39 +167,11 @@ def _entry_document(entry: CheckedEntry) -> dict[str, Any]:
     return document
 
 
-def _print_verified(path: Path, verification: Verification) -> None:
-    print_table(
-        ("column", "index", "bytes", "values", "checked", "result", "false positives", "expected", "wasted"),
-        (
-            (
-                entry.column,
-                entry.kind,
-                f"{entry.size_bytes:,}",
-                None if entry.distinct is None else f"{entry.distinct:,}",
-                f"{entry.checked:,}",
-                _result(entry),
-                *_bloom_cells(entry),
-            )
-            for entry in verification.entries
-        ),
-    )
-    print_line(f"{path}: {verification.size_bytes:,} bytes for {verification.row_count:,} rows")
-    if verification.unused_bytes:
-        print_line(f"{verification.unused_bytes:,} bytes of it belong to no index")
+def _print_verified(answer: dict[str, Any]) -> None:
+    print_members(answer | {"indexes": list(map(_shown, answer["indexes"]))})
 
 
-def _result(entry: CheckedEntry) -> str:
-    if entry.problem is None:
-        return "right"
-    return "loses rows" if entry.problem.lost else "wrong"
-
-
-def _bloom_cells(entry: CheckedEntry) -> tuple[str | None, ...]:
-    if entry.bloom is None:
-        return None, None, None
-    rate = entry.bloom.false_positive_rate
-    return (
-        None if rate is None else f"{rate:.2%}",
-        f"{entry.bloom.expected_rate:.2%}",
-        f"{entry.bloom.wasted_bytes:,}",
-    )
+def _shown(entry: dict[str, Any]) -> dict[str, Any]:
+    problem, bloom = entry["problem"], entry.get("bloom_filter", {})
+    result = "right" if problem is None else "loses rows" if problem["lost"] else "wrong"
+    return {**entry, **bloom, "bloom_filter": None, "problem": None, "result": result}

@@ -23,7 +23,7 @@ import typer
 
 from app.access import TokenFile, is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
-from app.cli.output import print_json, print_line
+from app.cli.output import InWords, print_answer, print_line
 from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.opening import open_shared_store, signing_key
@@ -306,10 +306,8 @@ def doctor(
         )
     )
     failed = [finding for finding in findings if finding.outcome is Outcome.FAILED]
-    if as_json:
-        print_json({"healthy": not failed, "checks": [asdict(finding) for finding in findings]})
-    else:
-        _print(findings)
+    answer = {"healthy": not failed, "checks": [asdict(finding) for finding in findings]}
+    print_answer(InWords(answer, lambda _: _print(findings)), as_json=as_json)
     if failed:
         raise typer.Exit(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,28 +9,9 @@ import typer
 
 from app.api.answers.encoding import encode_evaluation
 from app.api.answers.selections import SelectionEncoding
-from app.cli.options import (
-    AliasOption,
-    ColumnsOption,
-    FilterOption,
-    JsonOption,
-    Opened,
-    TimeZoneOption,
-    WarehouseOptions,
-    grouped,
-    local_path,
-    parse_columns,
-    parse_filter,
-)
-from app.cli.output import (
-    ExplainedFile,
-    plain,
-    print_explanation,
-    print_json,
-    print_records,
-    print_table,
-    print_warnings,
-)
+from app.cli.asking import Asked, asks
+from app.cli.options import ColumnsOption, local_path, parse_columns
+from app.cli.output import ExplainedFile, InWords, print_explanation, print_records, print_warnings
 from app.planning.request.requests import EvaluateRequest, InspectRequest
 
 _INSTANCE = "command-line"
@@ -45,98 +25,43 @@ FileArguments = Annotated[
 ]
 
 
-@grouped
-def inspect(
-    file: FileArgument,
-    *,
-    place: WarehouseOptions,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="file_index, deletion_vectors or hash. Default: detected from the file."),
-    ] = None,
-    columns: ColumnsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@asks(InspectRequest, "kind")
+def inspect(asked: Asked[InspectRequest], *, file: FileArgument, columns: ColumnsOption = None) -> object:
     """Show what is in an index file."""
-    opened, (path,) = _open((file,), place)
-    request = InspectRequest.read({"path": path, "name": file, "kind": kind})
-    answer = opened.service.inspect(
-        opened.warehouse, request, request.kind, parse_columns(columns), any_place=True
-    )
-    if as_json:
-        print_json(answer)
-        return
-    print_table(("what", "value"), _flatten(plain(answer), ""))
+    request, types = asked.read(**_named(asked, file)), parse_columns(columns)
+    opened = asked.opened
+    return opened.service.inspect(opened.warehouse, request, request.kind, types, any_place=True)
 
 
-@grouped
-def evaluate(  # noqa: PLR0913 - one parameter per option
-    files: FileArguments,
-    *,
-    columns: ColumnsOption,
-    filter_text: FilterOption = None,
-    alias: AliasOption = None,
-    place: WarehouseOptions,
-    row_count: Annotated[int | None, typer.Option(help="Rows of each data file, if known.")] = None,
-    selection: Annotated[
-        str, typer.Option(help="Output format for row positions: none, count, bitmap, ranges or positions.")
-    ] = "ranges",
-    explain: Annotated[bool, typer.Option("--explain", help="Show which index decided.")] = False,
-    time_zone: TimeZoneOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@asks(EvaluateRequest, "filter", "alias", "row_count", "selection", "explain", selection="ranges")
+def evaluate(asked: Asked[EvaluateRequest], *, files: FileArguments, columns: ColumnsOption) -> object:
     """Ask a filter of index files: which data files can be skipped, which rows can match?"""
-    opened, paths = _open(files, place)
     types = parse_columns(columns)
-    request = EvaluateRequest.read(
-        {
-            "schema": [{"name": name, "type": data_type} for name, data_type in types.items()],
-            "files": [{"path": path, "name": name} for path, name in zip(paths, files, strict=True)],
-            "row_count": row_count,
-            "filter": parse_filter(filter_text),
-            "alias": alias,
-            "selection": selection,
-            "explain": explain,
-            "time_zone": opened.time_zone(time_zone),
-        }
+    request = asked.read(
+        schema=[{"name": name, "type": data_type} for name, data_type in types.items()],
+        files=[_named(asked, file) for file in files],
     )
-    answer = opened.service.evaluate(opened.warehouse, request, any_place=True)
+    answer = asked.opened.service.evaluate(asked.opened.warehouse, request, any_place=True)
     form = SelectionEncoding(request.selection)
-    encoded = encode_evaluation(answer, form, request.row_count, _INSTANCE)
-    if as_json:
-        print_json(encoded)
-        return
-    answered = plain(encoded)
-    results = answered["results"]
-    members = {"file": "name", "decision": "decision", "rows": "selected_rows", "selection": "selection"}
+    return InWords(encode_evaluation(answer, form, request.row_count, _INSTANCE), _print_evaluation)
+
+
+def _named(asked: Asked[Any], file: str) -> dict[str, str]:
+    return {"path": local_path(Path(file)) if asked.warehouse is None else file, "name": file}
+
+
+def _print_evaluation(answer: dict[str, Any]) -> None:
+    results = answer["results"]
     print_records(
-        {**members, "error": "error"},
-        ({**result, "error": result.get("error", {}).get("detail")} for result in results),
+        [
+            {name: result[name] for name in ("name", "decision", "selected_rows", "selection")}
+            | {"error": result.get("error", {}).get("detail")}
+            for result in results
+        ]
     )
-    if explain:
-        decided = (result for result in results if "explain" in result)
-        print_explanation(
-            ExplainedFile(result["name"], _DECISIONS[result["decision"]], result["explain"])
-            for result in decided
-        )
-    print_warnings(answered["warnings"])
-
-
-def _open(files: Sequence[str], place: WarehouseOptions) -> tuple[Opened, list[str]]:
-    if place.warehouse is not None:
-        return place.open(), list(files)
-    return Opened.local_files(), [local_path(Path(file)) for file in files]
-
-
-def _flatten(value: Any, place: str) -> Iterator[tuple[str, object]]:
-    match value:
-        case dict() if value:
-            for name, member in value.items():
-                yield from _flatten(member, f"{place}.{name}" if place else name)
-        case [dict(), *_]:
-            for number, item in enumerate(value):
-                # Columns have names, and their indexes types.
-                label = item.get("name") or item.get("type") or number
-                yield from _flatten(item, f"{place}[{label}]")
-        case _:
-            yield place, value
+    print_explanation(
+        ExplainedFile(result["name"], _DECISIONS[result["decision"]], result["explain"])
+        for result in results
+        if "explain" in result
+    )
+    print_warnings(answer["warnings"])

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow.parquet as pq
 import typer
 
 from app.cli.command import Command
 from app.cli.data_files import progress
-from app.cli.job_reports import print_audit, print_deletion, print_indexes, print_plan, print_upsert
 from app.cli.options import (
     FilterOption,
     JsonOption,
@@ -29,13 +28,10 @@ from app.cli.options import (
     parse_filter,
     parse_partition,
 )
-from app.cli.output import print_json, printable
+from app.cli.output import print_answer, printable
 from app.errors import RequestError, SettingsError
 from app.jobs import (
-    DeleteReport,
-    IndexReport,
     JobTable,
-    UpsertReport,
     audit,
     build_index,
     check_deletable,
@@ -50,8 +46,6 @@ from app.planning.request.requests import SnapshotSelector, TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Report = TypeVar("Report", IndexReport, UpsertReport, DeleteReport)
 
 program = typer.Typer(
     help="Run a Spark job over a table: build-index, upsert, delete, audit, plan.",
@@ -93,12 +87,9 @@ class JobOptions(WarehouseOptions):
             version = service.resolve(TableRef(opened.warehouse, database, table), SnapshotSelector())
             service.share(version, sorted(columns))
 
-    def report(self, report: Report, print_words: Callable[[Report], None]) -> None:
-        """Prints what a job did, as JSON or in words."""
-        if self.as_json:
-            print_json(asdict(report))
-        else:
-            print_words(report)
+    def report(self, report: object) -> None:
+        """Prints what a job did."""
+        print_answer(report, as_json=self.as_json)
 
     @contextmanager
     def spark(self, time_zone: str | None = None) -> Iterator[SparkSession]:
@@ -211,7 +202,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
             )
         if shared_cache is not None:
             job.share(table, shared_cache, {index.column for index in report.indexes})
-    job.report(report, print_indexes)
+    job.report(asdict(report))
 
 
 @program.command("upsert", cls=Command)
@@ -274,7 +265,7 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
             parallelism=parallelism,
             advance=advance,
         )
-    job.report(report, print_upsert)
+    job.report(asdict(report))
 
 
 @program.command("delete", cls=Command)
@@ -296,7 +287,7 @@ def delete_command(
         progress("reading", len(opened.latest().files())) as advance,
     ):
         report = delete(spark, opened, where, advance=advance)
-    job.report(report, print_deletion)
+    job.report(asdict(report))
 
 
 @program.command("audit", cls=Command)
@@ -316,10 +307,7 @@ def audit_command(
     chosen = None if not partitions else list(map(parse_partition, partitions))
     with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:
         report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
-    if job.as_json:
-        print_json(asdict(report) | {"passed": report.passed})
-    else:
-        print_audit(report)
+    job.report(asdict(report) | {"passed": report.passed})
     if not report.passed:
         for problem in report.problems:
             which = (
@@ -350,11 +338,8 @@ def plan_command(
             report = plan(spark, opened, written, advance=advance)
     if out is not None:
         pq.write_table(report.files, out)
-    if job.as_json:
-        members = {member.name: getattr(report, member.name) for member in fields(report)}
-        print_json(members | {"files": report.files.to_pylist()})
-    else:
-        print_plan(report)
+    members = {member.name: getattr(report, member.name) for member in fields(report)}
+    job.report(members | {"files": report.files.to_pylist()})
 
 
 def _index(text: str) -> tuple[str, str]:

@@ -43,17 +43,6 @@ TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
 FilterOption = Annotated[
     str | None, typer.Option("--filter", help="Spark SQL as after WHERE, or Paimon predicate JSON.")
 ]
-AliasOption = Annotated[
-    str | None,
-    typer.Option(help="Table alias in the filter and in --order-by: --alias e allows e.id = 5."),
-]
-BranchOption = Annotated[str | None, typer.Option("--branch")]
-PartitionOption = Annotated[
-    str | None, typer.Option("--partition", help="A JSON object by partition column.")
-]
-FilesOption = Annotated[
-    list[str] | None, typer.Option("--file", help="Only this data file, by its name; repeatable.")
-]
 ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
 ]
@@ -104,24 +93,6 @@ class WarehouseOptions:
     def open(self) -> Opened:
         """The service of the warehouse, in this process; see :meth:`Opened.warehouse_of`."""
         return Opened.warehouse_of(self.warehouse, self.allow_external)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionOptions(WarehouseOptions):
-    """Which version of a table."""
-
-    snapshot_id: Annotated[int | None, typer.Option("--snapshot-id")] = None
-    tag: Annotated[str | None, typer.Option("--tag")] = None
-    timestamp_millis: Annotated[
-        int | None,
-        typer.Option("--timestamp-millis", help="Use the snapshot that was the latest at this time."),
-    ] = None
-    branch: BranchOption = None
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The members of a body that name the version."""
-        return {name: getattr(self, name) for name in ("snapshot_id", "tag", "timestamp_millis", "branch")}
 
 
 @dataclass(frozen=True, slots=True)

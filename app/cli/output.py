@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -14,30 +14,67 @@ from rich.text import Text
 from app.api.http.strict_json import read_json, write_json
 from app.storage.locations import without_credentials
 
-Answer = TypeVar("Answer")
-
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 # Wide enough that nothing is cut where the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400
 # Characters that move the cursor, change colours or the direction of text.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def print_json(answer: object) -> None:
-    """The answer as the service writes it, on one line."""
-    sys.stdout.write(write_json(answer).decode() + "\n")
+class InWords(NamedTuple):
+    """An answer, and what says it to people in words of its own."""
+
+    answer: object
+    print_words: Callable[[Any], None]
 
 
-def print_answer(answer: Answer, print_words: Callable[[Answer], None], *, as_json: bool) -> None:
-    """The answer as JSON, or in words."""
+def print_answer(answer: object, *, as_json: bool) -> None:
+    """Prints an answer as the service writes it, on one line, or for people: see :func:`print_members`."""
+    answer, print_words = answer if isinstance(answer, InWords) else (answer, print_members)
     if as_json:
-        print_json(answer)
+        sys.stdout.write(write_json(answer).decode() + "\n")
     else:
-        print_words(answer)
+        print_words(plain(answer))
 
 
 def plain(answer: object) -> Any:
     """The answer as a caller of the service gets it, without fragments and arrays."""
     return read_json(write_json(answer))
+
+
+def print_members(answer: Mapping[str, Any], place: str = "") -> None:
+    """The members of a JSON object: a list of objects is a table, another member a line, or none if empty."""
+    for name, value in answer.items():
+        if name == "warnings":
+            print_warnings(value)
+        elif _is_records(value):
+            print_line(f"{place}{name}:")
+            print_records(value)
+        elif isinstance(value, dict) and value:
+            print_members(value, f"{place}{name}.")
+        elif value not in _NOTHING:
+            print_line(f"{place}{name}: {_text(value)}")
+
+
+def print_records(records: Sequence[Mapping[str, Any]]) -> None:
+    """JSON objects as rows; objects within them have rows of their own, which repeat the plain members."""
+    rows = [row for record in records for row in _rows(record)]
+    columns = dict.fromkeys(name for row in rows for name, value in row.items() if value not in _NOTHING)
+    print_table(tuple(columns), ([row.get(name) for name in columns] for row in rows))
+
+
+def _rows(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    inner = next((name for name, value in record.items() if _is_records(value)), None)
+    if inner is None:
+        yield record
+        return
+    outer = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
+    for each in record[inner]:
+        yield outer | {name if name not in outer else f"{inner}.{name}": each[name] for name in each}
+
+
+def _is_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -49,11 +86,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         # Text, since a plain string would be read as markup.
         table.add_row(*(Text("\n".join(map(printable, _lines(cell)))) for cell in row))
     _console().print(table)
-
-
-def print_records(columns: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> None:
-    """JSON objects as rows: each column has the member that it names; None, or no such member, is a dash."""
-    print_table(tuple(columns), ([record.get(member) for member in columns.values()] for record in records))
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -91,7 +123,7 @@ def _text(cell: object) -> str:
             return "-"
         case str():
             return cell
-        case dict() | list():
+        case dict() | list() | bool():
             return write_json(cell).decode()
         case _:
             return str(cell)

@@ -46,10 +46,10 @@ def test_builds_and_verifies_an_index_file(data: Path) -> None:
     target = data.with_name("part-0.parquet.index")
     assert (built.returncode, built.stderr) == (0, "")
     assert re.search(r"city +bloom-filter +\d+", built.stdout)
-    assert f"{target}: {target.stat().st_size:,} bytes for 2,000 rows" in built.stdout
+    assert f"index: {target}\nrows: 2000\nbytes: {target.stat().st_size}\n" in built.stdout
     assert (verified.returncode, verified.stderr) == (0, "")
-    assert re.search(r"id +bitmap +[\d,]+ +2,000 +2,000 +right", verified.stdout)
-    assert re.search(r"city +bloom-filter +\d+ +40 +40 +right +\d+\.\d\d% +\d+\.\d\d%", verified.stdout)
+    assert re.search(r"id +bitmap +\d+ +2000 +2000 .* right", verified.stdout)
+    assert re.search(r"city +bloom-filter +\d+ +40 +40 .* right", verified.stdout)
     assert sorted(path.name for path in data.parent.iterdir()) == ["part-0.parquet", "part-0.parquet.index"]
 
 
@@ -157,9 +157,9 @@ def test_advises(data: Path) -> None:
     answer = json.loads(run("advise", "--data", str(data), "--json").stdout)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"city +STRING +40 +223 +bitmap +[\d,]+ +few values", done.stdout)
-    assert re.search(r"tags +list<\w+: string> +- +- +- +- +no index takes this type", done.stdout)
-    assert f"beside the {data.stat().st_size:,} bytes of the file" in done.stdout
+    assert re.search(r"city +STRING +40 +223 +bitmap +\d+ +few values", done.stdout)
+    assert re.search(r"tags +list<\w+: string> +- +- +- +0 +no index takes this type", done.stdout)
+    assert f"\nbytes: {data.stat().st_size}\n" in done.stdout
     assert "'file-index.bitmap.columns' = 'city'," in done.stdout
     assert answer["options"] == {"file-index.bitmap.columns": "city", "file-index.range-bitmap.columns": "id"}
     assert [column["index"] for column in answer["columns"]] == ["range-bitmap", "bitmap", None]

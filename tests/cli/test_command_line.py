@@ -113,7 +113,7 @@ def test_an_explained_plan_tells_groups_and_lists_files_where_asked() -> None:
     assert re.search(r"^3 files are kept, matched: .*\nstep ", explained, re.MULTILINE)
     assert re.search(r"^7 files are skipped by file_index: .*, and 4 more\nstep ", explained, re.MULTILINE)
     assert listed.startswith(explained)
-    assert len(re.findall(r"^data-\S+ +\{\} ", listed.removeprefix(explained), re.MULTILINE)) == 10
+    assert len(re.findall(r"^data-\S+ +0 ", listed.removeprefix(explained), re.MULTILINE)) == 10
 
 
 def test_plan_takes_the_first_rows_of_an_order() -> None:
@@ -159,8 +159,8 @@ def test_lookup() -> None:
     table = run("lookup", "demo.users", "--warehouse", str(WAREHOUSE), *options)
     answer = run("lookup", "demo.users", "--warehouse", str(WAREHOUSE), *options, "--json")
 
-    assert re.search(r'\{"uid": 999999967\} +210304340 +0', table.stdout)
-    assert re.search(r'\{"uid": 1000014967\} +2099020797 +-', table.stdout)
+    assert re.search(r'\{"uid":999999967\} +210304340 +0', table.stdout)
+    assert re.search(r'\{"uid":1000014967\} +2099020797 +-', table.stdout)
     assert [found["bucket"] for found in json.loads(answer.stdout)["buckets"]] == [0, None]
 
 
@@ -180,7 +180,7 @@ def test_index_files_are_inspected_and_evaluated_without_a_warehouse() -> None:
         "--json",
     )
 
-    assert "columns[rank_no].indexes[range-bitmap].cardinality" in inspected.stdout, inspected.stderr
+    assert re.search(r"^rank_no +range-bitmap ", inspected.stdout, re.MULTILINE), inspected.stderr
     results = json.loads(evaluated.stdout)["results"]
     assert [result["name"] for result in results] == files
     assert [result["selection"] for result in results if result["decision"] == "keep"] == [[[12, 13]]]
@@ -346,7 +346,7 @@ def test_advice_and_what_if() -> None:
     assert "too little for any index to matter" in advised.stdout
     assert "together:" not in advised.stdout
     assert (tried.returncode, tried.stderr) == (0, "")
-    assert "bloom-filter of memo" in tried.stdout
+    assert re.search(r"^memo = '7' .* memo +bloom-filter ", tried.stdout, re.MULTILINE)
     assert (neither.returncode, "--data" in neither.stderr) == (1, True)
 
 

@@ -158,11 +158,13 @@ class PlanRequest(FilteredRequest):
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"}
 
     in_lists: InLists | None = None
-    selection: Selection = SelectionForm.BITMAP
-    explain: bool = False
+    selection: Selection = Field(
+        default=SelectionForm.BITMAP, description="How the rows to read of a file are told."
+    )
+    explain: bool = Field(default=False, description="Tell which step decided on each file, and why.")
     files: FileNames | None = Field(default=None, description="Decide only these data files.")
     top_n: TopN | None = None
-    limit: Count | None = None
+    limit: Count | None = Field(default=None, description="So many matching rows are enough, in any order.")
     uris: bool = Field(
         default=False, description="Paths are absolute URIs instead of relative to the warehouse."
     )

@@ -1,0 +1,179 @@
+"""Commands that ask: the options of each are members of the request that it makes.
+
+What an option takes, and what it says of itself, stands in the request, such as those of
+:mod:`app.planning.request.requests`. A member that is an object, or objects, is written as JSON; a filter may
+be. A command names the members that it offers, and adds options of its own where JSON would be hard to write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+
+from app.cli.options import (
+    AllowExternal,
+    JsonOption,
+    Opened,
+    TableArgument,
+    TimeZoneOption,
+    WarehouseOption,
+    parse_object,
+)
+from app.cli.output import print_answer
+from app.planning.request.members import Request
+from app.planning.request.requests import TableRef, VersionedRequest
+
+Asks = TypeVar("Asks", bound=Request)
+
+VERSION: Final = ("snapshot_id", "tag", "timestamp_millis", "branch")
+
+
+@dataclass(frozen=True)
+class Asked(Generic[Asks]):
+    """What stands on a command line: a table, a warehouse, and members of a request."""
+
+    request: type[Asks]
+    members: Mapping[str, Any]
+    table_name: str | None
+    warehouse: str | None
+    allow_external: Sequence[str] | None
+
+    @cached_property
+    def opened(self) -> Opened:
+        """The service of the warehouse; of this machine's files for what needs no table."""
+        if self.warehouse is None and not issubclass(self.request, VersionedRequest):
+            return Opened.local_files()
+        return Opened.warehouse_of(self.warehouse, self.allow_external)
+
+    @property
+    def table(self) -> TableRef:
+        """The table."""
+        return self.opened.table(self.table_name or "")
+
+    def read(self, **more: object) -> Asks:
+        """The request, with members that the command has made itself.
+
+        Raises RequestError: a member is not what it may be.
+        """
+        members = {**self.members, **more}
+        if "time_zone" in members:
+            members["time_zone"] = self.opened.time_zone(members["time_zone"])
+        return self.request.read(members)
+
+
+def asks(
+    request: type[Request], *members: str, flags: Mapping[str, str] | None = None, **defaults: object
+) -> Callable[[Callable[..., object]], Callable[..., None]]:
+    """Makes a command of a function that answers what was asked.
+
+    Args:
+        members: those that the command offers as options.
+        flags: names of options that are other ones than those of members.
+        defaults: values of members that are others on a command line.
+    """
+    options = {
+        name: _Option(request.model_fields[name], (flags or {}).get(name, f"--{name.replace('_', '-')}"))
+        for name in members
+    }
+    zoned = "time_zone" in request.model_fields
+
+    def command(answer: Callable[..., object]) -> Callable[..., None]:
+        own = inspect.signature(answer, eval_str=True).parameters
+        parameters = [parameter for name, parameter in own.items() if name != "asked"]
+        if issubclass(request, VersionedRequest) and "table" not in own:
+            parameters.insert(0, _parameter("table", TableArgument, inspect.Parameter.empty))
+        parameters += [
+            _parameter(name, option.annotation, defaults.get(name, option.default))
+            for name, option in options.items()
+        ]
+        parameters += [_parameter("time_zone", TimeZoneOption, None)] if zoned else []
+        parameters += [
+            _parameter("warehouse", WarehouseOption, None),
+            _parameter("allow_external", AllowExternal, None),
+            _parameter("as_json", JsonOption, default=False),
+        ]
+
+        @wraps(answer)
+        def run(
+            *, warehouse: str | None, allow_external: Sequence[str] | None, as_json: bool, **given: Any
+        ) -> None:
+            read = {name: option.read(given.pop(name)) for name, option in options.items()}
+            if zoned:
+                read["time_zone"] = given.pop("time_zone")
+            table = given.get("table") if "table" in own else given.pop("table", None)
+            asked = Asked(request, read, table, warehouse, allow_external)
+            print_answer(answer(asked, **given), as_json=as_json)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # as inspect documents
+        return run
+
+    return command
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+class _Option:
+    """An option, made of a member."""
+
+    def __init__(self, field: FieldInfo, flag: str) -> None:
+        forms = list(_forms(field.annotation))
+        self._flag = flag
+        self._is_list = get_origin(forms[0]) is Sequence
+        if self._is_list:
+            forms = list(_forms(get_args(forms[0])[0]))
+        self._is_object, self._may_be_object = _is_object(forms[0]), any(map(_is_object, forms))
+        (example,) = (field.examples or [{}])[:1]
+        self._example = example[0] if self._is_list and example else example
+        kind = forms[0] if forms[0] in (bool, int) else str
+        is_open = field.is_required() or not isinstance(field.default, int)
+        self.default = (
+            field.default if not is_open else inspect.Parameter.empty if field.is_required() else None
+        )
+        taken: Any = list[kind] if self._is_list else kind  # type: ignore[valid-type] # chosen here
+        option = typer.Option(flag, help=_description(field), metavar="JSON" if self._is_object else None)
+        self.annotation = Annotated[taken if self.default is not None else taken | None, option]
+
+    def read(self, given: Any) -> Any:
+        """The member that a text, or texts, stand for."""
+        if self._is_list:
+            return [self._read(each) for each in given] if given else None
+        return self._read(given)
+
+    def _read(self, given: Any) -> Any:
+        is_text = not self._is_object and not str(given).lstrip().startswith("{")
+        if given is None or not self._may_be_object or is_text:
+            return given
+        return parse_object(self._flag, given, json.dumps(self._example or {"kind": "LEAF"}))
+
+
+def _forms(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _forms(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for each in get_args(annotation):
+            yield from _forms(each)
+    elif annotation is not NoneType:
+        yield annotation
+
+
+def _is_object(form: Any) -> bool:
+    return get_origin(form) in (dict, Mapping)
+
+
+def _description(field: FieldInfo) -> str | None:
+    described = [field.description]
+    for each in get_args(field.annotation):
+        described += [getattr(part, "description", None) for part in getattr(each, "__metadata__", ())]
+    text = next(filter(None, described), None)
+    return None if text is None else f"{text.partition('. ')[0].rstrip('.')}."
