@@ -35,8 +35,11 @@ from app.api.http.problems import ProblemDetails, problem_of
 from app.api.http.strict_json import JsonMembers, write_json
 from app.described import DESCRIBED
 from app.observation import Phase, during
-from app.planning import deletions, evaluated_files
 from app.planning.buckets.answers import BucketLookup, KeyBucket, SnapshotId
+from app.planning.deletions import DeletionsAnswer
+from app.planning.deletions import FileDeletions as DeletedRows
+from app.planning.evaluated_files import EvaluateAnswer
+from app.planning.evaluated_files import EvaluatedFile as DecidedFile
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.pruned import PrunedSnapshot
@@ -198,7 +201,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
 
 
 def encode_deletions(
-    answer: deletions.DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
+    answer: DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
 ) -> DeletionsPage:
     """One page of deletions."""
     with during(Phase.ENCODE):
@@ -236,14 +239,14 @@ def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
 
 
 def encode_evaluation(
-    answer: evaluated_files.EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
+    answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 
 
-def _file_deletions(file: deletions.FileDeletions, form: SelectionEncoding) -> JsonMembers:
+def _file_deletions(file: DeletedRows, form: SelectionEncoding) -> JsonMembers:
     entry: JsonMembers = {
         "file_name": file.file_name,
         "partition": file.partition,
@@ -261,9 +264,7 @@ def _file_deletions(file: deletions.FileDeletions, form: SelectionEncoding) -> J
     return entry
 
 
-def _evaluated(
-    file: evaluated_files.EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str
-) -> JsonMembers:
+def _evaluated(file: DecidedFile, form: SelectionEncoding, row_count: int, instance: str) -> JsonMembers:
     # A null selection would mean every row, so a skipped file gets the empty set.
     positions = _NO_ROWS if file.skip else file.selection
     last = positions.max() + 1 if positions else 0
