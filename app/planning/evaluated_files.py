@@ -22,7 +22,7 @@ from app.errors import (
 from app.file_index.answers import SKIP, Result, Rows, Step
 from app.file_index.evaluation import evaluate
 from app.file_index.stacked_index import FileIndex, StackedIndex
-from app.file_index.top_n import indexed_rows, top_n
+from app.file_index.top_rows import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
 from app.planning.request.filters import filter_warnings, read_filter

@@ -29,7 +29,7 @@ from app.errors import (
     StorageError,
 )
 from app.file_index.container import MAGIC
-from app.file_index.inspect import inspect
+from app.file_index.inspection import inspect
 from app.file_index.stacked_index import FileIndex
 from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from app.file_index.answers import SKIP, Result, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.top_n import top_n
+from app.file_index.top_rows import top_n
 from app.predicates.binding.binding import bind
 from app.predicates.model import ALWAYS_TRUE
 from app.predicates.sql.reader import read_sql

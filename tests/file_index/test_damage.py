@@ -16,10 +16,10 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bsi import bsi
 from app.file_index.container import write
 from app.file_index.evaluation import evaluate
-from app.file_index.inspect import inspect
+from app.file_index.inspection import inspect
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked_index import FileIndex
-from app.file_index.top_n import top_n
+from app.file_index.top_rows import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
 from tests import golden_cases

@@ -17,7 +17,7 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind, open_payload
 from app.file_index.keys.keys import key_space
 from app.file_index.stacked_index import FileIndex
-from app.file_index.top_n import top_n
+from app.file_index.top_rows import top_n
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

@@ -13,7 +13,7 @@ from app.file_index.container import write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
-from app.file_index.top_n import top_n
+from app.file_index.top_rows import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type, sql_key
 from app.types.data_types import TIMESTAMP_ROOTS

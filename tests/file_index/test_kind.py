@@ -20,7 +20,7 @@ from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, 
 from app.file_index.container import write_index
 from app.file_index.evaluation import UNKNOWN_ROW_COUNT, decide_files, evaluate
 from app.file_index.index_kinds import KINDS
-from app.file_index.inspect import inspect
+from app.file_index.inspection import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal

@@ -50,7 +50,7 @@ from app.predicates.model import (
 from app.predicates.simplify import with_leaves
 from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
 from app.table.schema.schema import TableSchema
-from app.table.statistics.bounds_cast import bounds_cast
+from app.table.statistics.casts import bounds_cast
 from app.types import DataField, DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
 from app.types.values import group_rows

@@ -29,7 +29,7 @@ from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.contents import NeededManifests
 from app.planning.version.version import Version
-from app.predicates.bound_texts import point_texts
+from app.predicates.bounds_in_words import point_texts
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

@@ -20,7 +20,7 @@ from app.planning.plan.explanation import Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
-from app.predicates.bound_texts import bound_texts
+from app.predicates.bounds_in_words import bound_texts
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.table.statistics.statistics import may_be_in_other_zones

@@ -38,7 +38,7 @@ from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.manifests.manifest_list import ManifestList
 from app.table.schema.schema import TableSchema
-from app.table.statistics.bounds_cast import bounds_cast
+from app.table.statistics.casts import bounds_cast
 from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
-from app.predicates.bound_texts import bound_texts, point_texts
+from app.predicates.bounds_in_words import bound_texts, point_texts
 from app.predicates.model import BoundLeaf, leaves
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import Verdict, leaf_verdicts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.table.statistics.bounds_cast import bounds_cast
+from app.table.statistics.casts import bounds_cast
 from app.types import Value, parse_type
 from tests.file_bounds import value_array
 

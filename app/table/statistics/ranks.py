@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.table.manifests.manifest import Manifest
 from app.table.schema.schema import TableSchema
-from app.table.statistics.bounds_cast import Cast, bounds_cast
+from app.table.statistics.casts import Cast, bounds_cast
 from app.types import DataField, DataType
 from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.table import TableSchema
-from app.table.statistics.key_ranks import key_ranks
+from app.table.statistics.ranks import key_ranks
 from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 from app.file_index.container import write
-from app.file_index.inspect import inspect
+from app.file_index.inspection import inspect
 from app.file_index.stacked_index import FileIndex
 from app.types import DataType, parse_type
 from tests import golden_cases
