@@ -175,7 +175,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "statistics: a cast that reorders",
-        "table/statistics/bounds_cast.py",
+        "table/statistics/casts.py",
         "    if written.root in INTEGER_BITS:\n        return _cast_integer(written, present)",
         "    if written.root in INTEGER_BITS:\n        return _unchanged",
     ),
