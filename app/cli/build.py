@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -22,11 +21,14 @@ from app.cli.data_files import (
     read_file,
     read_schema,
 )
+from app.cli.options import parse_pairs
 from app.cli.output import InWords, print_answer, print_line, print_members
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions, indexed_type
+
+_FORM: Final = "NAME=VALUE, such as file-index.bitmap.columns=city (columns of one type with commas)"
 
 
 def build(
@@ -55,7 +57,9 @@ def build(
     table = read_schema(schema)
     written = dict(table.options.values) if table else {}
     file = DataFile.open(data)
-    requested = FileIndexOptions.parse(written | _parse_options(options), column_types(file, table, columns))
+    requested = FileIndexOptions.parse(
+        written | parse_pairs("--option", options, _FORM), column_types(file, table, columns)
+    )
     with progress("reading", file.row_count) as advance:
         read = read_columns(file, {index.column for index in requested.indexes}, advance)
     with progress("indexing", len(requested.indexes)) as advance:
@@ -78,16 +82,6 @@ def _print_built(answer: dict[str, Any]) -> None:
     print_members(answer)
     if answer["in_manifest"]:
         print_line("so few bytes (file-index.in-manifest-threshold) the engine puts into the manifest")
-
-
-def _parse_options(options: Sequence[str] | None) -> dict[str, str]:
-    pairs = [option.partition("=") for option in options or ()]
-    for at, (name, sign, _) in enumerate(pairs):
-        if not name or not sign:
-            raise RequestError("--option takes NAME=VALUE, such as file-index.bitmap.columns=city")
-        if name in [earlier for earlier, _, _ in pairs[:at]]:
-            raise RequestError(f"--option {name} is given twice; columns of one type are listed with commas")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def verify(

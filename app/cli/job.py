@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -26,6 +26,7 @@ from app.cli.options import (
     WarehouseOptions,
     grouped,
     parse_filter,
+    parse_pairs,
     parse_partition,
 )
 from app.cli.output import print_answer, printable
@@ -107,7 +108,7 @@ class JobOptions(WarehouseOptions):
         builder = SparkSession.builder.appName("paimon-index")
         if self.master is not None:
             builder = builder.master(self.master)
-        for name, value in _pairs("--conf", self.conf).items():
+        for name, value in parse_pairs("--conf", self.conf).items():
             builder = builder.config(name, value)
         if time_zone is not None:
             builder = builder.config("spark.sql.session.timeZone", time_zone)
@@ -186,7 +187,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     if drop:
         report = drop_index(opened, partitions=chosen)
     else:
-        given = _pairs("--option", options) if options else None
+        given = parse_pairs("--option", options) if options else None
         with job.spark() as spark, progress("building", len(opened.latest().files())) as advance:
             report = build_index(
                 spark,
@@ -247,7 +248,7 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Write rows to a table, in place of those that have the same primary key."""
     opened = job.table(table)
-    given = _pairs("--read-option", read_options)
+    given = parse_pairs("--read-option", read_options)
     with job.spark(time_zone) as spark, progress("writing", None) as advance:
         rows = rows_from_files(
             spark,
@@ -347,10 +348,3 @@ def _index(text: str) -> tuple[str, str]:
     if not column or not kind:
         raise RequestError(f"--take-off takes COLUMN=KIND, such as city=bitmap, not {text!r}")
     return column, kind
-
-
-def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in written or ()]
-    if not all(name and sign for name, sign, _ in pairs):
-        raise RequestError(f"{option} takes NAME=VALUE")
-    return {name: value for name, _, value in pairs}

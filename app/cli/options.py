@@ -146,10 +146,20 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
     """Type texts by column name of ``NAME=TYPE`` options."""
-    pairs = [column.partition("=") for column in columns or ()]
-    if not all(name and data_type for name, _, data_type in pairs):
-        raise RequestError("--column takes NAME=TYPE, such as id=BIGINT")
-    return {name: data_type for name, _, data_type in pairs}
+    return parse_pairs("--column", columns, "NAME=TYPE, such as id=BIGINT")
+
+
+def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VALUE") -> dict[str, str]:
+    """Values by name. RequestError: a text has another form, or one name stands in two of them."""
+    pairs: dict[str, str] = {}
+    for text in written or ():
+        name, sign, value = text.partition("=")
+        if not name or not sign:
+            raise RequestError(f"{option} takes {form}, not {text!r}")
+        if name in pairs:
+            raise RequestError(f"{option} {name} is given twice")
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def parse_filter(text: str | None) -> Any:
