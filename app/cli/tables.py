@@ -25,7 +25,6 @@ from app.cli.output import (
     print_warnings,
 )
 from app.errors import RequestError
-from app.iceberg.refusals import reason_against
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, VersionedRequest
 from app.planning.version.version import missing_file_means_expired
 
@@ -181,6 +180,8 @@ def _shown(value: dict[str, Any]) -> tuple[str, object]:
 @asks(VersionedRequest, *VERSION)
 def describe(asked: Asked[VersionedRequest]) -> object:
     """Describe a table: its schema, keys, options and indexes."""
+    from app.iceberg.refusals import reason_against  # noqa: PLC0415 - no other command needs it
+
     return asked.opened.service.describe(asked.table, asked.read().selector, reason_against)
 
 
