@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
-from app.planning.buckets.answers import (
+from app.planning import DeletionsAnswer, EvaluateAnswer, EvaluatedFile, FileDeletions, IndexService
+from app.planning.buckets import (
     AssignedBucket,
     AssignmentAnswer,
     BucketInfo,
@@ -19,11 +20,8 @@ from app.planning.buckets.answers import (
     BucketLookup,
     KeyBucket,
 )
-from app.planning.deletions import DeletionsAnswer, FileDeletions
-from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
-from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan, KeepReason, SkipStep
-from app.planning.request.requests import (
+from app.planning.plan import DeletionFile, ExplainStep, FilePlan, KeepReason, Plan, SkipStep, Summary
+from app.planning.request import (
     AssignRequest,
     BucketsRequest,
     ColumnRef,
@@ -38,7 +36,6 @@ from app.planning.request.requests import (
     TableRef,
     TopN,
 )
-from app.planning.service import IndexService
 from app.settings import Settings
 
 __all__ = [

@@ -19,33 +19,40 @@ from starlette.exceptions import HTTPException
 
 from app.access import Caller, TokenFile
 from app.api import explorer, openapi
-from app.api.gate.access import (
+from app.api.gate import (
+    MOST_REQUESTS,
+    Admission,
     Authentication,
     Gate,
     authorise,
     everybody,
     open_paths,
+    refuse_unread,
     this_machine,
     tokens_of,
 )
-from app.api.gate.admission import MOST_REQUESTS, Admission, refuse_unread
-from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
-from app.api.http.problems import ProblemError, problem_of, problem_of_status
+from app.api.http import (
+    Compression,
+    Heads,
+    ProblemError,
+    RequestIds,
+    SecurityHeaders,
+    problem_of,
+    problem_of_status,
+)
 from app.api.openapi import document
 from app.api.routes import ROUTERS, Caches, SharedUsage, Warmth, unknown_path, wrong_method
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
-from app.planning.request.faults import explain_faults
-from app.planning.service import IndexService
+from app.planning import IndexService
+from app.planning.request import explain_faults
 from app.release import __version__
-from app.server.connections import request_limit
-from app.server.processes import Processes
-from app.server.stopping import Stopping
+from app.server import Processes, Stopping, request_limit
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
 from app.storage.locations import without_credentials
-from app.telemetry.service import Accounting, Telemetry
+from app.telemetry import Accounting, Telemetry
 from app.work.memory import prepare_process
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import Final
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
 from app.settings import Settings
-from app.work.ledger import LEDGER, REFUSE
+from app.work import LEDGER, REFUSE
 from app.work.memory import MemoryLimit
 
 _MIB: Final = 1 << 20

@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
-from app.planning.service import IndexService
+from app.planning import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage import RetryBudget, RetryPolicy, SharedTier, Warehouse
+from app.storage.disk import DiskTier
 from app.storage.locations import normal_uri
-from app.storage.retry import RetryBudget
-from app.storage.shared_tier import SharedTier
 from app.storage.stores import local_files
-from app.work.ledger import LEDGER
+from app.work import LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 _MOST_KEY_BYTES: Final = 4_096

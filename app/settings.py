@@ -17,10 +17,10 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
+from app.planning.request import TableRef
 from app.planning.request.limits import SHARE_OF_DEADLINE, Limits
-from app.planning.request.requests import TableRef
 from app.suggestions import alike
-from app.table.table import is_name
+from app.table import is_name
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Final
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.service import IndexService
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.work.memory import give_memory_back, prepare_process
 from benchmarks.events import Layout
 from benchmarks.plans import FIRST, LARGEST

@@ -23,7 +23,7 @@ from app.memory_budget import MemoryBudget
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
 from app.settings import Settings
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.work.memory import MemoryLimit, prepare_process
 from benchmarks.events import CAT, DAY, FIRST_DAY, NUMBERS, Indexed, Layout
 from benchmarks.questions import Comparison, Operator, sql

@@ -10,7 +10,8 @@ from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from app.storage import DiskTier, Warehouse
+from app.storage import Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from benchmarks.events import DATABASE, DAY, TABLE, Indexed, Layout
 from benchmarks.questions import Question, sql
 from benchmarks.synthetic import write_table

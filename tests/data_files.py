@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from app.building import DataFormat
+from app.building.columns import DataFormat
 
 _AVRO_TYPES = {
     pa.int32(): "int",

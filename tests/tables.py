@@ -29,7 +29,8 @@ from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import BoundPredicate
-from app.storage import DiskTier, Warehouse
+from app.storage import Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from app.storage.shared_tier import SharedTier
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest import Manifest

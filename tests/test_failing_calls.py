@@ -19,7 +19,8 @@ from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest
 from app.planning.service import IndexService
-from app.storage import DiskTier, Warehouse
+from app.storage import Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from app.table.commits import Changes, CommitKind
 from app.work import cancellable
 from tests.copied_tables import WritableTable, files_below, open_table

@@ -2,24 +2,33 @@
 
 from app.access.tokens import (
     EVERYBODY,
-    EVERYTHING,
     Caller,
     Role,
     TokenBook,
     TokenFile,
+    ip_address,
     is_loopback,
     new_secret,
     stored_digest,
 )
 
 __all__ = [
+    # The caller of a service that asks for no tokens.
     "EVERYBODY",
-    "EVERYTHING",
+    # A caller's name, and the tables that they may see.
     "Caller",
+    # Rights beside reading.
     "Role",
+    # The tokens of one file, by the SHA-256 digest of their secrets.
     "TokenBook",
+    # The tokens file, read again when it changes.
     "TokenFile",
+    # Reads an address, an IPv4 address in IPv6 form as IPv4.
+    "ip_address",
+    # Whether all addresses of a host are loopback.
     "is_loopback",
+    # A secret that nobody can guess.
     "new_secret",
+    # The digest that a tokens file holds of a secret.
     "stored_digest",
 ]

@@ -15,16 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.bitmap.kind import BITMAP
-from app.file_index.bitmap.stack import StoredHeads
+from app.file_index import indexed_type
+from app.file_index.bitmap import BITMAP, StoredHeads
 from app.file_index.payloads import Cursors
-from app.file_index.table_options import indexed_type
-from app.options.file_indexes import DeclaredIndex
-from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.files import Files
-from app.planning.version.version import Version
-from app.types import DataType
-from app.types.bytes_column import BytesColumn
+from app.options import DeclaredIndex
+from app.planning import FileIndexes, Files, Version
+from app.types import BytesColumn, DataType
 
 Advance: TypeAlias = Callable[[int], None]
 """Told how many index heads were read since it was told before."""

@@ -39,15 +39,19 @@ from app.advice.answers import (
 )
 from app.advice.survey import NO_INDEX, Advance, SampledIndexes, Survey
 from app.errors import RequestError
-from app.file_index.bitmap.kind import BITMAP
-from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, payload_bytes
-from app.file_index.bloom_filter.kind import BLOOM_FILTER, BloomFilterOptions, rounded_items
-from app.file_index.bsi.kind import BSI
-from app.file_index.index_kinds import KINDS
-from app.file_index.range_bitmap.kind import RANGE_BITMAP
+from app.file_index import KINDS
+from app.file_index.bitmap import BITMAP
+from app.file_index.bloom_filter import (
+    BLOOM_FILTER,
+    DEFAULT_FPP,
+    BloomFilterOptions,
+    payload_bytes,
+    rounded_items,
+)
+from app.file_index.bsi import BSI
+from app.file_index.range_bitmap import RANGE_BITMAP
 from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, THRESHOLD, in_manifest_threshold
-from app.planning.usage import CALLS_OF_A_FILE, TableUsage
-from app.planning.version.version import Version
+from app.planning import CALLS_OF_A_FILE, TableUsage, Version
 
 MOST_FILES: Final = 1_000
 """Data files whose index heads are read, unless a caller wants others."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.building.columns import values_under
+from app.building import values_under
 from app.described import DESCRIBED
 from app.errors import (
     CorruptFileError,
@@ -32,29 +32,29 @@ from app.errors import (
     LimitExceededError,
     UnsupportedFormatError,
 )
+from app.file_index import (
+    KINDS,
+    FileIndex,
+    FileIndexOptions,
+    IndexDefinition,
+    IndexKind,
+    KeyColumn,
+    evaluate,
+    wanted_indexes,
+)
 from app.file_index.answers import SKIP
 from app.file_index.container import write, write_index
-from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.stacked_index import FileIndex
-from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import split_map_key
-from app.planning.plan.state import PlanState
+from app.options import split_map_key
+from app.planning import FileIndexes, Version, decide, in_file_schema
+from app.planning.plan import PlanState
+from app.planning.request import PlanRequest, SelectionForm, VersionedRequest
 from app.planning.request.limits import Limits
 from app.planning.request.members import Count, Filter, Listed, Name, Request, TimeZone
-from app.planning.request.requests import PlanRequest, SelectionForm, VersionedRequest
-from app.planning.scan.index_filter import in_file_schema
-from app.planning.scan.planner import decide
-from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
-from app.table.columnar.decoder import DECODER, PROCESS_BYTES
-from app.table.schema.schema import TableSchema
+from app.table import DECODER, PROCESS_BYTES, TableSchema
 from app.types import DataField
 from app.types.session_zone import SessionZone
-from app.work import check_deadline, remaining_seconds
-from app.work.ledger import LEDGER, Claim
+from app.work import LEDGER, Claim, check_deadline, remaining_seconds
 
 DEFAULT_FILES: Final = 20
 MOST_FILES: Final = 1_000

@@ -31,10 +31,9 @@ from app.aggregates.facets import Facets
 from app.aggregates.question import Question
 from app.aggregates.totals import Totals
 from app.errors import UnsupportedFormatError
+from app.planning import Version, decide
+from app.planning.request import PlanRequest, SelectionForm
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm
-from app.planning.scan.planner import decide
-from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
 
 

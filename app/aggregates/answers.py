@@ -11,8 +11,8 @@ from pydantic import Field
 
 from app.described import DESCRIBED
 from app.errors import FilterError
+from app.planning.request import FilteredRequest
 from app.planning.request.members import Listed, Name, Request, as_read
-from app.planning.request.requests import FilteredRequest
 
 
 class Function(StrEnum):

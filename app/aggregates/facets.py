@@ -20,11 +20,11 @@ from app.aggregates.answers import AggregateGroup, AggregateValue
 from app.aggregates.question import Question
 from app.aggregates.values import NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError
-from app.planning.plan.state import PlanState
-from app.planning.version.version import Version
-from app.table.manifests.manifest_entry import FileKind
-from app.types import DataField, Value, to_json
-from app.types.values import group_rows, sql_key
+from app.planning import Version
+from app.planning.plan import PlanState
+from app.table.manifests import FileKind
+from app.types import DataField, Value, sql_key, to_json
+from app.types.values import group_rows
 
 _Counts: TypeAlias = Mapping[Value | None, int]
 """How many rows have each value (None: NULL)."""

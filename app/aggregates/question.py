@@ -8,10 +8,9 @@ from typing import Final
 
 from app.aggregates.answers import AggregateFunction, AggregateRequest, Function
 from app.errors import FilterError, RequestError
-from app.planning.version.version import Version
-from app.predicates.binding.names import Names
-from app.types import DataField, DataType, TypeRoot, parse_type
-from app.types.data_types import INTEGER_BITS
+from app.planning import Version
+from app.predicates import Names
+from app.types import INTEGER_BITS, DataField, DataType, TypeRoot, parse_type
 from app.types.values import is_comparable
 
 _SUMMED: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})

@@ -13,13 +13,11 @@ from app.aggregates.answers import AggregateFunction, AggregateGroup, AggregateV
 from app.aggregates.question import Question, type_of
 from app.aggregates.values import Ends, FileValues, NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
-from app.planning.plan.state import PlanState
-from app.planning.version.file_bounds import FileBounds
-from app.planning.version.version import Version
-from app.predicates.verdicts import ColumnBounds
-from app.table.statistics.statistics import bounds_are_values
-from app.types import DataField, DataType, TypeRoot, Value, to_json
-from app.types.values import sql_key
+from app.planning import FileBounds, Version
+from app.planning.plan import PlanState
+from app.predicates import ColumnBounds
+from app.table.statistics import bounds_are_values
+from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
 
 Counts: TypeAlias = Sequence[tuple[Value, int]]
 """Values of a column in some rows, and how many rows have each; of COUNT any value stands for all."""

@@ -18,19 +18,16 @@ from pyroaring import BitMap
 
 from app.aggregates.answers import Function
 from app.errors import CorruptIndexError
+from app.file_index import KINDS, FileIndex
 from app.file_index.answers import RowIndex
 from app.file_index.container import blame
-from app.file_index.index_kinds import KINDS
-from app.file_index.keys.keys import KeySpace, key_space
-from app.file_index.stacked_index import FileIndex
-from app.planning.plan.state import PlanState
-from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.version import Version
-from app.predicates.verdicts import ColumnBounds
-from app.types import DataField, DataType, TypeRoot, Value
+from app.file_index.keys import KeySpace, key_space
+from app.planning import FileIndexes, Version
+from app.planning.plan import PlanState
+from app.predicates import ColumnBounds
+from app.types import TIMESTAMP_ROOTS, DataField, DataType, TypeRoot, Value, sql_key
 from app.types.civil_time import NANOS_PER_MICRO
-from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.values import Values, group_rows, sql_key
+from app.types.values import Values, group_rows
 
 _COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
 """Kinds of index that know the rows of each value, the one that answers fastest first."""

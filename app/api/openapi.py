@@ -23,15 +23,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
-from app.advice.what_if import WhatIfRequest
-from app.aggregates.answers import AggregateRequest
+from app.advice import WhatIfRequest
+from app.aggregates import AggregateRequest
 from app.api.gate.access import ACCESS, Access
 from app.api.http.paths import TABLE
 from app.api.http.problems import MEDIA_TYPE, ProblemDetails, problem_of, problem_of_status
 from app.api.http.strict_json import write_json
 from app.api.questions.bodies import ChangesBody, DeletionsBody, PlanBody, PrunedSnapshotBody
+from app.planning.request import AssignRequest, EvaluateRequest, InspectRequest, LookupRequest
 from app.planning.request.members import Request as Question
-from app.planning.request.requests import AssignRequest, EvaluateRequest, InspectRequest, LookupRequest
 
 _REFERENCE = "#/components/schemas/{model}"
 

@@ -23,13 +23,11 @@ from app.api.http.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
-from app.planning.request.requests import SnapshotSelector, TableRef
-from app.planning.service import IndexService
-from app.planning.watch import Watch
+from app.planning import IndexService, Watch
+from app.planning.request import SnapshotSelector, TableRef
 from app.settings import Settings
-from app.telemetry.logs import event_record
-from app.work import Cancellation, cancellable, check_deadline, time_limit
-from app.work.cores import CORES
+from app.telemetry import event_record
+from app.work import CORES, Cancellation, cancellable, check_deadline, time_limit
 
 _TURNS: Final = 4
 """Callers who wait for tables of one warehouse and whose answers are computed at the same time."""

@@ -40,7 +40,7 @@ from app.bucket_index.partition_buckets import (
 )
 from app.bucket_index.partition_index import UNKNOWN, KnownHashes, PartitionIndex
 from app.errors import FilterError
-from app.options.table_options import AssignerOptions
+from app.options import AssignerOptions
 
 LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
 """Gives the hash index of a partition, which is named by its row without the number of fields."""

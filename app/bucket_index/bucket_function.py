@@ -40,7 +40,7 @@ from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_batch import key_hashes
 from app.errors import FilterError
 from app.types import DataType, TypeRoot, Value
-from app.types.binary_row.rows import FieldValues
+from app.types.binary_row import FieldValues
 
 _MASK32: Final = 0xFFFFFFFF
 _MASK31: Final = 0x7FFFFFFF

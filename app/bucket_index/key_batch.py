@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
-from app.types.binary_row.row import row_hash
-from app.types.binary_row.rows import FieldValues, write_rows
+from app.types.binary_row import FieldValues, row_hash, write_rows
 
 SEED: Final = 42
 """The engine's."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_batch import KeyBatch
-from app.options.table_options import AssignerOptions
+from app.options import AssignerOptions
 
 _LEAST_SLOTS: Final = 16
 _MOST_PER_SLOT: Final = 0.75

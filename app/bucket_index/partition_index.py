@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index.hash_index import Hashes
 from app.errors import CorruptMetadataError
-from app.options.table_options import MAX_BUCKET
+from app.options import MAX_BUCKET
 
 UNKNOWN: Final = -1
 """Stands for the bucket of a hash that no file holds."""

@@ -4,26 +4,42 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 :func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
 """
 
-from app.building.builder import BuiltEntry, BuiltIndex, Payloads, build, write_file
-from app.building.columns import ColumnTypes, DataFile, DataFormat, read_columns
-from app.building.proposals import ColumnAdvice, advise, size_warning, table_options
+from app.building.builder import BuiltIndex, Payloads, build, write_file
+from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress, read_columns, values_under
+from app.building.proposals import advise, size_warning, table_options
 from app.building.verification import CheckedEntry, Verification, verify
 
 __all__ = [
-    "BuiltEntry",
+    # Receives progress, in the caller's unit.
+    "Advance",
+    # A container and its entries.
     "BuiltIndex",
+    # The verdict on one index of a container.
     "CheckedEntry",
-    "ColumnAdvice",
+    # Types by column.
     "ColumnTypes",
+    # A data file.
     "DataFile",
-    "DataFormat",
+    # Payloads by column and kind.
     "Payloads",
+    # The verdict on a container.
     "Verification",
+    # Judges every column of a data file that belongs to its table, one after the other.
     "advise",
+    # Builds the container of a data file.
     "build",
+    # Drops progress.
+    "ignore_progress",
+    # Reads columns of a data file.
     "read_columns",
+    # Warns of indexes that are large beside their data.
     "size_warning",
+    # Options that declare proposed indexes.
     "table_options",
+    # Values under a key of a map, row by row.
+    "values_under",
+    # Proves a container against its data.
     "verify",
+    # Writes a file under its final name once all of it is on the disk.
     "write_file",
 ]

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import RequestError, StorageError
+from app.file_index import FileIndexOptions, IndexDefinition, KeyColumn
 from app.file_index.container import write, write_index
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.table_options import FileIndexOptions, IndexDefinition
-from app.options.file_indexes import split_map_key
-from app.storage.stores.local_files import sync_directory
+from app.options import split_map_key
+from app.storage import sync_directory
 
 if TYPE_CHECKING:
     import pyarrow as pa

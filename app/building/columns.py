@@ -48,8 +48,9 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from app.options.file_indexes import map_key_name, split_map_key
-from app.table.avro.data_files import AvroFile
+from app.options import split_map_key
+from app.options.file_indexes import map_key_name
+from app.table import AvroFile
 from app.types import DataType, TypeRoot, parse_type
 
 Advance: TypeAlias = "Callable[[int], None]"

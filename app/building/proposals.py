@@ -22,15 +22,12 @@ from typing import Any, Final
 
 from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress, read_columns
 from app.errors import IndexWriteError, RequestError
-from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
-from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
+from app.file_index import KINDS, IndexDefinition, IndexKind, KeyColumn
+from app.file_index.bloom_filter import BLOOM_FILTER, DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes, rounded_items
 from app.file_index.container import write_index
-from app.file_index.index_kinds import KINDS, IndexKind
-from app.file_index.keys.key_column import KeyColumn
 from app.file_index.kind import ColumnProfile, Proposal
-from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.file_index.table_options import IndexDefinition
-from app.options.file_indexes import split_map_key
+from app.file_index.range_bitmap import RANGE_BITMAP
+from app.options import split_map_key
 from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2

@@ -18,18 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from app.file_index import KeyColumn
 from app.file_index.answers import Answer, Condition, Points, Rows, Span, never_out_of_time, select
-from app.file_index.bitmap.bitmap import BitmapIndex
-from app.file_index.bloom_filter.bloom_filter import BloomFilter, hash_keys, places
-from app.file_index.bsi.bsi import BitSlicedIntegers
-from app.file_index.keys.arrow_keys import Keys
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.keys.keys import Key, after
+from app.file_index.bitmap import BitmapIndex
+from app.file_index.bloom_filter import BloomFilter, hash_keys, places
+from app.file_index.bsi import BitSlicedIntegers
+from app.file_index.keys import Key, Keys, after
 from app.file_index.kind import FileStack
-from app.file_index.range_bitmap.range_bitmap import RangeBitmap
+from app.file_index.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import BitSlices
-from app.types import Json, to_json
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn, Json, to_json
 from app.types.roaring import bitmap_of
 
 

@@ -23,11 +23,9 @@ from app.building.row_checks import (
     measure,
 )
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.bloom_filter.bloom_filter import BloomFilter
+from app.file_index import KINDS, FileIndex, KeyColumn, open_payload
+from app.file_index.bloom_filter import BloomFilter
 from app.file_index.container import Entry, HeadLayout
-from app.file_index.index_kinds import KINDS, open_payload
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.stacked_index import FileIndex
 from app.types import Json
 
 _SEED: Final = 0

@@ -7,17 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from app.advice.table_advice import MOST_FILES, advise_table
-from app.advice.what_if import WhatIfRequest, try_indexes
+from app.advice import MOST_FILES, WhatIfRequest, advise_table, try_indexes
 from app.building import DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.asking import VERSION, Asked, asks
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.output import InWords, print_line, print_members
 from app.errors import RequestError
-from app.planning.request.requests import VersionedRequest
-from app.planning.usage import TableUsage
-from app.planning.version.version import missing_file_means_expired
+from app.planning import TableUsage, missing_file_means_expired
+from app.planning.request import VersionedRequest
 
 
 @asks(VersionedRequest, *VERSION)

@@ -28,8 +28,8 @@ from app.cli.options import (
     parse_object,
 )
 from app.cli.output import print_answer
+from app.planning.request import TableRef, VersionedRequest
 from app.planning.request.members import Request
-from app.planning.request.requests import TableRef, VersionedRequest
 
 Asks = TypeVar("Asks", bound=Request)
 

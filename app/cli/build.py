@@ -24,9 +24,7 @@ from app.cli.data_files import (
 from app.cli.options import parse_pairs
 from app.cli.output import InWords, print_answer, print_line, print_members
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.stacked_index import FileIndex
-from app.file_index.table_options import FileIndexOptions, indexed_type
+from app.file_index import FileIndex, FileIndexOptions, KeyColumn, indexed_type
 
 _FORM: Final = "NAME=VALUE, such as file-index.bitmap.columns=city (columns of one type with commas)"
 

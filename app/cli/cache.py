@@ -15,8 +15,7 @@ from app.cli.output import print_line
 from app.errors import RequestError
 from app.opening import open_shared_store
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import RetryPolicy
-from app.storage.shared_upkeep import prune_shared
+from app.storage import RetryPolicy, prune_shared
 
 program = typer.Typer(
     help="Look after the shared cache: cache prune.", no_args_is_help=True, pretty_exceptions_enable=False

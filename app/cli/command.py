@@ -8,7 +8,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-from app.planning.request.faults import SYNONYMS
+from app.planning.request import SYNONYMS
 from app.suggestions import hint
 
 _OPTION: Final = "--{}".format

@@ -12,13 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from app.building import ColumnTypes, DataFile
-from app.building.columns import Advance
+from app.building import Advance, ColumnTypes, DataFile
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
 from app.storage.stores import local_files
 from app.suggestions import hint
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import parse_type
 
 DataOption = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data file: Parquet, ORC or Avro.")]

@@ -28,8 +28,7 @@ from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.opening import open_shared_store, signing_key
 from app.settings import Settings
-from app.storage import RetryPolicy, Warehouse
-from app.storage.writing import Writing
+from app.storage import RetryPolicy, Warehouse, Writing
 from app.work import time_limit
 
 _STORAGE_SECONDS: Final = 20.0

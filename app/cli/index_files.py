@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.answers.encoding import encode_evaluation
-from app.api.answers.selections import SelectionEncoding
+from app.api.answers import SelectionEncoding, encode_evaluation
 from app.cli.asking import Asked, asks
 from app.cli.options import ColumnsOption, local_path, parse_columns
 from app.cli.output import ExplainedFile, InWords, print_explanation, print_records, print_warnings
-from app.planning.request.requests import EvaluateRequest, InspectRequest
+from app.planning.request import EvaluateRequest, InspectRequest
 
 _INSTANCE = "command-line"
 _DECISIONS = {"keep": "kept", "skip": "skipped"}

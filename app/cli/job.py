@@ -43,7 +43,7 @@ from app.jobs import (
     upsert,
 )
 from app.opening import create_service
-from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.request import SnapshotSelector, TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 import tzlocal
 
-from app.api.http.strict_json import read_json
+from app.api.http import read_json
 from app.errors import RequestError, SettingsError
 from app.opening import create_service
-from app.planning.request.requests import TableRef
-from app.planning.service import IndexService
+from app.planning import IndexService
+from app.planning.request import TableRef
 from app.settings import Settings
 from app.suggestions import listed
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.api.http.strict_json import read_json, write_json
+from app.api.http import read_json, write_json
 from app.storage.locations import without_credentials
 
 _NOTHING: Final[tuple[object, ...]] = (None, "", [], {})

@@ -24,15 +24,19 @@ from app.cli.output import print_line
 from app.errors import PaimonIndexError, SettingsError
 from app.main import create_app
 from app.opening import create_service
+from app.planning import IndexService
 from app.planning.request.limits import CacheBytes
-from app.planning.service import IndexService
-from app.server.connections import PunctualProtocol, accepted_at_once, raise_descriptor_limit
-from app.server.processes import VARIABLE as WORKERS_DIRECTORY
-from app.server.processes import shared_directory
-from app.server.stopping import run_server
+from app.server import VARIABLE as WORKERS_DIRECTORY
+from app.server import (
+    PunctualProtocol,
+    accepted_at_once,
+    raise_descriptor_limit,
+    run_server,
+    shared_directory,
+)
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.suggestions import listed
-from app.telemetry.logs import logging_config
+from app.telemetry import logging_config
 from app.work import time_limit
 
 if TYPE_CHECKING:

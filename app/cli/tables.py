@@ -9,11 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from app.aggregates.aggregation import aggregate
-from app.aggregates.answers import AggregateRequest, Function
-from app.api.answers.encoding import encode_deletions, encode_lookup, encode_plan, encode_schemas
-from app.api.answers.paging import Window
-from app.api.answers.selections import SelectionEncoding
+from app.aggregates import AggregateRequest, Function, aggregate
+from app.api.answers import (
+    SelectionEncoding,
+    Window,
+    encode_deletions,
+    encode_lookup,
+    encode_plan,
+    encode_schemas,
+)
 from app.cli.asking import VERSION, Asked, asks
 from app.cli.output import (
     ExplainedFile,
@@ -25,8 +29,8 @@ from app.cli.output import (
     print_warnings,
 )
 from app.errors import RequestError
-from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, VersionedRequest
-from app.planning.version.version import missing_file_means_expired
+from app.planning import missing_file_means_expired
+from app.planning.request import DeletionsRequest, LookupRequest, PlanRequest, VersionedRequest
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 _OF_PLAN = ("filter", "alias", "files", "limit", "selection", "explain", "uris")
@@ -180,7 +184,7 @@ def _shown(value: dict[str, Any]) -> tuple[str, object]:
 @asks(VersionedRequest, *VERSION)
 def describe(asked: Asked[VersionedRequest]) -> object:
     """Describe a table: its schema, keys, options and indexes."""
-    from app.iceberg.refusals import reason_against  # noqa: PLC0415 - no other command needs it
+    from app.iceberg import reason_against  # noqa: PLC0415 - no other command needs it
 
     return asked.opened.service.describe(asked.table, asked.read().selector, reason_against)
 

@@ -19,7 +19,7 @@ from app.deletion_vectors.file import (
     read_vectors,
 )
 from app.deletion_vectors.positions import Positions, Rows
-from app.options.written_files import VectorOptions
+from app.options import VectorOptions
 
 __all__ = [
     "MAGICS",

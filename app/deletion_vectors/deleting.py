@@ -36,7 +36,7 @@ from app.deletion_vectors.file import (
 )
 from app.deletion_vectors.positions import Positions, Rows, positions_of, union
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
-from app.options.written_files import VectorOptions
+from app.options import VectorOptions
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 
 

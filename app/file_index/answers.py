@@ -52,7 +52,7 @@ from pyroaring import BitMap
 
 from app.errors import FilterError
 from app.file_index.keys.keys import Key, KeySpace, after
-from app.predicates.like import literal_prefix
+from app.predicates import literal_prefix
 from app.predicates.model import BoundLeaf, Operator
 
 

@@ -16,8 +16,7 @@ from app.file_index.keys.keys import key_space
 from app.file_index.kind import FileStack, Kind
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator, leaves
-from app.types import DataType
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn, DataType
 from app.types.roaring import Buffer
 
 __all__ = ["BITMAP", "BLOOM_FILTER", "BSI", "KINDS", "RANGE_BITMAP", "IndexKind", "cost", "open_payload"]

@@ -8,7 +8,7 @@ from app.errors import CorruptIndexError
 from app.file_index.container import VERSION, Entry, blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
-from app.options.file_indexes import split_map_key
+from app.options import split_map_key
 from app.types import DataType, Json, TypeRoot
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from app.file_index.answers import Answers, Condition, OutOfTime
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key, KeySpace, key_space
-from app.types import DataType, Json, TypeRoot, to_json
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn, DataType, Json, TypeRoot, to_json
 from app.types.roaring import Buffer
 
 Index = TypeVar("Index")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 from app.types.roaring import (
     BITS_BYTES,
     COOKIE_WITH_RUNS,

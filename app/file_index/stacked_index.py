@@ -27,8 +27,7 @@ from app.file_index.index_kinds import KINDS, IndexKind, open_payload
 from app.file_index.keys.keys import key_space
 from app.file_index.kind import FileStack
 from app.file_index.payloads import Cursors, words
-from app.types import DataType
-from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
+from app.types import NULL_LENGTH, BytesColumn, DataType, own_bytes
 from app.types.roaring import Buffer
 
 _MAX_TEMPLATES: Final = 64

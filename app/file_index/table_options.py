@@ -7,17 +7,10 @@ from dataclasses import dataclass
 
 from app.errors import RequestError
 from app.file_index.index_kinds import KINDS, IndexKind
-from app.options.file_indexes import (
-    DEFAULT_THRESHOLD_BYTES,
-    PREFIX,
-    DeclaredIndex,
-    given_indexes,
-    in_manifest_threshold,
-    split_map_key,
-)
+from app.options import DeclaredIndex, split_map_key
+from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, PREFIX, given_indexes, in_manifest_threshold
 from app.suggestions import hint
-from app.types import DataType, TypeRoot
-from app.types.data_types import STRING_ROOTS
+from app.types import STRING_ROOTS, DataType, TypeRoot
 
 
 @dataclass(frozen=True, slots=True)

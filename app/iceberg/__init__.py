@@ -3,3 +3,27 @@
 What Iceberg's clients are told is made of a table's schemas, snapshots and plans, and lies nowhere on disk.
 What could not be read right is refused with the reason, see :mod:`app.iceberg.refusals`.
 """
+
+from app.iceberg.catalog import Catalog
+from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, write_filter
+from app.iceberg.refusals import reason_against
+from app.iceberg.schema import ACCEPT, MILLIS
+
+__all__ = [
+    # The header by which clients say what they accept.
+    "ACCEPT",
+    # The longest id of a plan.
+    "LONGEST_ID",
+    # The word for timestamps of milliseconds.
+    "MILLIS",
+    # Answers of Iceberg's REST catalog.
+    "Catalog",
+    # A scan that a client asks to be planned.
+    "PlanQuestion",
+    # A part of the plan of a question about one version.
+    "PlanToken",
+    # Says why Iceberg's clients cannot read a table.
+    "reason_against",
+    # Writes an expression as JSON text.
+    "write_filter",
+]

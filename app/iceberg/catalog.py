@@ -26,16 +26,14 @@ from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
 from app.iceberg.refusals import check_table, compacted, refusal
 from app.iceberg.schema import ReadColumns
 from app.iceberg.tasks import TaskWriter
-from app.planning.plan.answers import Plan
+from app.planning import IndexService, Version, missing_file_means_expired
+from app.planning.plan import Plan
+from app.planning.request import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
-from app.planning.service import IndexService
-from app.planning.version.descriptions import Snapshot
-from app.planning.version.version import Version, missing_file_means_expired
+from app.planning.version import Snapshot
 from app.predicates.unbound import FilterLimits
-from app.table.manifests.manifest_entry import FileKind
-from app.table.references import MOST_READS
-from app.table.schema.schema import SchemaIds, TableSchema
+from app.table import MOST_READS, SchemaIds, TableSchema
+from app.table.manifests import FileKind
 from app.types import Json
 
 _NAME: Final = re.compile(r"([^$]+)(?:\$branch_([^$]+))?(\$ro)?")

@@ -68,9 +68,18 @@ from app.predicates.unbound import (
     json_literals,
 )
 from app.suggestions import hint
-from app.types import DataField, DataType, TypeRoot, parse_json
+from app.types import (
+    FLOATING_ROOTS,
+    INTEGER_BITS,
+    NESTED_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    TypeRoot,
+    parse_json,
+)
 from app.types.civil_time import NANOS_PER_MICRO, read_timestamp
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.json_values import MAX_NUMBER_TEXT, any_decimal, is_integer
 from app.types.session_zone import Instants
 from app.types.values import integer_range, to_float32

@@ -25,8 +25,8 @@ from typing import Final, Self
 
 from app.errors import PaimonIndexError
 from app.iceberg.schema import inner_fields
-from app.planning.version.version import Version
-from app.table.schema.schema import TableSchema
+from app.planning import Version
+from app.table import TableSchema
 from app.types import DataField, Json
 
 

@@ -18,9 +18,9 @@ from itertools import accumulate
 from typing import Final
 
 from app.iceberg.schema import last_column_id, last_partition_id, partition_specs, schema_json
-from app.planning.version.descriptions import Snapshot
-from app.planning.version.version import Version
-from app.table.schema.schema import TableSchema
+from app.planning import Version
+from app.planning.version import Snapshot
+from app.table import TableSchema
 from app.types import Json
 from app.types.digest import digest
 

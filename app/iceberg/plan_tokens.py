@@ -32,11 +32,11 @@ import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
 from app.errors import NotFoundError
-from app.planning.request.requests import TableRef
-from app.planning.version.version import Version
+from app.planning import Version
+from app.planning.request import TableRef
 from app.release import __version__
 from app.types.digest import DIGEST_BYTES, digest, request_digest
-from app.work.ledger import LEDGER
+from app.work import LEDGER
 
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 

@@ -25,9 +25,8 @@ from typing import Final
 
 from app.errors import UnsupportedFormatError
 from app.iceberg.schema import schema_json
-from app.table.schema.schema import TableSchema
-from app.types import DataField, DataType, TypeRoot
-from app.types.data_types import INTEGER_BITS
+from app.table import TableSchema
+from app.types import INTEGER_BITS, DataField, DataType, TypeRoot
 
 FORMAT: Final = "parquet"
 """The format of data files that clients read by field ids."""

@@ -39,9 +39,8 @@ from typing import Final
 
 from app.errors import FilterError
 from app.suggestions import hint
-from app.table.schema.schema import TableSchema
-from app.types import DataField, DataType, Json, TypeRoot
-from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS
+from app.table import TableSchema
+from app.types import FLOATING_ROOTS, NESTED_ROOTS, DataField, DataType, Json, TypeRoot
 from app.work import check_deadline
 
 ACCEPT: Final = "X-Paimon-Accept"

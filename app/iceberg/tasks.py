@@ -22,15 +22,11 @@ from app.iceberg.refusals import (
     without_ids,
 )
 from app.iceberg.schema import PARTITIONED, UNPARTITIONED, partition_fields
-from app.planning.deletions import load_vectors
-from app.planning.plan.answers import Plan
-from app.planning.plan.planned_files import PlannedFiles
-from app.planning.version.file_bounds import FileBounds
-from app.planning.version.version import Version
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.schema.schema import TableSchema
-from app.types import DataField, Json, TypeRoot, to_json
-from app.types.data_types import INTEGER_BITS
+from app.planning import FileBounds, Version, load_vectors
+from app.planning.plan import Plan, PlannedFiles
+from app.table import TableSchema
+from app.table.manifests import IndexEntry
+from app.types import INTEGER_BITS, DataField, Json, TypeRoot, to_json
 from app.types.index_files import DeletionRange
 from app.work import check_deadline
 

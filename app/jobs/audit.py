@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from app.building import CheckedEntry
-from app.building.columns import Advance, ignore_progress
+from app.building import Advance, CheckedEntry, ignore_progress
 from app.jobs.build_index import chosen_entries, has_index, indexed_file
 from app.jobs.index_tasks import AuditTask, audit_file
 from app.jobs.job_table import JobTable

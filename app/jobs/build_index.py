@@ -23,23 +23,22 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from app.building import advise, table_options
-from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress
+from app.building import Advance, ColumnTypes, DataFile, advise, ignore_progress, table_options
 from app.errors import CommitConflictError, JobError, RequestError
-from app.file_index.bloom_filter.kind import BloomFilterOptions, rounded_items
+from app.file_index import FileIndexOptions
+from app.file_index.bloom_filter import BloomFilterOptions, rounded_items
 from app.file_index.container import write
-from app.file_index.table_options import FileIndexOptions
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
-from app.options.file_indexes import PREFIX, THRESHOLD, split_map_key, with_added
-from app.planning.request.filters import NamedPartition
-from app.planning.version.version import Version
-from app.table.commits import Changes, CommitKind, Committer
-from app.table.commits.changes import identity, live_entries, removed_identities
-from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind, ManifestEntry
-from app.table.table import POSTPONED_BUCKET
+from app.options import split_map_key
+from app.options.file_indexes import PREFIX, THRESHOLD, with_added
+from app.planning import Version
+from app.planning.request import NamedPartition
+from app.table import POSTPONED_BUCKET
+from app.table.commits import Changes, CommitKind, Committer, identity, live_entries, removed_identities
+from app.table.manifests import FILE_INDEX_SUFFIX, FileKind, ManifestEntry
 from app.types import DataType, Json
 
 if TYPE_CHECKING:

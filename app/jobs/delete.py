@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap64
 
-from app.building.columns import Advance, ignore_progress
+from app.building import Advance, ignore_progress
 from app.deletion_vectors import (
     VectorChange,
     VectorFile,
-    VectorOptions,
     delete_in_bucket,
     delete_without_buckets,
     files_to_read,
@@ -31,12 +30,12 @@ from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
 from app.jobs.run import RETRYING, WrittenFiles
-from app.planning.request.requests import PlanRequest, SelectionForm
-from app.planning.version.version import Version
+from app.options import VectorOptions
+from app.planning import Version
+from app.planning.request import PlanRequest, SelectionForm
+from app.table import BucketMode
 from app.table.commits import Changes, CommitKind
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.schema import BucketMode
+from app.table.manifests import FileKind, IndexEntry
 from app.types.index_files import DELETION_VECTORS, index_file_names
 
 if TYPE_CHECKING:

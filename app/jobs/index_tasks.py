@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING
 
 from app.building import ColumnTypes, DataFile, Payloads, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
-from app.file_index.keys.key_column import KeyColumn
-from app.file_index.stacked_index import FileIndex
-from app.file_index.table_options import FileIndexOptions, indexed_type
+from app.file_index import FileIndex, FileIndexOptions, KeyColumn, indexed_type
 from app.jobs.job_table import Place, local_file
-from app.options.file_indexes import split_map_key
-from app.storage import Warehouse
-from app.storage.writing import Writing
-from app.table.schema.schema import TableSchema
+from app.options import split_map_key
+from app.storage import Warehouse, Writing
+from app.table import TableSchema
 from app.types import DataType
 
 if TYPE_CHECKING:

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from app.errors import RequestError
-from app.planning.request.filters import read_filter
+from app.planning import IndexService, Version
+from app.planning.request import SnapshotSelector, TableRef, read_filter
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.request.requests import SnapshotSelector, TableRef
-from app.planning.service import IndexService
-from app.planning.version.version import Version
-from app.storage import Warehouse
-from app.storage.writing import Writing
+from app.storage import Warehouse, Writing
 from app.table.commits import Committer
 from app.types import Json
 

@@ -18,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from app.building.columns import Advance, DataFile
+from app.building import Advance, DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.rows.incoming import padded, quoted
 from app.jobs.tasks import Lean, Progress, spark_failed
-from app.planning.version.version import Version
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.types import DataField, TypeRoot
-from app.types.json_answers import type_json
+from app.planning import Version
+from app.table.manifests import ManifestEntry
+from app.types import DataField, TypeRoot, type_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

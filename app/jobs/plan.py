@@ -18,24 +18,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from app.building.columns import Advance, ignore_progress
+from app.building import Advance, ignore_progress
 from app.errors import UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
-from app.planning.plan.answers import Plan
-from app.planning.plan.file_plan import SkipStep
-from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
-from app.planning.request.filters import read_filter
+from app.planning import Loaded, Version, decide, needed_manifests
+from app.planning.plan import Coded, Plan, PlannedFiles, SkipStep, to_arrow
+from app.planning.request import PlanRequest, SelectionForm, SnapshotSelector, read_filter
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
-from app.planning.scan.partition_pruning import needed_manifests
-from app.planning.scan.planner import decide
-from app.planning.version.contents import NeededManifests, VersionContents
-from app.planning.version.files import FileColumns
-from app.planning.version.version import Loaded, Version
-from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest_list import ManifestFile
-from app.table.schema.schema import SchemaIds
+from app.planning.version import FileColumns, NeededManifests, VersionContents
+from app.table import SchemaIds
+from app.table.manifests import ManifestFile, live_rows
 from app.types import Json
 from app.types.session_zone import session_zone
 

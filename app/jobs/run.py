@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 import tenacity
 
 from app.errors import CommitConflictError, PaimonIndexError, StorageError, UncertainCommitError
-from app.storage.writing import Writing
+from app.storage import Writing
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -13,7 +13,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from app.building.columns import Advance, ignore_progress
+from app.building import Advance, ignore_progress
 from app.errors import JobError, PaimonIndexError
 
 if TYPE_CHECKING:

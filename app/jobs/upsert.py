@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.building.columns import Advance, ignore_progress
+from app.building import Advance, ignore_progress
 from app.jobs.job_table import JobTable
 from app.jobs.rows.attempt import WriteAttempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
 from app.jobs.run import RETRYING, FilesOfRun, JobRun, WrittenFiles, remove
-from app.table.schema.schema import BucketMode
+from app.table import BucketMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,3 +4,60 @@ Formats, tables and planning import this package; it imports types only. Parsers
 RequestError for a wrong option that is given, CorruptMetadataError for one that is stored; the message names
 it and says what it may be.
 """
+
+from app.options.file_indexes import DeclaredIndex, split_map_key
+from app.options.reading import INT32_MAX, OptionReader, fraction, memory_size, whole_number
+from app.options.table_options import (
+    BUCKET_KEY,
+    MAX_BUCKET,
+    POSTPONED_BUCKETS,
+    UNBOUNDED_BUCKETS,
+    AssignerOptions,
+    DynamicBucketOptions,
+    MergeEngine,
+    TableOptions,
+)
+from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, VectorOptions
+
+__all__ = [
+    # Statistics of whole values, however long.
+    "ALL",
+    # The name of the option that names the bucket key.
+    "BUCKET_KEY",
+    # The largest number that an option of 32 bits holds.
+    "INT32_MAX",
+    # The highest bucket that dynamic buckets can reach.
+    "MAX_BUCKET",
+    # The number of buckets of a table whose writers leave that to compaction.
+    "POSTPONED_BUCKETS",
+    # The number of buckets of a table without buckets, or with dynamic ones.
+    "UNBOUNDED_BUCKETS",
+    # The options that an assigner of dynamic buckets starts with.
+    "AssignerOptions",
+    # The format, compression and size of data files.
+    "DataFileOptions",
+    # An index that options declare.
+    "DeclaredIndex",
+    # The options of dynamic buckets.
+    "DynamicBucketOptions",
+    # The format, compression and size of manifests.
+    "ManifestOptions",
+    # The rule by which the versions of one key become one row.
+    "MergeEngine",
+    # Options of a table by name, given for writing or stored.
+    "OptionReader",
+    # The statistics that a column gets.
+    "StatisticsMode",
+    # The options of one schema, each parsed once.
+    "TableOptions",
+    # The form and size of deletion vectors.
+    "VectorOptions",
+    # Reads an option between 0 and 1.
+    "fraction",
+    # Reads an option such as `64 mb`.
+    "memory_size",
+    # Splits the name of an indexed key of a map.
+    "split_map_key",
+    # Reads an option of 32 bits.
+    "whole_number",
+]

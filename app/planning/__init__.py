@@ -12,3 +12,61 @@ bottom up, a package imports packages of lower lines only:
 ``version``, ``request``            one version of a table; what callers ask, and how much they may ask
 =================================== ==================================================================
 """
+
+from app.planning.changes import Changes
+from app.planning.deletions import DeletionsAnswer, FileDeletions, load_vectors
+from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
+from app.planning.pruned import PrunedSnapshot
+from app.planning.scan.index_filter import in_file_schema
+from app.planning.scan.partition_pruning import needed_manifests
+from app.planning.scan.planner import decide
+from app.planning.service import IndexService
+from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.usage import CALLS_OF_A_FILE, TableUsage
+from app.planning.version.file_bounds import FileBounds
+from app.planning.version.files import Files
+from app.planning.version.version import Loaded, Version, missing_file_means_expired
+from app.planning.watch import Watch
+
+__all__ = [
+    # The fewest calls that a reader makes for a data file.
+    "CALLS_OF_A_FILE",
+    # Files that came and went between two versions.
+    "Changes",
+    # Deleted rows by file.
+    "DeletionsAnswer",
+    # Decisions about index files, in the order of the request.
+    "EvaluateAnswer",
+    # The decision about one index file.
+    "EvaluatedFile",
+    # Bounds of the files of one version.
+    "FileBounds",
+    # Deleted positions of one data file.
+    "FileDeletions",
+    # The file indexes of one version.
+    "FileIndexes",
+    # The files of a version, with the manifests that describe them.
+    "Files",
+    # Answers for some warehouses.
+    "IndexService",
+    # Manifests and index entries that were read of a version.
+    "Loaded",
+    # A snapshot that names the files of a plan alone.
+    "PrunedSnapshot",
+    # Counts of the plans of one table.
+    "TableUsage",
+    # One version of a table during one request.
+    "Version",
+    # Loads new snapshots of tables ahead of requests.
+    "Watch",
+    # Decides the files of a version, step by step.
+    "decide",
+    # Puts a filter in terms of an older schema.
+    "in_file_schema",
+    # The deletion vectors of some data files, in their order.
+    "load_vectors",
+    # Turns a missing file into `snapshot expired` where the version is gone.
+    "missing_file_means_expired",
+    # Chooses the manifests that a filter needs.
+    "needed_manifests",
+]

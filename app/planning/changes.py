@@ -26,7 +26,7 @@ from app.planning.request.requests import PlanRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version
 from app.types.session_zone import SessionZone
-from app.work.ledger import LEDGER, Claim
+from app.work import LEDGER, Claim
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from app.planning.request.requests import DeletionsRequest, SelectionForm
 from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
 from app.planning.version.version import IndexSource, Version
-from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests import IndexEntry
 from app.types import Json
 from app.types.index_files import DeletionRange
 from app.types.roaring import Positions

@@ -19,21 +19,18 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
+from app.file_index import FileIndex, StackedIndex, evaluate, indexed_rows, top_n
 from app.file_index.answers import SKIP, Result, Rows, Step
-from app.file_index.evaluation import evaluate
-from app.file_index.stacked_index import FileIndex, StackedIndex
-from app.file_index.top_rows import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.standalone import index_content
-from app.predicates.binding.names import Names, Relation
+from app.predicates import Names, Relation
 from app.predicates.model import BoundPredicate, Unknown
 from app.storage import Warehouse
-from app.types import DataField, parse_type
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn, DataField, parse_type
 from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
 from app.work import check_deadline

@@ -17,13 +17,11 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, VersionedRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version, missing_file_means_expired
-from app.predicates.binding.binding import day_of_request
+from app.predicates import day_of_request
 from app.storage import ByteCache
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
-from app.work import Cancellation, cancellable, time_limit
-from app.work.cores import CORES
-from app.work.ledger import LEDGER
+from app.work import CORES, LEDGER, Cancellation, cancellable, time_limit
 
 _log = logging.getLogger("paimon_index.planning")
 

@@ -23,21 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import LimitExceededError, UnsupportedFormatError
-from app.file_index.index_kinds import KINDS
+from app.file_index import KINDS
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
 from app.planning.version.version import Version
-from app.table.commits.manifest_writing import (
-    ListedManifests,
-    Outline,
-    listed,
-    manifest_options,
-    manifests_of,
-    write_manifest,
-)
-from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.commits import ListedManifests, Outline, listed, manifest_options, manifests_of, write_manifest
+from app.table.manifests import ManifestEntry
 from app.types import Json
 from app.work import check_deadline
 

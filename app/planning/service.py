@@ -58,16 +58,12 @@ from app.planning.version.descriptions import (
     describe_index_files,
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, missing_file_means_expired
-from app.storage import ByteCache, DiskTier, Warehouse, check_listable
-from app.storage.cache import CacheRoom
-from app.storage.shared_tier import SharedTier
-from app.storage.tiers import Tiers
-from app.table.references import MOST_READS
-from app.table.storage import TableReader
-from app.table.table import Catalog, Table
+from app.storage import ByteCache, CacheRoom, SharedTier, Tiers, Warehouse, check_listable
+from app.storage.disk import DiskTier
+from app.table import MOST_READS, Catalog, Table, TableReader
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
-from app.work.memory import give_memory_back
+from app.work import give_memory_back
 
 Answer = TypeVar("Answer")
 Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)

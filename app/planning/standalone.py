@@ -28,13 +28,12 @@ from app.errors import (
     RequestError,
     StorageError,
 )
+from app.file_index import FileIndex, inspect
 from app.file_index.container import MAGIC
-from app.file_index.inspection import inspect
-from app.file_index.stacked_index import FileIndex
 from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse
 from app.suggestions import hint
-from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX
+from app.table.manifests import FILE_INDEX_SUFFIX
 from app.types import Json, parse_type
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)

@@ -4,3 +4,62 @@
 packages: :mod:`~app.predicates.sql` and :mod:`~app.predicates.json_reader` read text and JSON to the unbound
 form (:mod:`~app.predicates.unbound`), which :mod:`~app.predicates.binding` binds.
 """
+
+from app.predicates.binding.binding import bind, day_of_request
+from app.predicates.binding.comparisons import compare
+from app.predicates.binding.names import ROW_ID, Names, Relation, shown_defaults
+from app.predicates.bounds_in_words import bound_texts, point_texts
+from app.predicates.json_reader import NO_ARROW, read_json_filter, read_lists
+from app.predicates.like import literal_prefix
+from app.predicates.sql.reader import read_sql
+from app.predicates.verdicts import (
+    UNKNOWN_COUNT,
+    ColumnBounds,
+    Verdict,
+    Verdicts,
+    evaluate_bounds,
+    leaf_verdicts,
+)
+
+__all__ = [
+    # The refusal of Arrow in JSON filters.
+    "NO_ARROW",
+    # The column of row ids, with the engine's number.
+    "ROW_ID",
+    # Stands for a number of NULLs that nobody knows.
+    "UNKNOWN_COUNT",
+    # Bounds and NULLs of a column in each of n files.
+    "ColumnBounds",
+    # The names of a table's columns.
+    "Names",
+    # The name of the queried table, and its hidden columns.
+    "Relation",
+    # A proof of all rows, of none, or of nothing.
+    "Verdict",
+    # One verdict a file.
+    "Verdicts",
+    # Puts a predicate in terms of a schema's columns.
+    "bind",
+    # Bounds of a test's column in words, for `explain`.
+    "bound_texts",
+    # Binds one comparison to a column.
+    "compare",
+    # The day that a filter with the current date depends on.
+    "day_of_request",
+    # Decides a predicate by bounds.
+    "evaluate_bounds",
+    # Decides one test by bounds.
+    "leaf_verdicts",
+    # The text that every match of a LIKE pattern starts with.
+    "literal_prefix",
+    # The one value that each file or partition has in all of its rows, in words.
+    "point_texts",
+    # Reads a predicate from parsed JSON.
+    "read_json_filter",
+    # Reads lists of values by column.
+    "read_lists",
+    # Reads a condition of Spark SQL.
+    "read_sql",
+    # Columns whose NULLs some readers show as another value.
+    "shown_defaults",
+]

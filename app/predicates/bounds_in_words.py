@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from app.predicates.like import literal_prefix
 from app.predicates.model import NULL_TESTS, SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
 from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, Verdicts
-from app.types import DataField, TypeRoot, Value
-from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, TypeRoot, Value
 from app.types.values import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]

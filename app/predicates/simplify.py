@@ -23,8 +23,7 @@ from app.predicates.model import (
     Unknown,
     fold,
 )
-from app.types import DataField, Value, sql_key
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
+from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, Value, sql_key
 
 
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:

@@ -1,20 +1,57 @@
 """Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
 
-from app.storage.cache import ByteCache, CacheState
-from app.storage.disk.disk_tier import DiskCacheState, DiskTier
+from app.storage.cache import ByteCache, CacheRoom, CacheState
+from app.storage.disk.column_entry import Columns, DamagedEntryError
 from app.storage.listings import Listings, check_listable
 from app.storage.readers import Readers
-from app.storage.retry import RetryPolicy
+from app.storage.retry import RetryBudget, RetryPolicy
+from app.storage.shared_tier import SharedCacheState, SharedTier
+from app.storage.shared_upkeep import prune_shared
+from app.storage.stores.failures import is_missing, is_timeout
+from app.storage.stores.local_files import sync_directory
+from app.storage.tiers import TierEntry, Tiers
 from app.storage.warehouse import Warehouse
+from app.storage.writing import Writing
 
 __all__ = [
+    # Keeps the objects that were used last, up to a weight in bytes.
     "ByteCache",
+    # Room that several caches share.
+    "CacheRoom",
+    # The numbers of one cache, as answers have them.
     "CacheState",
-    "DiskCacheState",
-    "DiskTier",
+    # The columns of an entry, which stay where its bytes lie.
+    "Columns",
+    # Says that an entry is not what was written.
+    "DamagedEntryError",
+    # Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
     "Listings",
+    # Threads that read files side by side.
     "Readers",
+    # How many storage calls may be repeated, so that an outage does not multiply what a store is asked.
+    "RetryBudget",
+    # How often and how patiently a storage call is repeated.
     "RetryPolicy",
+    # The numbers of the shared cache, as answers have them.
+    "SharedCacheState",
+    # The store that processes share.
+    "SharedTier",
+    # The entry of one key, in whichever tier it lies.
+    "TierEntry",
+    # This machine's directory and the shared store, if there are any.
+    "Tiers",
+    # Reads files below one root, and below the external roots that the operator allows.
     "Warehouse",
+    # Writes below the root of a warehouse, and below its external roots.
+    "Writing",
+    # Lists a warehouse, and so tells one that is missing from one that is empty.
     "check_listable",
+    # Whether an error of a store says that there is no such file.
+    "is_missing",
+    # Whether an error of a store says that it was silent for too long.
+    "is_timeout",
+    # Removes objects of the shared cache that are older than a time.
+    "prune_shared",
+    # Has the names of a directory's files on the disk.
+    "sync_directory",
 ]

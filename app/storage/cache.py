@@ -20,8 +20,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from app.described import DESCRIBED
 from app.errors import DeadlineExceededError, MemoryShortError
 from app.observation import observer
-from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, RECENT_SECONDS, Shrinkable
+from app.work import LEDGER, RECENT_SECONDS, Shrinkable, check_deadline, wait_for
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.errors import PaimonIndexError, StorageError
 from app.storage.warehouse import Warehouse
-from app.work.deadline import time_limit
+from app.work import time_limit
 
 _log = logging.getLogger("paimon_index.storage")
 

@@ -20,7 +20,7 @@ from app.storage.locations import Roots
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
-from app.work.ledger import LEDGER
+from app.work import LEDGER
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""

@@ -11,9 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
-from app.work.cores import CORES
-from app.work.deadline import check_deadline, wait_for
-from app.work.ledger import LEDGER, Claim, apart
+from app.work import CORES, LEDGER, Claim, apart, check_deadline, wait_for
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")

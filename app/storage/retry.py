@@ -24,8 +24,7 @@ from app.errors import (
 from app.observation import StorageCall, StorageOperation, observer
 from app.storage.stores.failures import failure_of, is_missing, is_transient
 from app.storage.stores.store import Attempt, Result
-from app.work.cores import waiting
-from app.work.deadline import check_deadline, pause, remaining_seconds
+from app.work import check_deadline, pause, remaining_seconds, waiting
 
 REPEATED_CALLS: Final = 100
 """That may have failed, more than have succeeded, in one process."""

@@ -35,9 +35,7 @@ from app.storage.disk.disk_tier import FORMAT
 from app.storage.shared_object import LARGEST, Sizes, key_name, object_name, read_object, write_object
 from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
-from app.work.cores import waiting
-from app.work.deadline import check_deadline, time_limit
-from app.work.ledger import Claim
+from app.work import Claim, check_deadline, time_limit, waiting
 
 _log = logging.getLogger("paimon_index.storage")
 

@@ -22,7 +22,7 @@ from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import STALL_SECONDS, LocalFiles, Store, open_store
 from app.storage.stores.store import Result
-from app.work.memory import Scratch
+from app.work import Scratch
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 

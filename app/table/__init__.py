@@ -6,18 +6,56 @@ All of them raise CorruptMetadataError for bytes that are not what they should b
 for another version, format, codec or compression.
 """
 
-from app.table.decoding import Snapshot
+from app.table.avro.data_files import AvroFile
+from app.table.columnar.decoder import DECODER, PROCESS_BYTES
+from app.table.decoding import SCHEMA_BYTES, Snapshot, read_small
+from app.table.records.columns import OptionalIntegers
+from app.table.references import MOST_READS
 from app.table.resolution import ResolvedSnapshot
-from app.table.schema.schema import BucketMode, TableSchema
+from app.table.schema.partition import Partitions
+from app.table.schema.schema import BucketMode, SchemaIds, TableSchema
 from app.table.storage import TableReader
-from app.table.table import Catalog, Table
+from app.table.table import DATABASE_SUFFIX, POSTPONED_BUCKET, Catalog, Table, TablePaths, is_name
 
 __all__ = [
+    # The end of the name of a database's directory.
+    "DATABASE_SUFFIX",
+    # The child process that decodes ORC and Parquet.
+    "DECODER",
+    # The most snapshots or tags that are read for one answer.
+    "MOST_READS",
+    # The bucket of rows that compaction will give one.
+    "POSTPONED_BUCKET",
+    # Memory that the decoding process takes beside files.
+    "PROCESS_BYTES",
+    # The most bytes of a schema that is read.
+    "SCHEMA_BYTES",
+    # An Avro data file, a block at a time.
+    "AvroFile",
+    # The rule by which rows get buckets.
     "BucketMode",
+    # Finds tables by name.
     "Catalog",
+    # Integers of n records, and which of them are known.
+    "OptionalIntegers",
+    # Values of partition rows.
+    "Partitions",
+    # A version of a table, and the schema that filters refer to.
     "ResolvedSnapshot",
+    # The schemas that a version's columns and options come from.
+    "SchemaIds",
+    # One version of a table.
     "Snapshot",
+    # Reads one table.
     "Table",
+    # Paths relative to the warehouse, or URIs of external files.
+    "TablePaths",
+    # The storage and caches that tables of a warehouse are read with.
     "TableReader",
+    # One schema of a table, with the defaults of its version.
     "TableSchema",
+    # Whether a text can name a database, table or branch.
+    "is_name",
+    # Reads a snapshot, tag or schema.
+    "read_small",
 ]

@@ -21,9 +21,8 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.release import __version__
-from app.storage import ByteCache
-from app.storage.disk.column_entry import Columns, spill
-from app.storage.tiers import TierEntry
+from app.storage import ByteCache, Columns, TierEntry
+from app.storage.disk import spill
 from app.table.decoding import decode, report_undecodable
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
@@ -33,7 +32,7 @@ from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
-from app.work.memory import give_memory_back
+from app.work import give_memory_back
 
 Parsed = TypeVar("Parsed")
 Made = TypeVar("Made")

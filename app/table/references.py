@@ -31,7 +31,7 @@ from app.suggestions import hint
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode, read_small
 from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
-from app.work.deadline import pause
+from app.work import pause
 
 MOST_READS: Final = 256
 """No part has more, whatever is asked for: on an object store these take less than a second."""

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.storage import ByteCache, Readers
-from app.storage.tiers import Tiers
+from app.storage import ByteCache, Readers, Tiers
 from app.types.roaring import Buffer
 
 

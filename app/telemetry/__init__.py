@@ -2,3 +2,17 @@
 
 What happens is told by :mod:`app.observation`; the rooms below know nothing of the libraries used here.
 """
+
+from app.telemetry.logs import event_record, logging_config
+from app.telemetry.service import Accounting, Telemetry
+
+__all__ = [
+    # Middleware that accounts for requests.
+    "Accounting",
+    # Metrics, lines and spans of a process.
+    "Telemetry",
+    # The record of an event, as log lines have it.
+    "event_record",
+    # The configuration of logging.
+    "logging_config",
+]

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall
-from app.storage.stores.failures import is_missing, is_timeout
+from app.storage import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.exposition import choose_encoder
 from starlette.datastructures import Headers
 
-from app.planning.watch import Watch
-from app.server.processes import Processes
+from app.planning import Watch
+from app.server import Processes
 from app.storage import Listings
 from app.telemetry.account import NO_ANSWER, PHASE_NAMES, UNROUTED, Account, Background
 from app.telemetry.logs import event_record

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import PROCESS_COLLECTOR
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
-from app.planning.watch import Watch
+from app.planning import Watch
 from app.release import __version__
 from app.storage import Listings
 from app.telemetry.metrics import PREFIX
-from app.work.ledger import LEDGER
+from app.work import LEDGER
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -27,7 +27,7 @@ from typing import Final
 import orjson
 from prometheus_client.core import Metric
 
-from app.server.processes import Processes
+from app.server import Processes
 from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})

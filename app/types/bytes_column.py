@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CorruptFileError
-from app.work.memory import MappedBytes
+from app.work import MappedBytes
 
 NULL_LENGTH: Final = -1
 

@@ -18,7 +18,6 @@ import pytest
 
 from app.bucket_index import (
     DynamicBucketIndexMaintainer,
-    DynamicBucketOptions,
     HashBucketAssigner,
     KeyBatch,
     PartitionIndex,
@@ -33,6 +32,7 @@ from app.deletion_vectors import (
     delete_without_buckets,
     files_to_read,
 )
+from app.options.table_options import DynamicBucketOptions
 from app.table import BucketMode
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest, combine
 from app.table.manifests.manifest_entry import FileKind

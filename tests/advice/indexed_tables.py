@@ -10,7 +10,8 @@ import pyarrow as pa
 from app.advice.answers import TableAdvice
 from app.advice.survey import Survey
 from app.advice.table_advice import advise_table
-from app.building import DataFormat, build
+from app.building import build
+from app.building.columns import DataFormat
 from app.file_index.table_options import FileIndexOptions
 from app.planning.service import IndexService
 from app.planning.usage import TableUsage

@@ -7,7 +7,7 @@ import pytest
 
 from app.advice import what_if
 from app.advice.what_if import Effect, IndexRequest, WhatIf, WhatIfRequest, try_indexes
-from app.building import DataFormat
+from app.building.columns import DataFormat
 from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
 from app.planning.request.limits import Limits

@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from app.bucket_index import AssignerOptions, Assignment, Strategy
+from app.bucket_index.partition_buckets import Assignment, Strategy
+from app.options.table_options import AssignerOptions
 
 Files: TypeAlias = Mapping[tuple[int, int], list[int]]
 """The hashes of each partition and bucket, in the order of the index manifest."""

@@ -11,20 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import (
-    AssignerOptions,
-    Assignment,
-    HashBucketAssigner,
-    KeyBatch,
-    PartitionIndex,
-    Strategy,
-    assigners_of,
-    hash_index,
-)
+from app.bucket_index import HashBucketAssigner, KeyBatch, PartitionIndex, assigners_of, hash_index
 from app.bucket_index.key_batch import SEED as HASH_SEED
 from app.bucket_index.key_batch import hash_rows
-from app.bucket_index.partition_buckets import owns
+from app.bucket_index.partition_buckets import Assignment, Strategy, owns
 from app.errors import FilterError, RequestError
+from app.options.table_options import AssignerOptions
 from app.types import parse_json, parse_type
 from app.types.binary_row.row import row_hash, write_row
 from tests import golden_cases

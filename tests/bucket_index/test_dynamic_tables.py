@@ -11,17 +11,16 @@ import pytest
 from numpy.typing import NDArray
 
 from app.bucket_index import (
-    AssignerOptions,
     DynamicBucketIndexMaintainer,
-    DynamicBucketOptions,
     HashBucketAssigner,
     Hashes,
     KeyBatch,
     PartitionIndex,
-    Strategy,
     assigners_of,
     hash_index,
 )
+from app.bucket_index.partition_buckets import Strategy
+from app.options.table_options import AssignerOptions, DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexManifest
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row

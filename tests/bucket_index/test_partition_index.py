@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import UNKNOWN, AssignerOptions, PartitionIndex
+from app.bucket_index import UNKNOWN, PartitionIndex
 from app.bucket_index.partition_buckets import PartitionBuckets
 from app.bucket_index.partition_index import KnownHashes
+from app.options.table_options import AssignerOptions
 
 HASHES = st.integers(-50, 50)
 

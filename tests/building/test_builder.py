@@ -8,17 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.building import (
-    BuiltEntry,
-    BuiltIndex,
-    ColumnTypes,
-    DataFile,
-    DataFormat,
-    build,
-    read_columns,
-    verify,
-    write_file,
-)
+from app.building import BuiltIndex, ColumnTypes, DataFile, build, read_columns, verify, write_file
+from app.building.builder import BuiltEntry
+from app.building.columns import DataFormat
 from app.errors import IndexWriteError, RequestError, StorageError
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.stacked_index import FileIndex

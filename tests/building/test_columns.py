@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building import ColumnTypes, DataFile, DataFormat
-from app.building.columns import values_under
+from app.building import ColumnTypes, DataFile
+from app.building.columns import DataFormat, values_under
 from app.errors import IndexWriteError, RequestError
 from app.types import TypeRoot, parse_type
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from app.building import DataFile, DataFormat, read_columns
+from app.building import DataFile, read_columns
+from app.building.columns import DataFormat
 from app.errors import (
     CorruptFileError,
     FileMissingError,

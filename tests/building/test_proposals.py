@@ -8,17 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building import (
-    ColumnAdvice,
-    ColumnTypes,
-    DataFile,
-    DataFormat,
-    advise,
-    build,
-    read_columns,
-    size_warning,
-    table_options,
-)
+from app.building import ColumnTypes, DataFile, advise, build, read_columns, size_warning, table_options
+from app.building.columns import DataFormat
+from app.building.proposals import ColumnAdvice
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.stacked_index import FileIndex
 from app.file_index.table_options import FileIndexOptions

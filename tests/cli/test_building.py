@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.building import DataFormat
+from app.building.columns import DataFormat
 from app.cli import main
 from app.file_index.stacked_index import FileIndex
 from tests.cli.commands import run

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from app.building import ColumnTypes, DataFile, DataFormat, advise, build, read_columns, table_options, verify
+from app.building import ColumnTypes, DataFile, advise, build, read_columns, table_options, verify
+from app.building.columns import DataFormat
 from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, Points, where

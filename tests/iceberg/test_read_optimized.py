@@ -21,7 +21,7 @@ from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.options.table_options import TableOptions
 from app.planning.request.limits import Limits
 from app.planning.version import contents
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row

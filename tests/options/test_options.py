@@ -9,12 +9,11 @@ from typing import Final
 
 import pytest
 
-from app.bucket_index import AssignerOptions, DynamicBucketOptions
 from app.deletion_vectors import VectorOptions
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
 from app.options.file_indexes import split_map_key, with_added
 from app.options.reading import memory_size
-from app.options.table_options import REFUSED, UNBOUNDED, TableOptions
+from app.options.table_options import REFUSED, UNBOUNDED, AssignerOptions, DynamicBucketOptions, TableOptions
 from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, statistics_mode
 from app.planning.service import IndexService
 from app.types import DataField, parse_type

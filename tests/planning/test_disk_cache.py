@@ -16,7 +16,7 @@ from app.planning.plan.file_plan import FilePlan
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from benchmarks.events import ID
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.key_columns import key_column

@@ -21,7 +21,7 @@ from app.planning.request.requests import (
 )
 from app.planning.service import IndexService
 from app.planning.version import contents
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from tests.golden_cases import DATABASE, VersionTable, expected, tables, version_tables
 from tests.golden_checks import KeptFile
 from tests.tables import golden_ref, open_service

@@ -29,7 +29,7 @@ from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.service import IndexService
 from app.planning.version.version import Version
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type

@@ -19,7 +19,8 @@ from app.file_index import container
 from app.file_index.index_kinds import KINDS
 from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
-from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from app.storage.shared_tier import SharedTier
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type

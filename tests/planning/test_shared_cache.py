@@ -23,8 +23,9 @@ from app.file_index.index_kinds import BLOOM_FILTER
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
 from app.storage.disk import disk_tier
+from app.storage.disk.disk_tier import DiskTier
 from app.storage.range_reading import RangeReader
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from benchmarks.events import CAT, DATABASE, ID, TABLE

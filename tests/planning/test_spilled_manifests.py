@@ -16,7 +16,7 @@ from app.planning.plan.planned_files import PlannedFiles
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from app.planning.service import IndexService
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_snapshot, write_table

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.building import DataFormat
+from app.building.columns import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
 from app.file_index.answers import SKIP, Rows
 from app.file_index.evaluation import evaluate

@@ -23,7 +23,7 @@ from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.planning.version.version import Version
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.types import TypeRoot, to_json
 from tests.proof.aggregated import aggregated
 from tests.proof.columns import NULL

@@ -17,7 +17,8 @@ from app.errors import (
     StorageError,
 )
 from app.observation import Observer, StorageCall, observed_by
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage import Readers, RetryPolicy, Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from app.storage.retry import RetryBudget
 from app.storage.stores import Store as AnyStore
 from app.storage.stores import open_store

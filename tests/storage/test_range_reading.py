@@ -20,7 +20,8 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
+from app.storage.disk.disk_tier import DiskTier
 from app.storage.range_reading import FileRange, merge_ranges, portions
 from app.work import Cancellation, cancellable, time_limit
 

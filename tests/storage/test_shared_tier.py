@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.storage import DiskTier, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
 from app.storage.disk.column_entry import Columns
-from app.storage.disk.disk_tier import FORMAT
+from app.storage.disk.disk_tier import FORMAT, DiskTier
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from app.storage.tiers import Tiers
 from app.work.ledger import LEDGER

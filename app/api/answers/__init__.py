@@ -1,1 +1,28 @@
 """What callers get: JSON, NDJSON and Arrow, selections of rows, pages and tags."""
+
+from app.api.answers.encoding import (
+    encode_deletions,
+    encode_evaluation,
+    encode_lookup,
+    encode_plan,
+    encode_schemas,
+)
+from app.api.answers.paging import Window
+from app.api.answers.selections import SelectionEncoding
+
+__all__ = [
+    # How sets of positions are written.
+    "SelectionEncoding",
+    # The share of an answer that goes into one page.
+    "Window",
+    # One page of deletions.
+    "encode_deletions",
+    # What index files say.
+    "encode_evaluation",
+    # Buckets of keys, in request order.
+    "encode_lookup",
+    # One page of a plan.
+    "encode_plan",
+    # One page of the schemas of a table.
+    "encode_schemas",
+]

@@ -35,16 +35,13 @@ from app.api.http.problems import ProblemDetails, problem_of
 from app.api.http.strict_json import JsonMembers, write_json
 from app.described import DESCRIBED
 from app.observation import Phase, during
-from app.planning.buckets.answers import BucketLookup, KeyBucket, SnapshotId
-from app.planning.deletions import DeletionsAnswer
-from app.planning.deletions import FileDeletions as DeletedRows
-from app.planning.evaluated_files import EvaluateAnswer
-from app.planning.evaluated_files import EvaluatedFile as DecidedFile
-from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import ExplainStep
-from app.planning.pruned import PrunedSnapshot
-from app.planning.request.requests import SelectionForm
-from app.planning.version.descriptions import Schema
+from app.planning import DeletionsAnswer, EvaluateAnswer, PrunedSnapshot
+from app.planning import EvaluatedFile as DecidedFile
+from app.planning import FileDeletions as DeletedRows
+from app.planning.buckets import BucketLookup, KeyBucket, SnapshotId
+from app.planning.plan import ExplainStep, Plan, Summary
+from app.planning.request import SelectionForm
+from app.planning.version import Schema
 
 NextToken = Callable[[int | None], str | None]
 

@@ -45,7 +45,7 @@ from app.api.http.strict_json import write_json
 from app.api.questions.queries import NamesQuery
 from app.errors import PageTokenError, RequestError
 from app.settings import Settings
-from app.table.schema.schema import SchemaIds
+from app.table import SchemaIds
 from app.types.digest import DIGEST_BYTES, digest, request_digest
 
 _LAYOUT = 5

@@ -37,10 +37,8 @@ import pyarrow as pa
 from app.api.answers.plan_rows import PlannedFile, encoded_selections, plan_facts
 from app.api.answers.selections import SelectionEncoding, as_bytes
 from app.api.http.strict_json import write_json
-from app.planning.plan.answers import Plan
-from app.planning.plan.file_plan import DeletionFile, ExplainStep, arrow_types
-from app.planning.plan.planned_files import Coded, PlannedFiles, to_arrow
-from app.planning.request.requests import SelectionForm
+from app.planning.plan import Coded, DeletionFile, ExplainStep, Plan, PlannedFiles, arrow_types, to_arrow
+from app.planning.request import SelectionForm
 from app.types import DataField, DataType, Json, TypeRoot, parse_json
 from app.types.civil_time import NANOS_PER_MICRO
 

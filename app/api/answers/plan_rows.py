@@ -33,10 +33,19 @@ from app.api.answers.selections import (
     as_json,
 )
 from app.api.http.strict_json import JsonMembers, write_json
-from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, SkipStep, Text
-from app.planning.plan.planned_files import Coded, Column, PlannedFiles
-from app.planning.request.requests import SelectionForm
+from app.planning.plan import (
+    Coded,
+    Column,
+    ExplainStep,
+    FileFacts,
+    Int64,
+    Plan,
+    PlannedFiles,
+    SkipStep,
+    Summary,
+    Text,
+)
+from app.planning.request import SelectionForm
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20

@@ -19,7 +19,7 @@ from pydantic import Field
 from pyroaring import BitMap, BitMap64
 
 from app.errors import LimitExceededError
-from app.planning.request.requests import SelectionForm
+from app.planning.request import SelectionForm
 from app.types.roaring import Positions
 
 _LAST_ROW_OF_32_BITS = (1 << 31) - 1

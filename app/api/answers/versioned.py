@@ -19,9 +19,9 @@ from app.api.questions.bodies import PagedRequest
 from app.api.runtime import Runtime
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.request.requests import SnapshotSelector, TableRef, VersionedRequest
-from app.planning.version.version import Version
-from app.predicates.binding.binding import day_of_request
+from app.planning import Version
+from app.planning.request import SnapshotSelector, TableRef, VersionedRequest
+from app.predicates import day_of_request
 from app.release import __version__
 from app.types.digest import digest, request_digest
 

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from fastapi import Depends
 from starlette.requests import Request
 
-from app.access import EVERYBODY, Caller, Role, TokenFile
-from app.access.tokens import ip_address
+from app.access import EVERYBODY, Caller, Role, TokenFile, ip_address
 from app.api.explorer import PATHS as EXPLORER_PATHS
 from app.api.http.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
 from app.api.http.problems import Problem, ProblemError, problem_of_status
 from app.settings import Settings
 from app.suggestions import listed
-from app.table.table import DATABASE_SUFFIX
+from app.table import DATABASE_SUFFIX
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -16,14 +16,9 @@ from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.http.strict_json import memory_of_json, read_json
 from app.api.runtime import runtime_of
 from app.errors import MemoryShortError, RequestError
+from app.planning.request import DeletionsRequest, FilteredRequest, PlanRequest, VersionedRequest
 from app.planning.request.members import Count, Filter, InLists, Name, Request
-from app.planning.request.requests import (
-    DeletionsRequest,
-    FilteredRequest,
-    PlanRequest,
-    VersionedRequest,
-)
-from app.work.ledger import LEDGER, Claim
+from app.work import LEDGER, Claim
 
 _LONGEST_WAIT: Final = 60.0
 

@@ -23,10 +23,10 @@ from app.api.http.strict_json import read_json
 from app.api.questions.bodies import PagedRequest
 from app.api.runtime import Shared
 from app.errors import RequestError
+from app.planning.request import BucketsRequest, TableRef, VersionedRequest
 from app.planning.request.members import Name, Request, TimeZone
-from app.planning.request.requests import BucketsRequest, TableRef, VersionedRequest
 from app.suggestions import hint
-from app.table.table import DATABASE_SUFFIX
+from app.table import DATABASE_SUFFIX
 
 # FastAPI reads the parameters of a model that is complete.
 _LENIENT = ConfigDict(strict=False, defer_build=False)

@@ -9,18 +9,14 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.advice.answers import Prices, TableAdvice
-from app.advice.table_advice import MOST_FILES, advise_table
-from app.advice.what_if import WhatIf, WhatIfRequest, try_indexes
+from app.advice import MOST_FILES, Prices, TableAdvice, WhatIf, WhatIfRequest, advise_table, try_indexes
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
 from app.api.questions.queries import AdviceQuery, Table
 from app.api.runtime import Shared
-from app.planning.service import IndexService
-from app.planning.usage import TableUsage
-from app.planning.version.version import Version, missing_file_means_expired
-from app.server.processes import Processes
+from app.planning import IndexService, TableUsage, Version, missing_file_means_expired
+from app.server import Processes
 
 router = APIRouter(tags=["advice"])
 

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from app.aggregates.aggregation import aggregate as aggregate_version
-from app.aggregates.answers import AggregateAnswer, AggregateRequest
+from app.aggregates import AggregateAnswer, AggregateRequest
+from app.aggregates import aggregate as aggregate_version
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
 from app.api.questions.queries import Table
 from app.api.runtime import Shared
-from app.planning.version.version import missing_file_means_expired
+from app.planning import missing_file_means_expired
 
 router = APIRouter(tags=["aggregates"])
 

@@ -30,12 +30,11 @@ from app.api.runtime import Runtime, Shared
 from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.buckets.answers import SnapshotId
-from app.planning.changes import Changes
-from app.planning.plan.answers import Plan
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
-from app.planning.version.version import Version
-from app.table.schema.schema import TableSchema
+from app.planning import Changes, Version
+from app.planning.buckets import SnapshotId
+from app.planning.plan import Plan
+from app.planning.request import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.table import TableSchema
 from app.types.digest import request_digest
 
 router = APIRouter(tags=["planning"])

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access.tokens import Role
+from app.access import Role
 from app.api.answers.encoding import NextToken, SchemaList, encode_schemas
 from app.api.answers.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.answers.selections import MOST_POSITIONS
@@ -32,17 +32,9 @@ from app.api.questions.queries import (
 from app.api.runtime import Shared
 from app.described import DESCRIBED
 from app.memory_budget import MemoryUse
-from app.planning.buckets.answers import SnapshotId
-from app.planning.version.descriptions import (
-    Branch,
-    IndexFileEntry,
-    Refusal,
-    Schema,
-    Snapshot,
-    TableDescription,
-    Tag,
-)
-from app.planning.version.version import Version
+from app.planning import Version
+from app.planning.buckets import SnapshotId
+from app.planning.version import Branch, IndexFileEntry, Refusal, Schema, Snapshot, TableDescription, Tag
 from app.predicates.unbound import DEFAULT_LIMITS
 from app.release import __version__
 from app.settings import Settings
@@ -280,7 +272,7 @@ async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtim
 def _iceberg_refusal(settings: Settings) -> Refusal:
     if not settings.iceberg:
         return lambda *_: "this service answers no clients of Iceberg's: PAIMON_INDEX_ICEBERG is not set"
-    from app.iceberg.refusals import reason_against  # noqa: PLC0415 - loaded where Iceberg is served
+    from app.iceberg import reason_against  # noqa: PLC0415 - loaded where Iceberg is served
 
     return reason_against
 

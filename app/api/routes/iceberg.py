@@ -30,9 +30,7 @@ from app.api.questions.bodies import JsonBody
 from app.api.questions.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.errors import NotFoundError, PageTokenError, RequestError
-from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, write_filter
-from app.iceberg.schema import ACCEPT, MILLIS
+from app.iceberg import ACCEPT, LONGEST_ID, MILLIS, Catalog, PlanQuestion, PlanToken, write_filter
 from app.planning.request import members
 from app.types.digest import digest
 

@@ -19,7 +19,7 @@ from app.api.questions.queries import InspectQuery
 from app.api.runtime import Shared
 from app.described import DESCRIBED
 from app.errors import RequestError
-from app.planning.request.requests import EvaluateRequest, InspectRequest
+from app.planning.request import EvaluateRequest, InspectRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.access.tokens import EVERYBODY, Caller
+from app.access import EVERYBODY, Caller
 from app.api.http.headers import prefers_page
 from app.api.http.problems import ProblemError, problem_of_status
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation, text_operation
 from app.api.runtime import Runtime
 from app.described import DESCRIBED
-from app.planning.service import IndexService
+from app.planning import IndexService
 from app.release import __version__
-from app.server.processes import Processes
-from app.storage import CacheState, DiskCacheState, Listings
-from app.storage.shared_tier import SharedCacheState
-from app.telemetry.service import Telemetry
+from app.server import Processes
+from app.storage import CacheState, Listings, SharedCacheState
+from app.storage.disk import DiskCacheState
+from app.telemetry import Telemetry
 
 Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """Numbers of each cache by its name."""

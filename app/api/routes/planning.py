@@ -34,11 +34,11 @@ from app.api.openapi import operation
 from app.api.questions.bodies import DeletionsBody, JsonBody, PlanBody, PrunedSnapshotBody
 from app.api.questions.queries import BucketsQuery, Table
 from app.api.runtime import Shared
-from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
-from app.planning.plan.answers import Plan
-from app.planning.request.requests import AssignRequest, LookupRequest, PlanRequest, SelectionForm
-from app.planning.version.version import Version
-from app.work.ledger import LEDGER
+from app.planning import Version
+from app.planning.buckets import AssignmentAnswer, BucketList, BucketLookup
+from app.planning.plan import Plan
+from app.planning.request import AssignRequest, LookupRequest, PlanRequest, SelectionForm
+from app.work import LEDGER
 
 Answer = TypeVar("Answer")
 

@@ -1,1 +1,14 @@
 """The kind ``bitmap``: layout, reader, writer; others use :mod:`.kind`."""
+
+from app.file_index.bitmap.bitmap import BitmapIndex
+from app.file_index.bitmap.kind import BITMAP
+from app.file_index.bitmap.stack import StoredHeads
+
+__all__ = [
+    # The kind.
+    "BITMAP",
+    # Rows by value, of a payload whose head and entries were read before.
+    "BitmapIndex",
+    # Heads of m payloads, before their keys.
+    "StoredHeads",
+]

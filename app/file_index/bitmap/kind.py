@@ -24,10 +24,17 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
 from app.file_index.payloads import Cursors
-from app.options.reading import INT32_MAX, memory_size, whole_number
-from app.types import DataType, Json, TypeRoot
-from app.types.bytes_column import BytesColumn
-from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.options import INT32_MAX, memory_size, whole_number
+from app.types import (
+    FLOATING_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    WHOLE_ROOTS,
+    BytesColumn,
+    DataType,
+    Json,
+    TypeRoot,
+)
 from app.types.roaring import Buffer
 
 _FEW_VALUES: Final = 500

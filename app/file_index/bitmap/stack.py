@@ -24,7 +24,7 @@ from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, Entries
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
 from app.file_index.shared.directory import Directory, StoredKeys, place_type
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, COOKIE_WITHOUT_RUNS
 
 _LENGTH = struct.Struct(">i")

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 from app.types.roaring import Buffer
 
 _Number = TypeVar("_Number", int, NDArray[np.int64])

@@ -25,10 +25,17 @@ from app.file_index.bloom_filter.stack import BloomStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import ByteKeys, KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal
-from app.options.reading import INT32_MAX, fraction, whole_number
-from app.types import DataType, Json
-from app.types.bytes_column import BytesColumn
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.options import INT32_MAX, fraction, whole_number
+from app.types import (
+    BINARY_ROOTS,
+    FLOATING_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    WHOLE_ROOTS,
+    BytesColumn,
+    DataType,
+    Json,
+)
 from app.types.roaring import Buffer
 
 

@@ -37,7 +37,7 @@ from app.file_index.bloom_filter.bloom_filter import (
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads import Cursors
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 _BITS_OF_BYTE = 8
 _MANY_KEYS = 32

@@ -47,7 +47,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import Key
 from app.file_index.payloads import join_parts
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodeSpan, Extent, slice_codes
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 from app.types.roaring import Buffer, bitmap_size
 
 VERSION = 1

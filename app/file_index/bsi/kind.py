@@ -14,9 +14,7 @@ from app.file_index.bsi.stack import BsiStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
-from app.types import DataType, Json, TypeRoot
-from app.types.bytes_column import BytesColumn
-from app.types.data_types import TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.types import TIMESTAMP_ROOTS, WHOLE_ROOTS, BytesColumn, DataType, Json, TypeRoot
 from app.types.roaring import Buffer
 
 

@@ -21,7 +21,7 @@ from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION, BitSlicedIntegers
 from app.file_index.keys.keys import Key
 from app.file_index.payloads import Cursors, skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types import NULL_LENGTH, BytesColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,10 +30,16 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from app.file_index.keys.keys import FloatingKeys, IntegerKeys, KeySpace
-from app.types import DataType, TypeRoot
-from app.types.bytes_column import BytesColumn
+from app.types import (
+    BINARY_ROOTS,
+    INTEGER_BITS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    BytesColumn,
+    DataType,
+    TypeRoot,
+)
 from app.types.civil_time import NANOS_PER_MILLI, NANOS_PER_UNIT
-from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.values import INT64
 
 Integers: TypeAlias = "NDArray[np.signedinteger[Any]]"

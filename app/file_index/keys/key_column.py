@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from app.errors import IndexWriteError
 from app.file_index.keys.arrow_keys import Keys, accepts, read_keys
 from app.file_index.keys.keys import Key, KeySpace, key_space
-from app.types import DataType
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn, DataType
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 

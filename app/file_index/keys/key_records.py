@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import FloatingKeys, KeySpace
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 _NUMBER: Final = np.dtype(">i4")
 

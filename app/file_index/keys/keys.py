@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.errors import CorruptIndexError, FilterError
-from app.types import DataType, TypeRoot, Value
+from app.types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot, Value
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.roaring import Buffer
 
 _Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])

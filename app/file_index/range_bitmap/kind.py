@@ -24,10 +24,17 @@ from app.file_index.payloads import Cursors
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.range_bitmap.stack import RangeBitmapStack, StoredHeads
-from app.options.reading import INT32_MAX, memory_size
-from app.types import DataType, Json, TypeRoot
-from app.types.bytes_column import BytesColumn
-from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.options import INT32_MAX, memory_size
+from app.types import (
+    FLOATING_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    WHOLE_ROOTS,
+    BytesColumn,
+    DataType,
+    Json,
+    TypeRoot,
+)
 from app.types.roaring import Buffer
 
 

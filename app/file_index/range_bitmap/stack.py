@@ -25,7 +25,7 @@ from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.file_index.shared.directory import Directory, StoredKeys, as_keys
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types import NULL_LENGTH, BytesColumn
 
 _LENGTH_BYTES: Final = 4
 _ENDS: Final = "the dictionary's first and last key as smallest and largest value"

@@ -20,7 +20,7 @@ from pyroaring import BitMap
 from app.errors import CorruptIndexError
 from app.file_index.answers import Answer, Answers
 from app.file_index.payloads import BitmapHeads, Cursors
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
 
 CodeSpan: TypeAlias = tuple[int, int]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
 from app.file_index.payloads import integers
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 _LENGTH = struct.Struct(">i")
 _SCANNED_AT_ONCE: Final = 1 << 18

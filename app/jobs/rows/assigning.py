@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from app.bucket_index import AssignerOptions, HashBucketAssigner, KeyBatch, PartitionIndex, hash_index
+from app.bucket_index import HashBucketAssigner, KeyBatch, PartitionIndex, hash_index
 from app.jobs.job_table import Place
 from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, values_schema
 from app.jobs.rows.target import Target
-from app.options.table_options import DynamicBucketOptions
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.table import TablePaths
-from app.types.binary_row.row import ARITY_BYTES
+from app.options import AssignerOptions, DynamicBucketOptions
+from app.table import TablePaths
+from app.table.manifests import IndexEntry
+from app.types.binary_row import ARITY_BYTES
 from app.types.index_files import HASH as HASH_INDEX
 from app.types.index_files import IndexFileMeta
 

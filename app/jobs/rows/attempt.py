@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from app.building.columns import Advance
+from app.building import Advance
 from app.errors import JobError
 from app.jobs.rows.assigning import BucketAssignment, assigned_schema, assigners_for, hash_files
 from app.jobs.rows.incoming import ORDER
@@ -16,13 +16,10 @@ from app.jobs.rows.preparing import BUCKET, CHANNEL, PARTITION, SLOT, Preparatio
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting, WrittenBucket
 from app.jobs.tasks import Lean, Progress, spark_failed
-from app.planning.version.version import Version
-from app.table.commits import Changes, CommitKind, Expectations
-from app.table.commits.changes import hash_index_names, highest_sequences
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.table.schema.schema import BucketMode
+from app.planning import Version
+from app.table import BucketMode
+from app.table.commits import Changes, CommitKind, Expectations, hash_index_names, highest_sequences
+from app.table.manifests import FileKind, IndexEntry, ManifestEntry, live_rows
 from app.types.index_files import HASH
 
 if TYPE_CHECKING:

@@ -25,21 +25,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from app.building import BuiltIndex, build
-from app.building.columns import values_under
+from app.building import BuiltIndex, build, values_under
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.table_options import FileIndexOptions
+from app.file_index import FileIndexOptions
 from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
 from app.jobs.rows.target import Target
-from app.options.file_indexes import split_map_key
-from app.options.written_files import DataFileOptions
-from app.storage.writing import Writing
-from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource, RowStatistics
-from app.table.schema.schema import TableSchema
-from app.types import DataField, DataType
+from app.options import DataFileOptions, split_map_key
+from app.storage import Writing
+from app.table import TableSchema
+from app.table.manifests import FILE_INDEX_SUFFIX, DataFileMeta, FileSource, RowStatistics
+from app.types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
 from app.types.arrow_fields import field_values
-from app.types.binary_row.row import serialize_row
-from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
+from app.types.binary_row import serialize_row
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _NESTED_ID: Final = 0x1FFFFFFF

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from app.errors import RequestError
 from app.jobs.rows.target import Target
-from app.types.data_types import DataType, TypeRoot
-from app.types.json_answers import type_json
+from app.types import DataType, TypeRoot, type_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

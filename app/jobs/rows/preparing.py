@@ -31,11 +31,10 @@ from app.bucket_index import BucketFunction, Hashes, assigners_of, buckets_of, k
 from app.errors import RequestError
 from app.jobs.rows.incoming import KIND, KINDS, ORDER, spark_schema
 from app.jobs.rows.target import Target
-from app.table.schema.schema import BucketMode
-from app.types import DataField
+from app.table import BucketMode
+from app.types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataField
 from app.types.arrow_fields import field_values, serialized_rows
-from app.types.binary_row.row import ARITY_BYTES, row_hash
-from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.binary_row import ARITY_BYTES, row_hash
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -15,12 +15,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.options.written_files import ALL, DataFileOptions, StatisticsMode
-from app.table.manifests.manifest_entry import RowStatistics
-from app.types import DataField, Value
+from app.options import ALL, DataFileOptions, StatisticsMode
+from app.table.manifests import RowStatistics
+from app.types import BINARY_ROOTS, FLOATING_ROOTS, NESTED_ROOTS, DataField, Value
 from app.types.arrow_fields import field_values
-from app.types.binary_row.row import serialize_row
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, NESTED_ROOTS
+from app.types.binary_row import serialize_row
 
 _LAST_CHARACTER: Final = 0x10FFFF
 _SURROGATES: Final = (0xD800, 0xDFFF)

@@ -14,16 +14,12 @@ import orjson
 
 from app.bucket_index import BucketFunction
 from app.errors import UnsupportedFormatError
-from app.file_index.table_options import FileIndexOptions
+from app.file_index import FileIndexOptions
 from app.jobs.job_table import JobTable, Place
-from app.options.reading import OptionReader
-from app.options.table_options import DynamicBucketOptions, MergeEngine
-from app.options.written_files import DataFileOptions
-from app.planning.version.version import Version
-from app.table.decoding import SCHEMA_BYTES, read_small
-from app.table.schema.schema import BucketMode, TableSchema
-from app.types import DataField
-from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
+from app.options import DataFileOptions, DynamicBucketOptions, MergeEngine, OptionReader
+from app.planning import Version
+from app.table import SCHEMA_BYTES, BucketMode, TableSchema, read_small
+from app.types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
 
 _MICROSECOND_DIGITS: Final = 6
 _SWITCHES: Final = {

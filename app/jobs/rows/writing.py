@@ -26,11 +26,9 @@ from app.jobs.rows.data_file import DataFileWriter, Layout
 from app.jobs.rows.incoming import KIND
 from app.jobs.rows.preparing import BUCKET, PARTITION
 from app.jobs.rows.target import Target
-from app.storage.writing import Writing
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import DataFileMeta, FileKind
-from app.table.schema.schema import BucketMode
-from app.table.table import TablePaths
+from app.storage import Writing
+from app.table import BucketMode, TablePaths
+from app.table.manifests import DataFileMeta, FileKind, IndexEntry
 from app.types.arrow_fields import field_values
 from app.types.index_files import HASH, IndexFileMeta
 

@@ -15,7 +15,7 @@ from app.bucket_index import Hashes, PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
 from app.observation import FileFormat, observer
 from app.planning.version.version import IndexSource
-from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests import IndexEntry
 from app.types.digest import content_digest
 
 _HASH_BYTES: Final = 4

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from app.bucket_index import (
     UNKNOWN,
-    AssignerOptions,
     BucketFunction,
     HashBucketAssigner,
     Hashes,
@@ -29,6 +28,7 @@ from app.bucket_index import (
     key_hashes,
 )
 from app.errors import FilterError, LimitExceededError
+from app.options import AssignerOptions
 from app.planning.buckets.answers import (
     AssignedBucket,
     AssignmentAnswer,
@@ -42,14 +42,12 @@ from app.planning.request.filters import NamedPartition
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.version.files import Files
 from app.planning.version.version import Version
-from app.predicates.binding.names import Names
+from app.predicates import Names
 from app.suggestions import hint
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.schema.schema import BucketMode
-from app.types import DataField, DataType, Json, TypeRoot, Value, parse_json
-from app.types.binary_row.row import write_row
-from app.types.binary_row.rows import FieldValues
-from app.types.data_types import INTEGER_BITS
+from app.table import BucketMode
+from app.table.manifests import IndexEntry
+from app.types import INTEGER_BITS, DataField, DataType, Json, TypeRoot, Value, parse_json
+from app.types.binary_row import FieldValues, write_row
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, same_in_sql
 from app.work import check_deadline

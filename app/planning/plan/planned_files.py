@@ -28,8 +28,7 @@ from app.planning.plan.file_plan import (
 )
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.version import Version
-from app.table.schema.partition import Partitions
-from app.table.table import TablePaths
+from app.table import Partitions, TablePaths
 from app.types import Json
 from app.types.roaring import Positions
 from app.work import check_deadline

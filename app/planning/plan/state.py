@@ -9,8 +9,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.file_index import KINDS
 from app.file_index.answers import Rows
-from app.file_index.index_kinds import KINDS
 from app.planning.plan.explanation import Explanation, Steps, Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import Files

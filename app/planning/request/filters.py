@@ -8,13 +8,10 @@ from typing import Final, Self
 
 from app.errors import FilterError
 from app.planning.request.limits import Limits
-from app.predicates.binding.binding import bind
-from app.predicates.binding.names import Relation
-from app.predicates.json_reader import read_json_filter, read_lists
+from app.predicates import Relation, bind, read_json_filter, read_lists, read_sql
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
-from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import And, FilterLimits, Predicate
-from app.table.schema.schema import TableSchema
+from app.table import TableSchema
 from app.types import DataField, Json, TypeRoot, Value, parse_json
 from app.types.json_values import parse_instants
 from app.types.session_zone import Instants, SessionZone

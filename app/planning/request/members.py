@@ -27,7 +27,7 @@ from pydantic_core import core_schema
 
 from app.errors import FilterError, RequestError
 from app.planning.request.faults import explain_faults, refuse_unknown
-from app.predicates.json_reader import NO_ARROW
+from app.predicates import NO_ARROW
 from app.predicates.unbound import DEFAULT_LIMITS, Predicate
 from app.types.session_zone import session_zone
 

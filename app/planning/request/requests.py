@@ -34,7 +34,7 @@ from app.planning.request.members import (
     as_read,
     one_of,
 )
-from app.table.schema.schema import SchemaIds
+from app.table import SchemaIds
 
 
 class SelectionForm(StrEnum):

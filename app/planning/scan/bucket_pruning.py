@@ -29,10 +29,9 @@ from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown, fold
-from app.table.schema.schema import BucketMode
-from app.types import DataField, DataType, Value
-from app.types.binary_row.rows import fields_of
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS
+from app.table import BucketMode
+from app.types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, DataField, DataType, Value
+from app.types.binary_row import fields_of
 
 
 @dataclass(slots=True)

@@ -36,10 +36,9 @@ from app.planning.scan.merge_units import sections
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
-from app.predicates.binding.names import ROW_ID
+from app.predicates import ROW_ID, UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, fold, leaves
 from app.predicates.simplify import conjunction, disjunction
-from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
 from app.types import DataField
 from app.types.values import group_rows, placeholders
 from app.work import check_deadline

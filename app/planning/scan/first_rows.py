@@ -27,20 +27,17 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
+from app.file_index import FileIndex, top_n
 from app.file_index.answers import Rows
-from app.file_index.stacked_index import FileIndex
-from app.file_index.top_rows import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.request.requests import TopN
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import every_position
 from app.planning.version.file_bounds import FileBounds
-from app.predicates.binding.names import Names
-from app.predicates.verdicts import ColumnBounds
-from app.table.statistics.ranks import column_ranks
-from app.types import DataField, DataType, TypeRoot
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
+from app.predicates import ColumnBounds, Names
+from app.table.statistics import column_ranks
+from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoot
 from app.types.values import concat, group_rows, is_comparable
 
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})

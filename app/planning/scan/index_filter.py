@@ -23,11 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
+from app.file_index import FileDecisions, FileIndex, StackedIndex, decide_files, find_rows, wanted_indexes
 from app.file_index.answers import Answer, Step
-from app.file_index.evaluation import FileDecisions, decide_files, find_rows
-from app.file_index.index_kinds import wanted_indexes
-from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.file_index.stacked_index import FileIndex, StackedIndex
+from app.file_index.range_bitmap import RANGE_BITMAP
 from app.observation import FileFormat, observer
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
@@ -35,8 +33,7 @@ from app.planning.plan.state import PlanState
 from app.planning.request.budget import Budget, asks_much
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
-from app.predicates.binding.comparisons import compare
-from app.predicates.binding.names import ROW_ID
+from app.predicates import ROW_ID, compare
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -49,10 +46,9 @@ from app.predicates.model import (
 )
 from app.predicates.simplify import with_leaves
 from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
-from app.table.schema.schema import TableSchema
-from app.table.statistics.casts import bounds_cast
-from app.types import DataField, DataType, TypeRoot, Value
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
+from app.table import TableSchema
+from app.table.statistics import bounds_cast
+from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoot, Value
 from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096

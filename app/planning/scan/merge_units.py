@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns
 from app.planning.version.version import Version
-from app.table.statistics.ranks import key_ranks
+from app.table.statistics import key_ranks
 
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 

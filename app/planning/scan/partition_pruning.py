@@ -29,7 +29,15 @@ from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.contents import NeededManifests
 from app.planning.version.version import Version
-from app.predicates.bounds_in_words import point_texts
+from app.predicates import (
+    UNKNOWN_COUNT,
+    ColumnBounds,
+    Verdict,
+    Verdicts,
+    evaluate_bounds,
+    leaf_verdicts,
+    point_texts,
+)
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -41,19 +49,10 @@ from app.predicates.model import (
     leaves,
 )
 from app.predicates.simplify import with_leaves
-from app.predicates.verdicts import (
-    UNKNOWN_COUNT,
-    ColumnBounds,
-    Verdict,
-    Verdicts,
-    evaluate_bounds,
-    leaf_verdicts,
-)
-from app.table.manifests.manifest_list import ManifestList
-from app.table.statistics.statistics import partition_bounds
-from app.types import DataField, Value
-from app.types.binary_row.rows import FieldValues, RowColumns
-from app.types.data_types import FLOATING_ROOTS
+from app.table.manifests import ManifestList
+from app.table.statistics import partition_bounds
+from app.types import FLOATING_ROOTS, DataField, Value
+from app.types.binary_row import FieldValues, RowColumns
 
 
 def needed_manifests(

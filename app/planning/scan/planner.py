@@ -26,9 +26,9 @@ from typing import Final, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.index_kinds import KINDS, condition_of
+from app.file_index import KINDS, condition_of
 from app.observation import Phase, during
-from app.options.table_options import MergeEngine
+from app.options import MergeEngine
 from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.explanation import STEP_BYTES
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
@@ -49,7 +49,7 @@ from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.predicates.binding.names import ROW_ID, Names
+from app.predicates import ROW_ID, Names
 from app.predicates.model import (
     ALWAYS_TRUE,
     NULL_TESTS,
@@ -60,7 +60,7 @@ from app.predicates.model import (
     Unknown,
     leaves,
 )
-from app.table.schema.schema import BucketMode
+from app.table import BucketMode
 from app.types.session_zone import SessionZone
 
 Claiming: TypeAlias = Callable[[int], None]

@@ -20,12 +20,10 @@ from app.planning.plan.explanation import Unless
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
-from app.predicates.bounds_in_words import bound_texts
+from app.predicates import UNKNOWN_COUNT, ColumnBounds, Verdict, bound_texts, evaluate_bounds
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
-from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds, Verdict, evaluate_bounds
-from app.table.statistics.statistics import may_be_in_other_zones
-from app.types import DataField
-from app.types.data_types import FLOATING_ROOTS
+from app.table.statistics import may_be_in_other_zones
+from app.types import FLOATING_ROOTS, DataField
 from app.work import check_deadline
 
 Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, LimitExceededError, PaimonIndexError
-from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked_index import Heads
+from app.file_index import Heads, WantedIndexes
 from app.storage import Warehouse
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
-from app.work.ledger import LEDGER, Claim
+from app.types import NULL_LENGTH, BytesColumn
+from app.work import LEDGER, Claim
 
 PathsOf: TypeAlias = "Callable[[NDArray[np.int64]], Sequence[str]]"
 """Gives the paths of some rows' index files; few are needed a second time."""

@@ -19,17 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
-from app.file_index.index_kinds import KINDS, WantedIndexes
-from app.file_index.stacked_index import FileIndex, StackedIndex
+from app.file_index import KINDS, FileIndex, StackedIndex, WantedIndexes
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
 from app.planning.side_files.segments import Opened, Reach
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.table.manifests.manifest import Manifest
-from app.work import check_deadline
-from app.work.deadline import wait_for
+from app.table.manifests import Manifest
+from app.work import check_deadline, wait_for
 
 _SHARE_OF_CACHE: Final = 2
 """Segments that others have read are loaded ahead, while they take no more than so much of their cache."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
-from app.file_index.index_kinds import WantedIndexes
+from app.file_index import WantedIndexes
 from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, Payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -34,13 +34,10 @@ from app.planning.side_files.segments import (
     runs,
 )
 from app.planning.version.version import IndexSource
-from app.storage.disk.column_entry import Columns
-from app.storage.tiers import TierEntry
-from app.table.manifests.disk_form import read_value, value_columns
-from app.table.manifests.manifest import Manifest
-from app.types.bytes_column import BytesColumn, own_bytes
-from app.work import check_deadline
-from app.work.ledger import LEDGER
+from app.storage import Columns, TierEntry
+from app.table.manifests import Manifest, read_value, value_columns
+from app.types import BytesColumn, own_bytes
+from app.work import LEDGER, check_deadline
 
 Segment = TypeVar("Segment", HeadSegment, BodySegment)
 

@@ -16,10 +16,9 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.index_kinds import WantedIndexes
-from app.file_index.stacked_index import Heads, StackedIndex
-from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
-from app.work.ledger import LEDGER
+from app.file_index import Heads, StackedIndex, WantedIndexes
+from app.types import NULL_LENGTH, BytesColumn, own_bytes
+from app.work import LEDGER
 
 FILES_OF_HEADS: Final = 2048
 """Files of a segment of heads: few enough that several processes read different ones of one manifest."""

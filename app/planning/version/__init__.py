@@ -3,3 +3,38 @@
 :class:`~app.planning.version.version.Version` is what the packages above plan with. Imports no other package
 of :mod:`app.planning`.
 """
+
+from app.planning.version.contents import NeededManifests, VersionContents
+from app.planning.version.descriptions import (
+    Branch,
+    IndexFileEntry,
+    Refusal,
+    Schema,
+    Snapshot,
+    TableDescription,
+    Tag,
+)
+from app.planning.version.files import FileColumns
+
+__all__ = [
+    # A branch.
+    "Branch",
+    # Columns of manifests, of shape (n,), in the order of the manifests.
+    "FileColumns",
+    # One live entry of the index manifest.
+    "IndexFileEntry",
+    # Manifests that a filter needs.
+    "NeededManifests",
+    # Says why Iceberg's clients cannot read a table.
+    "Refusal",
+    # One schema of a table.
+    "Schema",
+    # One snapshot.
+    "Snapshot",
+    # The schema of a version of a table and what follows from it.
+    "TableDescription",
+    # A tag and its snapshot.
+    "Tag",
+    # Files of a version.
+    "VersionContents",
+]

@@ -22,16 +22,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
-from app.storage.tiers import TierEntry
-from app.table.manifests.disk_form import load_value, store_value
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
-from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_list import ManifestFile
-from app.table.resolution import ResolvedSnapshot
-from app.table.schema.schema import TableSchema
-from app.table.table import POSTPONED_BUCKET, Table
-from app.types.bytes_column import BytesColumn, own_bytes
+from app.storage import TierEntry
+from app.table import POSTPONED_BUCKET, ResolvedSnapshot, Table, TableSchema
+from app.table.manifests import (
+    IndexEntry,
+    Manifest,
+    ManifestFile,
+    live_and_removing,
+    live_rows,
+    load_value,
+    removes_files,
+    store_value,
+)
+from app.types import BytesColumn, own_bytes
 from app.types.digest import content_digest
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
 

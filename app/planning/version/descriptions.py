@@ -12,8 +12,8 @@ from app.described import DESCRIBED
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.planning.version.version import Version
 from app.storage import Readers
-from app.table.decoding import Snapshot as TableSnapshot
-from app.table.schema.schema import TableSchema
+from app.table import Snapshot as TableSnapshot
+from app.table import TableSchema
 from app.types import type_json
 
 _READ_AT_ONCE: Final = 64

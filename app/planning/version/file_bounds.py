@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.version.version import Version
-from app.predicates.binding.names import ROW_ID
-from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
-from app.table.manifests.manifest import Manifest
-from app.table.statistics.statistics import (
+from app.predicates import ROW_ID, UNKNOWN_COUNT, ColumnBounds
+from app.table.manifests import Manifest
+from app.table.statistics import (
     StatisticsRows,
     bring_row_ids,
     in_other_zones,
@@ -26,8 +25,7 @@ from app.table.statistics.statistics import (
     may_be_in_other_zones,
     value_bounds,
 )
-from app.types import DataField, TypeRoot
-from app.types.data_types import FLOATING_ROOTS
+from app.types import FLOATING_ROOTS, DataField, TypeRoot
 
 _WORTH_KEEPING: Final = 500
 """The bounds of so many files take longer to be read out of statistics than from a file of their own."""

@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.records.columns import OptionalIntegers
-from app.types.bytes_column import BytesColumn, own_bytes
+from app.table import OptionalIntegers
+from app.table.manifests import Manifest, ManifestEntry
+from app.types import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -18,14 +18,10 @@ from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormat
 from app.observation import Phase, during
 from app.planning.version.contents import NeededManifests, VersionContents, read_contents
 from app.planning.version.files import Files
-from app.predicates.binding.names import Relation, shown_defaults
+from app.predicates import Relation, shown_defaults
 from app.storage import ByteCache, Warehouse
-from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_list import ManifestFile
-from app.table.resolution import ResolvedSnapshot
-from app.table.schema.partition import Partitions
-from app.table.schema.schema import TableSchema
-from app.table.table import Table, TablePaths
+from app.table import Partitions, ResolvedSnapshot, Table, TablePaths, TableSchema
+from app.table.manifests import Manifest, ManifestFile
 
 
 @dataclass(frozen=True, slots=True)

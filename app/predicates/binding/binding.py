@@ -38,9 +38,8 @@ from app.predicates.model import (
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.sql.reasons import TWO_COLUMNS
 from app.predicates.unbound import Interval, Leaf, Literal, LiteralKind, Moment
-from app.types import DataField, TypeRoot
+from app.types import NESTED_ROOTS, DataField, TypeRoot
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
-from app.types.data_types import NESTED_ROOTS
 from app.types.session_zone import Instants, SessionZone, clocks_of_instants
 
 

@@ -54,9 +54,8 @@ from app.predicates.model import BoundLeaf, BoundPredicate, ComputedTest, Consta
 from app.predicates.simplify import conjunction, disjunction, with_leaves
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Call, Column, ColumnFunction, Interval, Leaf, LiteralKind, Not, Predicate
-from app.types import DataField, DataType, TypeRoot, Value, parse_type
+from app.types import INTEGER_BITS, DataField, DataType, TypeRoot, Value, parse_type
 from app.types.civil_time import NANOS_PER_DAY, civil_date, date_text, epoch_days
-from app.types.data_types import INTEGER_BITS
 from app.types.session_zone import Instants, SessionZone, instants_of_day
 
 _PATTERNS: Final = {

@@ -49,8 +49,7 @@ from app.predicates.model import (
 )
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.unbound import Leaf, Literal, LiteralKind
-from app.types import DataField, TypeRoot, Value, sql_key, to_json
-from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS
+from app.types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, DataField, TypeRoot, Value, sql_key, to_json
 from app.types.session_zone import SessionZone
 from app.types.values import nearest_float32
 

@@ -44,8 +44,16 @@ from app.predicates.binding.places import Exact, Gap, Nowhere, Place
 from app.predicates.binding.time_fitting import TIME_ROOTS, place_among_instants, place_in_times
 from app.predicates.spark_text import cast_boolean, cast_integer, cast_number, to_double
 from app.predicates.unbound import ListedKind, Literal, LiteralKind, LiteralList
-from app.types import DataField, DataType, TypeRoot, Value, parse_json
-from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
+from app.types import (
+    BINARY_ROOTS,
+    INTEGER_BITS,
+    STRING_ROOTS,
+    DataField,
+    DataType,
+    TypeRoot,
+    Value,
+    parse_json,
+)
 from app.types.json_values import parse_decimal, parse_instants, parse_integer
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, nearest_float32, next_float32, to_float32

@@ -30,8 +30,7 @@ from app.options.file_indexes import map_key_name
 from app.predicates.sql.tokens import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
-from app.types import DataField, TypeRoot, parse_type
-from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
+from app.types import NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot, parse_type
 
 ROW_ID: Final = DataField(0x7FFFFFFA, "_ROW_ID", parse_type("BIGINT"))
 """The row ids of a table that tracks rows, with the engine's number."""

@@ -11,9 +11,8 @@ from app.predicates.binding.time_fitting import TIME_ROOTS
 from app.predicates.model import TEXT_TESTS
 from app.predicates.sql.reasons import line_instead
 from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralKind
-from app.types import DataField, TypeRoot
+from app.types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
-from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS
 
 PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or without"
 LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"

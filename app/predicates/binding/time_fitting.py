@@ -52,9 +52,8 @@ from app.predicates.binding.places import (
 )
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
-from app.types import DataType, TypeRoot
+from app.types import TIMESTAMP_ROOTS, DataType, TypeRoot
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MICRO
-from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import (
     Instants,
     SessionZone,

@@ -34,9 +34,8 @@ from app.errors import FilterError
 from app.predicates.spark_text import cast_date, cast_integer, cast_number, cast_timestamp, to_double
 from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Interval, ListedKind, Literal, LiteralKind, LiteralList, Moment
-from app.types import TypeRoot
+from app.types import DataType, TypeRoot
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
-from app.types.data_types import DataType
 from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.values import integer_range, nearest_float32, to_float32
 

@@ -1,1 +1,13 @@
 """Pieces of files, and what is made of files, kept in a directory over restarts."""
+
+from app.storage.disk.column_entry import spill
+from app.storage.disk.disk_tier import DiskCacheState, DiskTier
+
+__all__ = [
+    # The numbers of the disk cache, as answers have them.
+    "DiskCacheState",
+    # Keeps entries across restarts, in a directory that is made if it is not there.
+    "DiskTier",
+    # Writes columns, each of one item, to a temporary file, and maps it.
+    "spill",
+]

@@ -33,7 +33,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from app.work.memory import MappedBytes
+from app.work import MappedBytes
 
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")

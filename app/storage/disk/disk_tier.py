@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from app.described import DESCRIBED
 from app.storage.disk.column_entry import Columns, DamagedEntryError, write_columns
 from app.storage.stores import local_files
-from app.work.memory import MappedBytes
+from app.work import MappedBytes
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from typing_extensions import override
 from app.errors import FileMissingError, SettingsError
 from app.storage.stores.failures import failure_of, is_behind_the_end
 from app.storage.stores.store import Attempt, Result, Store, StoredFile
-from app.work.deadline import wait_for
+from app.work import wait_for
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -34,10 +34,7 @@ from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
 from app.types.roaring import Buffer
-from app.work import check_deadline, remaining_seconds
-from app.work.cores import line_of_work, waiting
-from app.work.deadline import GLANCE_SECONDS
-from app.work.ledger import LEDGER
+from app.work import GLANCE_SECONDS, LEDGER, check_deadline, line_of_work, remaining_seconds, waiting
 from app.work.memory import HELPERS, resident_bytes_of
 
 _SECONDS: Final = 30.0

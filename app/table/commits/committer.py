@@ -36,9 +36,8 @@ from app.errors import (
     StorageError,
     UncertainCommitError,
 )
-from app.options.written_files import ManifestOptions
-from app.storage import Warehouse
-from app.storage.writing import Writing
+from app.options import ManifestOptions
+from app.storage import Warehouse, Writing
 from app.table.commits.changes import Changes
 from app.table.commits.manifest_writing import (
     ListedManifests,

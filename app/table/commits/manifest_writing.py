@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.options.written_files import ManifestOptions
+from app.options import ManifestOptions
 from app.table.avro.container import MAGIC
 from app.table.avro.whole_records import Record, WholeRecords, has_unknown_fields, united
 from app.table.avro.writing import write_avro
@@ -39,7 +39,7 @@ from app.table.manifests.record_files import read_whole
 from app.table.records.columns import Nullable, OptionalIntegers, RecordOf
 from app.table.schema.schema import TableSchema
 from app.types import DataType, Value, sql_key
-from app.types.binary_row.row import read_row, serialize_row
+from app.types.binary_row import read_row, serialize_row
 from app.types.roaring import Buffer
 
 _VERSION: Final = 2

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.options.written_files import ManifestOptions
+from app.options import ManifestOptions
 from app.table.avro.container import MAGIC
 from app.table.avro.writing import CopiedFrom, copy_records
 from app.table.manifests.live_files import live_rows, removes_files, rows_left

@@ -15,13 +15,12 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from app.predicates.verdicts import ColumnBounds
-from app.storage.disk.column_entry import Columns, DamagedEntryError
-from app.storage.tiers import TierEntry
+from app.predicates import ColumnBounds
+from app.storage import Columns, DamagedEntryError, TierEntry
 from app.table.manifests.manifest import COLUMNS, Manifest
 from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 _WHOLE: Final = "whole"
 _BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {

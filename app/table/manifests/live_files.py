@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.table.records.columns import list_codes
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 
 class _Identities(NamedTuple):

@@ -36,8 +36,8 @@ from app.table.manifests.manifest_entry import (
 from app.table.manifests.record_files import check_version, is_orc, read_pieces
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns, take_out
 from app.table.records.expansion import claim
-from app.types.binary_row.row import ARITY_BYTES
-from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
+from app.types import NULL_LENGTH, BytesColumn, own_bytes
+from app.types.binary_row import ARITY_BYTES
 from app.types.roaring import Buffer
 
 Made = TypeVar("Made")

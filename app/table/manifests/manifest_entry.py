@@ -43,7 +43,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.table.records.columns import ArrayOf, Nullable, OptionalIntegers, RecordColumns, RecordOf
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 STATISTICS = RecordOf(
     {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": Nullable(ArrayOf(Nullable("long")))}

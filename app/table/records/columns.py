@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.types.bytes_column import BytesColumn
+from app.types import BytesColumn
 
 Integer = TypeVar("Integer", bound=np.integer)
 

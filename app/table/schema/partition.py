@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 
 from app.errors import UnsupportedFormatError
 from app.table.schema.schema import TableSchema
-from app.types import DataType, Json, TypeRoot, Value, to_json
-from app.types.binary_row.row import read_row
+from app.types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS, DataType, Json, TypeRoot, Value, to_json
+from app.types.binary_row import read_row
 from app.types.civil_time import NANOS_PER_MILLI, NANOS_PER_SECOND, civil_date
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
 
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")

@@ -27,13 +27,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from app.errors import CorruptMetadataError, RequestError
-from app.options.table_options import (
-    BUCKET_KEY,
-    POSTPONED_BUCKETS,
-    UNBOUNDED_BUCKETS,
-    MergeEngine,
-    TableOptions,
-)
+from app.options import BUCKET_KEY, POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
 from app.table.decoding import JsonObject
 from app.types import DataField, parse_type
 from app.types.digest import content_digest

@@ -23,15 +23,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from app.types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 from app.types.civil_time import MILLIS_PER_DAY, NANOS_PER_MILLI
-from app.types.data_types import (
-    BINARY_ROOTS,
-    INTEGER_BITS,
-    STRING_ROOTS,
-    TIMESTAMP_ROOTS,
-    DataType,
-    TypeRoot,
-)
 from app.types.values import INT64, Values
 
 Cast: TypeAlias = "Callable[[Values], Values]"

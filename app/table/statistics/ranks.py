@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from app.table.manifests.manifest import Manifest
 from app.table.schema.schema import TableSchema
 from app.table.statistics.casts import Cast, bounds_cast
-from app.types import DataField, DataType
-from app.types.binary_row.rows import RowColumns
-from app.types.bytes_column import BytesColumn
+from app.types import TIMESTAMP_ROOTS, BytesColumn, DataField, DataType
+from app.types.binary_row import RowColumns
 from app.types.civil_time import NANOS_PER_MICRO
-from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.values import Values, concat, group_rows
 
 Column: TypeAlias = tuple[Values, NDArray[np.bool_]]

@@ -33,16 +33,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.predicates.verdicts import UNKNOWN_COUNT, ColumnBounds
+from app.predicates import UNKNOWN_COUNT, ColumnBounds
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import StatisticsColumns
 from app.table.manifests.manifest_list import ManifestList
 from app.table.schema.schema import TableSchema
 from app.table.statistics.casts import bounds_cast
-from app.types.binary_row.rows import RowColumns
-from app.types.bytes_column import BytesColumn
+from app.types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, BytesColumn, DataField, DataType, TypeRoot
+from app.types.binary_row import RowColumns
 from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, DataType, TypeRoot
 from app.types.session_zone import MAX_OFFSET_NANOS
 from app.types.values import INT64, Values, group_rows, placeholders
 

@@ -24,7 +24,7 @@ from app.planning.side_files.segments import (
     is_worth_keeping,
     merged,
 )
-from app.storage import DiskTier
+from app.storage.disk.disk_tier import DiskTier
 from app.types.bytes_column import BytesColumn
 from tests.planning.tables_beside import Beside, large, small
 from tests.tables import names_of, open_service

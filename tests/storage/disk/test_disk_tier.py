@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.storage import DiskTier
-from app.storage.disk.disk_tier import entry_key
+from app.storage.disk.disk_tier import DiskTier, entry_key
 from tests.storage.disk.damaged_entries import replace_entries
 
 LARGE = 1 << 30

@@ -12,8 +12,7 @@ import pytest
 import xxhash
 
 from app.predicates.verdicts import ColumnBounds
-from app.storage import DiskTier
-from app.storage.disk.disk_tier import FORMAT
+from app.storage.disk.disk_tier import FORMAT, DiskTier
 from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.disk_form import load_value, manifest_columns, open_manifest, store_value
 from app.table.manifests.manifest import COLUMNS, Manifest
