@@ -16,6 +16,22 @@ _MOST_ALIKE: Final = 3
 _MOST_LISTED: Final = 24
 _ALIKE: Final = 0.6
 
+SYNONYMS: Final = {
+    "condition": "filter",
+    "order": "top_n",
+    "order_by": "top_n",
+    "orderby": "top_n",
+    "predicate": "filter",
+    "query": "filter",
+    "sort": "top_n",
+    "sql": "filter",
+    "timestamp": "timestamp_millis",
+    "timezone": "time_zone",
+    "tz": "time_zone",
+    "where": "filter",
+}
+"""Other words for members of requests."""
+
 
 def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
     """What follows a message that a word names nothing: the names that are alike, and those that there are.

@@ -8,8 +8,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-from app.planning.request import SYNONYMS
-from app.suggestions import hint
+from app.suggestions import SYNONYMS, hint
 
 _OPTION: Final = "--{}".format
 _SYNONYMS: Final = {

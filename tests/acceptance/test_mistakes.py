@@ -319,12 +319,12 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a key of a command that is no JSON": (
         command("lookup", "demo.users", *OPTIONS, "--key", "uid=5"),
         1,
-        ("--key is not JSON", "'{\"id\": 5}'"),
+        ("--key is not JSON", "'{\"id\": 1}'"),
     ),
     "a key of a command that is no object": (
         command("lookup", "demo.users", *OPTIONS, "--key", "5"),
         1,
-        ("--key", "JSON object such as '{\"id\": 5}'"),
+        ("--key", "JSON object such as '{\"id\": 1}'"),
     ),
     "a partition of a command": (
         command("lookup", "demo.users", *OPTIONS, "--partition", "dte=2024-01-01", "--key", '{"uid": 5}'),

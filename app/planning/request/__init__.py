@@ -3,7 +3,7 @@
 Imports no other package of :mod:`app.planning`; everything above may use it.
 """
 
-from app.planning.request.faults import SYNONYMS, explain_faults
+from app.planning.request.faults import explain_faults
 from app.planning.request.filters import NamedPartition, read_filter
 from app.planning.request.requests import (
     AssignRequest,
@@ -25,8 +25,6 @@ from app.planning.request.requests import (
 )
 
 __all__ = [
-    # Other words for members of requests.
-    "SYNONYMS",
     # Asks which buckets a writer would assign.
     "AssignRequest",
     # Asks which buckets there are.

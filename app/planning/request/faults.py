@@ -11,23 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from app.suggestions import alike, hint
-
-SYNONYMS: Final = {
-    "condition": "filter",
-    "order": "top_n",
-    "order_by": "top_n",
-    "orderby": "top_n",
-    "predicate": "filter",
-    "query": "filter",
-    "sort": "top_n",
-    "sql": "filter",
-    "timestamp": "timestamp_millis",
-    "timezone": "time_zone",
-    "tz": "time_zone",
-    "where": "filter",
-}
-"""Other words for members of requests."""
+from app.suggestions import SYNONYMS, alike, hint
 
 _MOST_FAULTS: Final = 5
 _MOST_CHARACTERS: Final = 50

@@ -259,7 +259,7 @@ def test_a_smaller_capacity_holds_after_a_restart(tmp_path: Path) -> None:
 
 def test_processes_and_threads_share_a_directory(tmp_path: Path) -> None:
     script = f"""
-from app.storage import DiskTier
+from app.storage.disk import DiskTier
 from app.storage.disk.disk_tier import entry_key
 tier = DiskTier({str(tmp_path)!r}, 64 * 4096)
 for turn in range(300):
