@@ -38,7 +38,6 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.scan.row_id_groups import RowIdGroups
 from app.planning.side_files.pieces import Asked, run_searches
-from app.planning.version.contents import UNKNOWN_CARDINALITY
 from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Unknown, fold, leaves
 from app.table.manifests.index_manifest import IndexEntry
@@ -224,7 +223,7 @@ class GlobalIndexes:
             low = np.maximum(groups.first_rows[near], each.first)
             high = np.minimum(groups.last_rows[near], each.last)
             missing = int((high - low + 1).sum()) - sum(entry.file.row_count for entry in each.entries)
-            if missing > 0 and missing > self._deleted(groups, near):
+            if missing > 0:
                 self._distrust(column, f"its files lack {missing:,} of {each}")
                 continue
             counts = is_sole[near] & is_left[near]
@@ -256,14 +255,6 @@ class GlobalIndexes:
                 key = entry.file.index_type, covered.first_row, covered.last_row, entry.partition
                 ranges[key].append(entry)
         return [Range(*key, tuple(entries)) for key, entries in ranges.items()]
-
-    def _deleted(self, groups: RowIdGroups, some: NDArray[np.int64]) -> int:
-        """Rows of groups that deletion vectors have, at most."""
-        files = np.sort(groups.members[np.isin(groups.numbers, some)])
-        numbers = self.version.vector_numbers(files)
-        deleted = self.version.contents().vectors.deleted_rows(numbers)
-        rows = self.version.files().columns.row_counts[files]
-        return int(np.where(deleted == UNKNOWN_CARDINALITY, rows, deleted).sum())
 
     def _judge(
         self,
