@@ -78,6 +78,11 @@ class TablePaths:
         """A file of a global index, which never lies beside the data."""
         return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
 
+    def any_index_file(self, entry: IndexEntry) -> str:
+        """A file of any index."""
+        is_global = entry.file.global_index is not None
+        return self.global_index_file(entry) if is_global else self.index_file(entry)
+
 
 MAIN_BRANCH = "main"
 _IS_BRANCH = re.compile(r"/branch/branch-[^/]+$")

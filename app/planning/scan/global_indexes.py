@@ -1,16 +1,7 @@
 """Asks global indexes which rows of a table with data evolution can match: files without any are left out.
 
-A global index speaks of row ids, over many files. Its entries are believed only where what they say must be
-true of the rows as they are:
-
-* its column has had one type since the table was made, and its entries no other columns, nor sources;
-* of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
-  behind the index's back. For a table whose option ``global-index.column-update-action`` is ``ignore``, no
-  entry is believed: a compaction may have hidden the update;
-* the row lies in the partition of the entry, and its entries count as many rows as the range has.
-
-Whatever rows no entry that is believed covers can match: they are kept. So are those of a range that has an
-entry whose file cannot be read.
+Whatever rows no entry covers that is believed (:mod:`app.planning.scan.indexed_ranges`) can match: they are
+kept. So are those of a range that has a file which cannot be read.
 
 Of a filter, sets of row ids are made: rows that may satisfy it, and rows that must. Tests of columns without
 an index may be satisfied by all rows, and must be by none.
@@ -18,47 +9,30 @@ an index may be satisfied by all rows, and must be by none.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
-from app.errors import CorruptIndexError, PaimonIndexError, SnapshotExpiredError, UnsupportedFormatError
+from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index.answers.result import SKIP, Outcome, Rows, both
 from app.file_index.index_kinds import condition_of
-from app.global_index.index_file import KeyBounds
-from app.global_index.keys import same_keys, takes
-from app.global_index.search import KINDS, Part, searches
+from app.global_index.search import searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
+from app.planning.scan.indexed_ranges import IndexedColumn, IndexedRange
 from app.planning.scan.row_id_groups import RowIdGroups
 from app.planning.side_files.pieces import Asked, run_searches
 from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Unknown, fold, leaves
-from app.table.manifests.index_manifest import IndexEntry
 from app.types import DataField
-from app.types.row_ids import count_within, joined, rows_from, rows_within
+from app.types.row_ids import RowRanges, count_within, rows_from, rows_within
 
-_MOST_ROWS: Final = 1 << 32
 _NOTHING: Final = BitMap64()
-
-
-class Range(NamedTuple):
-    """Entries of one kind, column and partition that together cover a range of row ids, ``last`` included."""
-
-    kind: str
-    first: int
-    last: int
-    partition: bytes
-    entries: tuple[IndexEntry, ...]
-
-    def __str__(self) -> str:
-        return f"rows {self.first:,} to {self.last:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +41,13 @@ class Found:
 
     Attributes:
         covered: rows that they speak of.
-        matching: of these, those that may satisfy it.
+        missing: of these, those that do not satisfy it.
         certain: those that must.
-        kinds: of the files that were asked, and how many bytes these have.
+        kinds: of the files, and how many bytes these have.
     """
 
-    covered: BitMap64
-    matching: BitMap64
+    covered: RowRanges
+    missing: BitMap64
     certain: BitMap64
     kinds: str
     nbytes: int
@@ -116,13 +90,13 @@ class GlobalIndexes:
         }
         if not tests:
             return
-        found = self._find(state, groups, left, sorted(tests, key=str))
+        found = self._find(list(tests))
         for code, predicate in predicates.items():
             of_filter = [found[part] for part in leaves(predicate) if part in found]
             if of_filter:
-                covered = BitMap64.union(_NOTHING, *(each.covered for each in of_filter))
+                covered = RowRanges.union(each.covered for each in of_filter)
                 some = left[codes[left] == code]
-                some = some[count_within(covered, groups.first_rows[some], groups.last_rows[some]) > 0]
+                some = some[covered.count_within(groups.first_rows[some], groups.last_rows[some]) > 0]
                 self._judge(state, groups, some, predicate, found)
         self._warn_of_others(groups, left, found)
 
@@ -152,109 +126,78 @@ class GlobalIndexes:
         ids = self.version.contents().global_indexes
         return column is not None and column.name == test.field.name and column.id in ids
 
-    def _find(
-        self, state: PlanState, groups: RowIdGroups, left: NDArray[np.int64], tests: Sequence[BoundLeaf]
-    ) -> dict[BoundLeaf, Found]:
+    def _find(self, tests: Sequence[BoundLeaf]) -> dict[BoundLeaf, Found]:
         asked: list[Asked] = []
-        jobs: list[tuple[BoundLeaf, Range, BitMap64, bool, slice]] = []
-        for column_id in dict.fromkeys(test.field.id for test in tests):
-            column = self.version.schema.by_id[column_id]
-            of_column = [test for test in tests if test.field.id == column_id]
-            for each, covered in self._believed(state, groups, left, column):
-                try:
-                    parts = [self._part(each, entry, column) for entry in each.entries]
-                except CorruptIndexError as error:
-                    self._distrust(column, f"{error} ({each})")
-                    continue
-                for test in of_column:
-                    condition = condition_of(test)
-                    if condition is None:
-                        continue
-                    is_rest, of_test = searches(condition, [part for _, part in parts])
+        jobs: dict[BoundLeaf, list[tuple[IndexedRange, slice]]] = {}
+        columns: dict[int, IndexedColumn] = {}
+        is_rest = False
+        rests: dict[BoundLeaf, bool] = {}
+        for test in tests:
+            column, condition = self.version.schema.by_id[test.field.id], condition_of(test)
+            if column.id not in columns:
+                columns[column.id] = IndexedColumn.of(self.version, column)
+                for doubt in columns[column.id].doubts:
+                    self._warn(self.lasting, column, doubt)
+            if condition is None:
+                continue
+            jobs[test] = []
+            for each in columns[column.id].ranges:
+                is_rest, of_range = searches(condition, each.parts)
+                rests[test] = is_rest
+                if of_range or columns[column.id].overlaps:
+                    form = f"{column.type} {each.row_count}"
                     start = len(asked)
-                    form = f"{column.type} {each.last - each.first}"
-                    asked += [Asked(parts[at][0], form, search) for at, search in of_test]
-                    jobs.append((test, each, covered, is_rest, slice(start, len(asked))))
+                    asked += [Asked(each.paths[at], form, search) for at, search in of_range]
+                    jobs[test].append((each, slice(start, len(asked))))
         rows = run_searches(self.version.source, asked)
-        found: dict[BoundLeaf, list[tuple[Range, BitMap64, BitMap64]]] = defaultdict(list)
-        for test, each, covered, is_rest, some in jobs:
+        found = {}
+        for test, of_test in jobs.items():
+            if test in rests:
+                indexed = columns[test.field.id]
+                found[test] = self._together(test, indexed, of_test, rows, is_rest=rests[test])
+        return found
+
+    def _together(
+        self,
+        test: BoundLeaf,
+        indexed: IndexedColumn,
+        jobs: Sequence[tuple[IndexedRange, slice]],
+        rows: Sequence[BitMap | PaimonIndexError],
+        *,
+        is_rest: bool,
+    ) -> Found:
+        """What ranges say together of a test; where they overlap, rows that any of them has match."""
+        covered, all_rows = indexed.covered, indexed.rows
+        failed: set[IndexedRange] = set()
+        told: list[tuple[IndexedRange, BitMap64]] = []
+        for each, some in jobs:
             failures = [one for one in rows[some] if isinstance(one, PaimonIndexError)]
-            for failure in failures[:1]:
-                self._fail(test.field, failure)
             if failures:
+                is_lasting = isinstance(failures[0], UnsupportedFormatError)
+                self._warn(self.lasting if is_lasting else self.passing, test.field, str(failures[0]))
+                failed.add(each)
                 continue
             within = BitMap.union(BitMap(), *(one for one in rows[some] if isinstance(one, BitMap)))
-            matching = rows_from(each.first, within)
-            matching = covered - matching if is_rest else covered & matching
-            found[test].append((each, covered, matching))
-        return {test: _together(test, parts) for test, parts in found.items()}
-
-    def _part(self, each: Range, entry: IndexEntry, column: DataField) -> tuple[str, Part]:
-        path, covered = self.version.source.paths.global_index_file(entry), entry.file.global_index
-        assert covered is not None  # noqa: S101 - entries of a range have one
-        bounds = KeyBounds.read(covered.metadata, column.type)
-        file = KINDS[each.kind](entry.file.file_size, each.last - each.first + 1, column.type)
-        return path, Part(file, bounds)
-
-    def _believed(
-        self, state: PlanState, groups: RowIdGroups, left: NDArray[np.int64], column: DataField
-    ) -> Iterator[tuple[Range, BitMap64]]:
-        """Ranges of a column, each with the row ids in files that are left of which it is believed."""
-        why = self._why_not(column)
-        if why is not None:
-            self._distrust(column, why)
-            return
-        order = np.argsort(groups.first_rows, kind="stable")
-        first, last = groups.first_rows[order], groups.last_rows[order]
-        ends = np.maximum.accumulate(last) if len(last) else last
-        is_sole = groups.has_sole_holder(column.id)
-        is_left = np.zeros(len(order), np.bool_)
-        is_left[left] = True
-        if not is_sole[left].all():
-            self._distrust(
-                column, "it was updated, in rows that are kept: a compaction brings the index back"
-            )
-        codes = {row: code for code, row in enumerate(state.files.columns.partitions)}
-        partitions = state.files.columns.partition_codes[groups.members[groups.starts]]
-        for each in self._ranges(column.id):
-            near = order[np.searchsorted(ends, each.first) : np.searchsorted(first, each.last, "right")]
-            near = near[partitions[near] == codes.get(each.partition, -1)]
-            near = near[groups.last_rows[near] >= each.first]
-            low = np.maximum(groups.first_rows[near], each.first)
-            high = np.minimum(groups.last_rows[near], each.last)
-            missing = int((high - low + 1).sum()) - sum(entry.file.row_count for entry in each.entries)
-            if missing > 0:
-                self._distrust(column, f"its files lack {missing:,} of {each}")
-                continue
-            counts = is_sole[near] & is_left[near]
-            covered = joined(low[counts], high[counts])
-            if covered:
-                yield each, covered
-
-    def _why_not(self, column: DataField) -> str | None:
-        """Why no entry of a column is believed, if none is."""
-        schema = self.version.schema
-        if schema.options.global_index_ignores_updates:
-            return "global-index.column-update-action=ignore lets it be wrong: build it anew without"
-        if not takes(column.type):
-            return f"values of type {column.type} are not read"
-        try:
-            schemas = [self.version.file_schema(number) for number in range(schema.id + 1)]
-        except SnapshotExpiredError as error:
-            return f"what type it had is not known: {error}"
-        types = [each.by_id[column.id].type for each in schemas if column.id in each.by_id]
-        if all(same_keys(each, column.type) for each in types):
-            return None
-        return f"the type of the column has changed to {column.type}: drop the index, and build it anew"
-
-    def _ranges(self, column_id: int) -> list[Range]:
-        ranges: dict[tuple[str, int, int, bytes], list[IndexEntry]] = defaultdict(list)
-        for entry in self.version.contents().global_indexes[column_id]:
-            covered = entry.file.global_index
-            if covered is not None and 0 <= covered.last_row - covered.first_row < _MOST_ROWS:
-                key = entry.file.index_type, covered.first_row, covered.last_row, entry.partition
-                ranges[key].append(entry)
-        return [Range(*key, tuple(entries)) for key, entries in ranges.items()]
+            told.append((each, rows_from(each.first, within)))
+        if failed:
+            covered = RowRanges.union(each.covered for each in indexed.ranges if each not in failed)
+            all_rows = covered.bitmap()
+        twice = BitMap64()
+        if indexed.overlaps:
+            seen, matching = BitMap64(), BitMap64()
+            for each, some_rows in told:
+                of_range = each.covered.bitmap()
+                matching |= of_range - some_rows if is_rest else of_range & some_rows
+                twice |= seen & of_range
+                seen |= of_range
+        else:
+            listed = BitMap64.union(_NOTHING, *(some_rows for _, some_rows in told))
+            matching = all_rows - listed if is_rest else all_rows & listed
+        condition = condition_of(test)
+        is_exact = condition is not None and condition.exact
+        kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
+        nbytes = sum(each.nbytes for each in indexed.ranges)
+        return Found(covered, all_rows - matching, matching - twice if is_exact else _NOTHING, kinds, nbytes)
 
     def _judge(
         self,
@@ -265,14 +208,13 @@ class GlobalIndexes:
         found: Mapping[BoundLeaf, Found],
     ) -> None:
         first, last = groups.first_rows[some], groups.last_rows[some]
-        order = np.argsort(first, kind="stable")
-        every = joined(first[order], last[order])
+        every = RowRanges.of(first, last).bitmap()
 
         def leaf(part: BoundLeaf | Constant | Unknown) -> tuple[BitMap64, BitMap64]:
             match part:
                 case BoundLeaf() if part in found:
                     known = found[part]
-                    return every - (known.covered - known.matching), every & known.certain
+                    return every - known.missing, every & known.certain
                 case Constant(value):
                     return (every, every) if value else (_NOTHING, _NOTHING)
                 case _:
@@ -313,7 +255,8 @@ class GlobalIndexes:
             if not isinstance(test, BoundLeaf):
                 continue
             known = found[test]
-            counts = [count_within(rows, first, last).tolist() for rows in (known.covered, known.matching)]
+            of_index = known.covered.count_within(first, last)
+            counts = of_index.tolist(), (of_index - count_within(known.missing, first, last)).tolist()
             steps = []
             for covered, rows, all_rows in zip(*counts, (last - first + 1).tolist(), strict=True):
                 outcome: Outcome = "unknown"
@@ -334,13 +277,6 @@ class GlobalIndexes:
                 )
             state.note_each(leads, MeasuredSteps.of(steps))
 
-    def _distrust(self, column: DataField, why: str) -> None:
-        self._warn(self.lasting, column, why)
-
-    def _fail(self, column: DataField, error: PaimonIndexError) -> None:
-        warnings = self.lasting if isinstance(error, UnsupportedFormatError) else self.passing
-        self._warn(warnings, column, str(error))
-
     @staticmethod
     def _warn(warnings: list[str], column: DataField, why: str) -> None:
         warning = f"the global index of {column.name} is not used for all rows: {why}"
@@ -356,26 +292,10 @@ class GlobalIndexes:
         first, last = groups.first_rows[left], groups.last_rows[left]
         rows = int((last - first + 1).sum())
         for name in sorted({test.field.name for test in found}):
-            covered = BitMap64.union(
-                _NOTHING, *(found[each].covered for each in found if each.field.name == name)
-            )
-            missing = rows - int(count_within(covered, first, last).sum())
+            covered = next(found[each].covered for each in found if each.field.name == name)
+            missing = rows - int(covered.count_within(first, last).sum())
             if missing:
                 self.lasting.append(
                     f"{missing:,} rows are kept that no usable global index of {name} covers: readers of "
                     "release 2 leave such rows out unless scalar-index.search-mode is full or detail"
                 )
-
-
-def _together(test: BoundLeaf, parts: Sequence[tuple[Range, BitMap64, BitMap64]]) -> Found:
-    """What ranges, which may overlap, say together."""
-    condition = condition_of(test)
-    covered, twice = BitMap64(), BitMap64()
-    for _, some, _ in parts:
-        twice |= covered & some
-        covered |= some
-    matching = BitMap64.union(_NOTHING, *(some for _, _, some in parts))
-    is_exact = condition is not None and condition.exact
-    kinds = sorted({each.kind for each, _, _ in parts})
-    nbytes = sum(entry.file.file_size for each, _, _ in parts for entry in each.entries)
-    return Found(covered, matching, matching - twice if is_exact else _NOTHING, " and ".join(kinds), nbytes)

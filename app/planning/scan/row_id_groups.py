@@ -110,13 +110,9 @@ class RowIdGroups:
             places = self._holders[column_id] = self._find_holders(column_id)
         return places
 
-    def has_sole_holder(self, column_id: int) -> NDArray[np.bool_]:
-        """In which groups a single file holds a column, which is a data file; shape (groups,)."""
-        holds = self._holds(column_id)
-        holders = np.bincount(self.numbers[holds], minlength=len(self.starts))
-        of_data = np.bincount(self.numbers[holds & self.is_data], minlength=len(self.starts))
-        sole: NDArray[np.bool_] = self.same_rows & (holders == 1) & (of_data == 1)
-        return sole
+    def count_holders(self, column_id: int) -> NDArray[np.int64]:
+        """How many files of each group hold a column, shape (groups,)."""
+        return np.bincount(self.numbers[self._holds(column_id)], minlength=len(self.starts))
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column in some groups whose files are alike; None for a key of a map."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -189,7 +189,7 @@ class VectorPlaces:
         return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
 
 
-_MEMORY_PER_INDEX_FILE = 300
+_MEMORY_PER_INDEX_FILE = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +202,7 @@ class VersionContents:
         global_indexes: entries of the global indexes that are read here, by the id of their column.
         other_indexes: the kinds of index files that the engine alone reads, such as those of vectors.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
+        derived: what was worked out of these once, by its name.
     """
 
     columns: FileColumns
@@ -212,6 +213,7 @@ class VersionContents:
     global_indexes: Mapping[int, Sequence[IndexEntry]]
     other_indexes: frozenset[str]
     columns_bytes: int
+    derived: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def read(

@@ -170,7 +170,7 @@ def write_with_pypaimon(directory: Path) -> None:  # noqa: PLR0915 - one table a
     maker.create("small_blocks", _SCHEMA)
     for start in range(0, 240, 60):
         maker.append("small_blocks", _rows(start, 60))
-    small = {"btree_index__block_size": "128 b", "sorted_index__records_per_file": 40}
+    small: dict[str, Any] = {"btree_index__block_size": "128 b", "sorted_index__records_per_file": 40}
     for column in ("i", "i64", "s", "d"):
         maker.index("small_blocks", column, btree_index__bloom_filter__enabled="true", **small)
     maker.index("small_blocks", "t6", "bitmap", bitmap_index__dictionary_block_size="64 b", **small)
