@@ -163,7 +163,9 @@ def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None
     if isinstance(space, FloatingKeys):
         if space.nan in keys:
             return None
-        return [space.stored.pack(space.reorder(int(key)))[::-1] for key in keys]
+        # Bounds have left one zero alone, which stands for both.
+        with_zeros = {*keys, -1} if 0 in keys else keys
+        return [space.stored.pack(space.reorder(int(key)))[::-1] for key in with_zeros]
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         if space is None or space.lossy:
             return None
