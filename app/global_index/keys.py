@@ -63,9 +63,8 @@ def takes(data_type: DataType) -> bool:
 
 def same_keys(one: DataType, other: DataType) -> bool:
     """Whether a key of one type means the value of the other that is serialized alike."""
-    if one.root in STRING_ROOTS:
-        return other.root in STRING_ROOTS
-    return (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
+    is_text = one.root is other.root is TypeRoot.VARCHAR
+    return is_text or (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
 
 
 def read_keys(

@@ -11,7 +11,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types import Value
 from app.types.index_files import GlobalIndex, IndexFileMeta
 from tests.global_index_files import COMPRESSIONS, WRITERS, Habits, is_held
-from tests.proof.columns import Column
+from tests.proof.columns import NULL
 from tests.proof.tables import File, RandomTable
 
 
@@ -43,7 +43,11 @@ def _of_column(
     if written is None or not is_held(written.type):
         return
     for partition, groups in _runs(rng, table):
-        values = [each for group in groups for each in _values(rng, column, at, group, schema)]
+        codes = [code for group in groups for code in _codes(rng, at, group)]
+        if not {*codes} <= {NULL, *column.codes[schema]}:
+            # No index that was built then has rows that came later.
+            continue
+        values = [column.stored[schema][code] for code in codes]
         first = groups[0][0].first_row_id
         assert first is not None
         rows = list(zip(values, range(len(values)), strict=True))
@@ -84,14 +88,15 @@ def _runs(rng: Random, table: RandomTable) -> Iterator[tuple[tuple[int, ...], li
         yield run[0][0].partition, run
 
 
-def _values(rng: Random, column: Column, at: int, group: Sequence[File], schema: int) -> list[Value | None]:
-    """The values of a column in the rows of a group; perhaps those from before it was updated."""
+def _codes(rng: Random, at: int, group: Sequence[File]) -> list[int]:
+    """What a column has in the rows of a group; perhaps from before it was updated."""
     holders = [file for file in group if file.holds is not None and at in file.holds]
     if not holders:
-        return [None] * len(group[0])
+        return [NULL] * len(group[0])
     ordered = sorted(holders, key=lambda file: file.sequence)
     told = ordered[0] if rng.random() < 0.5 else ordered[-1]
-    return [column.stored[schema][code] for code in told.codes[:, at].tolist()]
+    codes: list[int] = told.codes[:, at].tolist()
+    return codes
 
 
 def _cut(rng: Random, rows: list[tuple[Value | None, int]]) -> list[list[tuple[Value | None, int]]]:
