@@ -18,6 +18,7 @@ from app.errors import CorruptIndexError, PaimonIndexError, UnsupportedFormatErr
 from app.file_index.index_kinds import condition_of
 from app.global_index.blocks import read_block
 from app.global_index.index_file import KeyBounds, Search
+from app.global_index.keys import same_keys
 from app.global_index.search import KINDS, Part, searches
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
@@ -220,3 +221,19 @@ def test_flipped_bits_raise_our_own_errors_or_change_nothing_else(kind: str, dat
 def test_any_metadata_is_read_or_refused(told: bytes, written: str) -> None:
     with suppress(CorruptIndexError):
         KeyBounds.read(told, parse_type(written))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("VARCHAR(20)", "STRING", True),
+        ("CHAR(4)", "STRING", False),
+        ("CHAR(4)", "CHAR(8)", False),
+        ("INT", "BIGINT", False),
+        ("INT", "INT NOT NULL", True),
+        ("DECIMAL(9, 2)", "DECIMAL(18, 2)", False),
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", False),
+    ],
+)
+def test_keys_mean_the_same_in_one_type_alone(before: str, after: str, *, same: bool) -> None:
+    assert same_keys(parse_type(before), parse_type(after)) is same
