@@ -32,6 +32,7 @@ import struct
 import zlib
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -43,7 +44,7 @@ from app.errors import CorruptIndexError, UnsupportedFormatError
 from app.file_index.keys.keys import Key
 from app.global_index.blocks import TRAILER_BYTES, Entries, read_block, read_row_ids, read_varints
 from app.global_index.index_file import IndexFile, Piece, RowSet, Search, Tail, portions
-from app.global_index.keys import Keys, array_of, check_ascending, is_one_of, place_of, read_keys
+from app.global_index.keys import Keys, array_of, check_ascending, place_of, read_keys
 from app.types import DataType
 from app.types.roaring import bitmap_of
 
@@ -112,7 +113,15 @@ class Block:
             raise CorruptIndexError("expected offset and size of each data block, found others")
         return offsets, sizes
 
-    def rows(self, chosen: slice | NDArray[np.bool_], row_count: int) -> BitMap:
+    def values(self, asked: Keys) -> list[bytes]:
+        """The values of entries that have one of ascending keys."""
+        first, last = (np.searchsorted(self.keys, asked, side) for side in ("left", "right"))
+        some = np.flatnonzero(last > first)
+        numbers = chain.from_iterable(map(range, first[some].tolist(), last[some].tolist()))
+        entries = self.entries
+        return [entries.data[entries.value_starts[at] : entries.value_ends[at]].tobytes() for at in numbers]
+
+    def rows(self, chosen: slice, row_count: int) -> BitMap:
         """The rows of some entries."""
         entries = self.entries
         ids = read_row_ids(entries.data, entries.value_starts[chosen], entries.value_ends[chosen], row_count)
@@ -143,19 +152,17 @@ class BTreeFile(IndexFile):
         wanted: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
             wanted.update(range(start, min(stop + 1, len(index.keys))))
-        matching = BitMap()
+        values: list[bytes] = []
         for numbers in portions(sorted(wanted)):
+            lows, highs = last.searchsorted(numbers), first.searchsorted(numbers, "right")
             blocks = yield self._pieces(tail, index, numbers)
-            for block in blocks:
-                if not len(block.keys):
-                    continue
-                low, high = (
-                    np.searchsorted(asked, block.keys[:1]),
-                    np.searchsorted(asked, block.keys[-1:], "right"),
-                )
-                chosen = is_one_of(block.keys, asked[int(low[0]) : int(high[0])])
-                matching |= block.rows(chosen, self.row_count)
-        return matching
+            for block, low, high in zip(blocks, lows.tolist(), highs.tolist(), strict=True):
+                values += block.values(asked[low:high])
+        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+        starts = np.append(np.zeros(1, np.int64), ends)[: len(ends)]
+        return bitmap_of(
+            read_row_ids(np.frombuffer(b"".join(values), np.uint8), starts, ends, self.row_count)
+        )
 
     @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Search:
