@@ -30,13 +30,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pyroaring import BitMap
 from typing_extensions import override
 
@@ -105,13 +104,14 @@ class Block:
         objects = _OBJECT_BYTES * len(self.keys) if self.keys.dtype == object else 0
         return self.entries.nbytes + self.keys.nbytes + objects
 
-    def handles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of an index block: offsets and sizes of the data blocks."""
-        offsets, at = read_varints(self.entries.data, self.entries.value_starts)
+    def handles(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Of an index block: offsets and sizes of some data blocks."""
+        some = np.array(numbers, np.int64)
+        offsets, at = read_varints(self.entries.data, self.entries.value_starts[some])
         sizes, ends = read_varints(self.entries.data, at)
-        if not np.array_equal(ends, self.entries.value_ends):
+        if not np.array_equal(ends, self.entries.value_ends[some]):
             raise CorruptIndexError("expected offset and size of each data block, found others")
-        return offsets, sizes
+        return zip(offsets.tolist(), sizes.tolist(), strict=True)
 
     def values(self, asked: Keys) -> list[bytes]:
         """The values of entries that have one of ascending keys."""
@@ -183,11 +183,10 @@ class BTreeFile(IndexFile):
         (index,) = yield [piece]
         return tail, index
 
-    def _pieces(self, tail: Tail, index: Block, numbers: Iterable[int]) -> list[Piece]:
-        offsets, sizes = index.handles()
+    def _pieces(self, tail: Tail, index: Block, numbers: Sequence[int]) -> list[Piece]:
         return [
-            tail.piece(int(offsets[at]), int(sizes[at]) + TRAILER_BYTES, "block", self._read_block)
-            for at in numbers
+            tail.piece(offset, size + TRAILER_BYTES, "block", self._read_block)
+            for offset, size in index.handles(numbers)
         ]
 
     def _read_block(self, stored: bytes) -> Block:
