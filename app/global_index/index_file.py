@@ -37,6 +37,7 @@ TAIL_BYTES: Final = 64 << 10
 """So much of a file's end is read at first: the whole of most, and of others all but blocks of entries."""
 
 _PIECES_AT_ONCE: Final = 64
+_EMPTY_BYTES: Final = 64
 _LENGTH: Final = struct.Struct("<i")
 _WITH_FLAGS: Final = 1
 _BITMAPS: Final = struct.Struct("<QI")
@@ -154,18 +155,14 @@ class RowSet:
     """Rows that are kept in memory."""
 
     rows: BitMap
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return 2 * len(self.rows) + 64
+    nbytes: int
 
     @classmethod
     def read(cls, data: bytes, row_count: int) -> Self:
         """A 64-bit Roaring bitmap of rows of a range: i64 count, then u32 high half and a bitmap of each."""
         if data == bytes(8):
-            return cls(BitMap())
+            return cls(BitMap(), _EMPTY_BYTES)
         if len(data) < _BITMAPS.size or _BITMAPS.unpack_from(data) != (1, 0):
             raise CorruptIndexError("expected a bitmap of row ids below 2 ** 32, found another")
         rows, _ = read_bitmap(data, _BITMAPS.size, len(data) - _BITMAPS.size, row_count=row_count)
-        return cls(rows)
+        return cls(rows, _EMPTY_BYTES + len(data))

@@ -64,6 +64,7 @@ def judge_groups(
         _skip(state, groups, judged[none], SkipStep.STATISTICS, predicate)
     global_indexes.test(state, groups)
     indexes.test(state, undecided[state.is_left(undecided)])
+    global_indexes.keep_asked(state, indexes)
     for predicate, judged in _by_predicate(state, groups, several):
         none = _excluded(state, groups, indexes, predicate, judged)
         _skip(state, groups, judged[none], SkipStep.FILE_INDEX, predicate)
@@ -71,7 +72,6 @@ def judge_groups(
     state.keep(kept, KeepReason.MERGE_REQUIRED)
     step = ExplainStep(SkipStep.FILE_INDEX, "keep", evidence="is read together with other files of its rows")
     state.note(joined[state.is_left(joined)], step)
-    global_indexes.keep_asked(state)
     return groups
 
 

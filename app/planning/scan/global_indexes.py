@@ -24,6 +24,7 @@ from app.global_index.search import searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
+from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.indexed_ranges import IndexedColumn, IndexedRange
 from app.planning.scan.row_id_groups import RowIdGroups
 from app.planning.side_files.pieces import Asked, run_searches
@@ -116,10 +117,10 @@ class GlobalIndexes:
                 elif together is SKIP:
                     state.skip(np.array([file]), SkipStep.GLOBAL_INDEX, evidence="its indexes share no row")
 
-    def keep_asked(self, state: PlanState) -> None:
+    def keep_asked(self, state: PlanState, indexes: IndexFilter) -> None:
         """Notes of files that are left that an index was asked of them."""
         for files in self._asked:
-            state.keep(files[state.is_left(files)], KeepReason.MATCHED)
+            state.keep(files[state.is_left(files) & ~indexes.is_unreadable(files)], KeepReason.MATCHED)
 
     def _is_indexed(self, test: BoundLeaf) -> bool:
         column = self.version.schema.by_id.get(test.field.id)
