@@ -1,5 +1,6 @@
 """Tables with global indexes that pypaimon 2.1 and the engine 1.4 wrote: plans of them against every row."""
 
+import json
 import math
 import tarfile
 from collections.abc import Iterator
@@ -290,3 +291,30 @@ def test_other_columns_of_a_name_and_other_types_are_not_believed(
     plan = evolved.plan(bound(evolved, "n = 3"))
     assert planned_rows(plan).keys() == {*range(40)}
     assert any("the type of the column has changed to BIGINT" in each for each in plan.warnings)
+
+
+def _answers(warehouse: Path) -> Iterator[tuple[str, str, str, set[int]]]:
+    """What the makers' readers found: database, table, condition and row ids."""
+    literals = {"i": "7", "i64": "-29000000000000000", "s": "'te'", "p": "'b'", "n": "3"}
+    tests = {"equal": "= ", "greater_or_equal": ">= ", "is_null": "IS NULL"}
+    for name, written in json.loads((warehouse / "pypaimon.json").read_text()).items():
+        for asked, ids in written["answers"].items():
+            column, method, _ = asked.split()
+            literal = "" if method == "is_null" else literals[column]
+            yield "pypaimon", name, f"{column} {tests[method]}{literal}", set(ids)
+    for name, written in json.loads((warehouse / "java.json").read_text()).items():
+        for condition, ids in written.items():
+            yield "java", name, condition, set(ids)
+
+
+@pytest.mark.long
+def test_what_readers_find_is_planned(service: IndexService, warehouse: Path) -> None:
+    """Readers of 1.4 leave rows to the filter above them that an index does not tell."""
+    asked = 0
+    for database, name, condition, found in _answers(warehouse):
+        written = table(service, warehouse, name, database)
+        predicate = bound(written, condition)
+        matching = written.matching(predicate)
+        assert found & matching <= planned_rows(written.plan(predicate)).keys(), (name, condition)
+        asked += bool(found)
+    assert asked > 50
