@@ -66,7 +66,7 @@ def _of_column(
             (directory / name).write_bytes(content)
             covered = GlobalIndex(first, first + len(rows) - 1, column.id, None, metadata)
             meta = IndexFileMeta(kind, name, len(content), len(some), global_index=covered)
-            if rng.random() > 0.01:
+            if rng.random() > 0.03:
                 yield IndexEntry(FileKind.ADD, partition_row[partition], 0, meta)
 
 
