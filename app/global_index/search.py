@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from app.file_index.answers.conditions import Condition, NullTest, Points, Span
 from app.global_index.bitmap import BitmapFile
@@ -41,14 +41,23 @@ class Part:
         return None if is_before or is_behind else self.file.rows_between(start, stop)
 
 
-def searches(condition: Condition, parts: Sequence[Part]) -> tuple[bool, list[tuple[int, Search]]]:
-    """Searches whose rows together meet a condition, each with the place of its part.
+def is_met_by_others(condition: Condition) -> bool:
+    """Whether a condition is met by all rows of a range but those that its searches find."""
+    match condition:
+        case NullTest(null=null):
+            return not null
+        case Points(negated=negated):
+            return negated
+        case Span():
+            return False
+        case _:
+            assert_never(condition)
 
-    The first answer tells whether it is all other rows of the range that meet it.
-    """
+
+def searches(condition: Condition, parts: Sequence[Part]) -> list[tuple[int, Search]]:
+    """Searches for the rows that meet a condition, or for all others, each with the place of its part."""
     nulls = [(at, search) for at, part in enumerate(parts) if (search := part.null_rows()) is not None]
     if isinstance(condition, NullTest):
-        return not condition.null, nulls
+        return nulls
     rows = [(at, search) for at, part in enumerate(parts) if (search := part.rows(condition)) is not None]
-    is_negated = isinstance(condition, Points) and condition.negated
-    return is_negated, nulls + rows if is_negated else rows
+    return nulls + rows if is_met_by_others(condition) else rows

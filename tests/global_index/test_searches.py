@@ -19,7 +19,7 @@ from app.file_index.index_kinds import condition_of
 from app.global_index.blocks import read_block
 from app.global_index.index_file import KeyBounds, Search
 from app.global_index.keys import same_keys
-from app.global_index.search import KINDS, Part, searches
+from app.global_index.search import KINDS, Part, is_met_by_others, searches
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
 from tests.brute_force import matching_rows
@@ -77,9 +77,9 @@ def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], 
     ]
     condition = condition_of(leaf)
     assert condition is not None
-    is_rest, listed = searches(condition, parts)
+    listed = searches(condition, parts)
     found = BitMap.union(BitMap(), *(rows_of(search, files[at][1]) for at, search in listed))
-    return BitMap(range(row_count)) - found if is_rest else found
+    return BitMap(range(row_count)) - found if is_met_by_others(condition) else found
 
 
 def leaves_on(field: DataField, values: Sequence[Value | None]) -> list[BoundLeaf]:

@@ -20,7 +20,7 @@ from pyroaring import BitMap, BitMap64
 from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index.answers.result import SKIP, Outcome, Rows, both
 from app.file_index.index_kinds import condition_of
-from app.global_index.search import searches
+from app.global_index.search import is_met_by_others, searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
@@ -131,32 +131,27 @@ class GlobalIndexes:
         asked: list[Asked] = []
         jobs: dict[BoundLeaf, list[tuple[IndexedRange, slice]]] = {}
         columns: dict[int, IndexedColumn] = {}
-        is_rest = False
-        rests: dict[BoundLeaf, bool] = {}
         for test in tests:
             column, condition = self.version.schema.by_id[test.field.id], condition_of(test)
             if column.id not in columns:
                 columns[column.id] = IndexedColumn.of(self.version, column)
                 for doubt in columns[column.id].doubts:
                     self._warn(self.lasting, column, doubt)
-            if condition is None:
+            if condition is None or not columns[column.id].ranges:
                 continue
             jobs[test] = []
             for each in columns[column.id].ranges:
-                is_rest, of_range = searches(condition, each.parts)
-                rests[test] = is_rest
+                of_range = searches(condition, each.parts)
                 if of_range or columns[column.id].overlaps:
                     form = f"{column.type} {each.row_count}"
                     start = len(asked)
                     asked += [Asked(each.paths[at], form, search) for at, search in of_range]
                     jobs[test].append((each, slice(start, len(asked))))
         rows = run_searches(self.version.source, asked)
-        found = {}
-        for test, of_test in jobs.items():
-            if test in rests:
-                indexed = columns[test.field.id]
-                found[test] = self._together(test, indexed, of_test, rows, is_rest=rests[test])
-        return found
+        return {
+            test: self._together(test, columns[test.field.id], of_test, rows)
+            for test, of_test in jobs.items()
+        }
 
     def _together(
         self,
@@ -164,10 +159,10 @@ class GlobalIndexes:
         indexed: IndexedColumn,
         jobs: Sequence[tuple[IndexedRange, slice]],
         rows: Sequence[BitMap | PaimonIndexError],
-        *,
-        is_rest: bool,
     ) -> Found:
         """What ranges say together of a test; where they overlap, rows that any of them has match."""
+        condition = condition_of(test)
+        is_rest = condition is not None and is_met_by_others(condition)
         covered, all_rows = indexed.covered, indexed.rows
         failed: set[IndexedRange] = set()
         told: list[tuple[IndexedRange, BitMap64]] = []
@@ -194,7 +189,6 @@ class GlobalIndexes:
         else:
             listed = BitMap64.union(_NOTHING, *(some_rows for _, some_rows in told))
             matching = all_rows - listed if is_rest else all_rows & listed
-        condition = condition_of(test)
         is_exact = condition is not None and condition.exact
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)
