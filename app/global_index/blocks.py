@@ -57,7 +57,11 @@ _BITS: Final = 7
 _LONGEST_VARINT: Final = 9
 """Bytes of a number below 2 ** 63."""
 _MOST_EXPANDED: Final = 1 << 30
-_NUMBERS_AT_ONCE: Final = 1 << 20
+_BYTES_AT_ONCE: Final = 1 << 20
+_ROW_ID_BYTES: Final = 16
+"""That a byte of stored row ids takes at most while it is decoded."""
+_ENTRY_BYTES: Final = 160
+"""That an entry takes while its block is taken apart."""
 
 
 def read_block(stored: bytes) -> NDArray[np.uint8]:
@@ -165,13 +169,15 @@ class Entries:
                 raise CorruptIndexError(
                     f"expected entries and where they start, found {number}, {is_indexed}"
                 )
-        body = data[:end]
-        lengths, key_starts = read_varints(body, starts)
-        key_ends = key_starts + lengths
-        lengths, value_starts = read_varints(body, key_ends)
-        entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
-        if not np.array_equal(entries.value_ends, np.append(starts[1:], end)[: len(starts)]):
-            raise CorruptIndexError("expected entries that lie back to back, found others")
+        # A small block can expand to very many entries.
+        with LEDGER.claim("decoding", _ENTRY_BYTES * len(starts), path="entries of a global index"):
+            body = data[:end]
+            lengths, key_starts = read_varints(body, starts)
+            key_ends = key_starts + lengths
+            lengths, value_starts = read_varints(body, key_ends)
+            entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
+            if not np.array_equal(entries.value_ends, np.append(starts[1:], end)[: len(starts)]):
+                raise CorruptIndexError("expected entries that lie back to back, found others")
         return entries
 
     def __len__(self) -> int:
@@ -188,7 +194,9 @@ def read_row_ids(
 ) -> NDArray[np.uint32]:
     """The row ids of some values, each a varint of how many follow, and these as varints.
 
-    Raises CorruptIndexError: there are others than were counted, or one that is not below ``row_count``.
+    Raises:
+        CorruptIndexError: there are others than were counted, or one that is not below ``row_count``.
+        MemoryShortError, LimitExceededError: there is no memory for them.
     """
     counts, starts = read_varints(data, starts)
     lengths = ends - starts
@@ -196,40 +204,35 @@ def read_row_ids(
         return np.zeros(0, np.uint32)
     if (counts <= 0).any() or (lengths < counts).any():
         raise CorruptIndexError("expected row ids of each key, found fewer than were counted")
-    parts = []
-    first = 0
-    for last in _cuts(lengths):
-        some = slice(first, last)
-        parts.append(_numbers(data, starts[some], lengths[some], counts[some]))
-        first = last
-    ids = np.concatenate(parts)
-    if int(ids.max()) >= row_count:
-        raise CorruptIndexError(f"expected row ids below {row_count}, found {int(ids.max())}")
-    return ids.astype(np.uint32)
+    total = int(lengths.sum())
+    with LEDGER.claim("decoding", _ROW_ID_BYTES * total, path="row ids of a global index"):
+        before = np.cumsum(lengths) - lengths
+        if len(starts) == 1:
+            stored = data[int(starts[0]) : int(ends[0])]
+        else:
+            stored = data[np.repeat(starts - before, lengths) + np.arange(total)]
+        is_last = stored < _CONTINUES
+        counted = np.add.reduceat(is_last, before, dtype=np.int64)
+        if not is_last[before + lengths - 1].all() or not np.array_equal(counted, counts):
+            raise CorruptIndexError("expected as many row ids as were counted, found others")
+        ids = np.empty(int(counts.sum()), np.uint32)
+        done = start = 0
+        while start < total:
+            stop = min(start + _BYTES_AT_ONCE, total)
+            # No number is cut: what goes on behind the portion is left to the next one.
+            stop -= int(is_last[start:stop][::-1].argmax())
+            numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
+            if int(numbers.max()) >= row_count:
+                raise CorruptIndexError(f"expected row ids below {row_count}, found {int(numbers.max())}")
+            ids[done : done + len(numbers)] = numbers
+            done, start = done + len(numbers), stop
+    return ids
 
 
-def _cuts(lengths: NDArray[np.int64]) -> list[int]:
-    """Where values are cut, so that those between two cuts take little memory when they are decoded."""
-    portions = np.cumsum(lengths) // _NUMBERS_AT_ONCE
-    return [*(np.flatnonzero(np.diff(portions)) + 1).tolist(), len(lengths)]
-
-
-def _numbers(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], counts: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The varints of values that lie back to back but for what is between them."""
-    before = np.cumsum(lengths) - lengths
-    if len(starts) == 1:
-        stored = data[int(starts[0]) : int(starts[0] + lengths[0])]
-    else:
-        stored = data[np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))]
-    is_last = stored < _CONTINUES
-    ends = np.flatnonzero(is_last)
-    counted = np.add.reduceat(is_last, before, dtype=np.int64)
-    if not is_last[before + lengths - 1].all() or not np.array_equal(counted, counts):
-        raise CorruptIndexError("expected as many row ids as were counted, found others")
+def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The varints that lie back to back, given where the last byte of each is."""
     widths = np.diff(ends, prepend=-1)
-    if int(widths.max()) > _BITS:
+    if not len(widths) or int(widths.max()) > _BITS:
         raise CorruptIndexError("expected row ids of a range, found one that is too large")
     firsts = ends - widths + 1
     numbers = (stored[firsts] & np.uint8(_CONTINUES - 1)).astype(np.int64)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, PaimonIndexError, UnsupportedFormatError
 from app.file_index.index_kinds import condition_of
-from app.global_index.blocks import read_block
+from app.global_index.blocks import read_block, read_row_ids
 from app.global_index.index_file import KeyBounds, Search
 from app.global_index.keys import same_keys
 from app.global_index.search import KINDS, Part, is_met_by_others, searches
@@ -24,7 +25,7 @@ from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
 from tests.brute_force import matching_rows
 from tests.examples import examples
-from tests.global_index_files import WRITERS, Habits, block, btree_file, metadata
+from tests.global_index_files import WRITERS, Habits, block, btree_file, metadata, varint
 
 HABITS = [
     Habits(),
@@ -237,3 +238,19 @@ def test_any_metadata_is_read_or_refused(told: bytes, written: str) -> None:
 )
 def test_keys_mean_the_same_in_one_type_alone(before: str, after: str, *, same: bool) -> None:
     assert same_keys(parse_type(before), parse_type(after)) is same
+
+
+def test_a_key_of_very_many_rows_is_decoded_in_portions() -> None:
+    ids = np.arange(1 << 14, 1 << 20, dtype=np.uint32)
+    ids[7::1_000] = 5
+    places = [ids & 0x7F | 0x80, ids >> 7 & 0x7F | 0x80, ids >> 14]
+    body = np.stack(places, axis=1).astype(np.uint8)
+    body[7::1_000] = [5, 0, 0]
+    is_there = np.ones(body.shape, np.bool_)
+    is_there[7::1_000, 1:] = False
+    stored = np.frombuffer(varint(len(ids)) + body[is_there].tobytes(), np.uint8)
+
+    found = read_row_ids(stored, np.zeros(1, np.int64), np.array([len(stored)]), 1 << 20)
+
+    assert len(stored) > 2 << 20
+    assert np.array_equal(found, ids)
