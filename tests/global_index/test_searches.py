@@ -17,7 +17,9 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, PaimonIndexError, UnsupportedFormatError
 from app.file_index.index_kinds import condition_of
+from app.global_index.bitmap import Dictionary
 from app.global_index.blocks import read_block, read_row_ids
+from app.global_index.btree import Block
 from app.global_index.index_file import KeyBounds, Search
 from app.global_index.keys import same_keys
 from app.global_index.search import KINDS, Part, is_met_by_others, searches
@@ -254,3 +256,14 @@ def test_a_key_of_very_many_rows_is_decoded_in_portions() -> None:
 
     assert len(stored) > 2 << 20
     assert np.array_equal(found, ids)
+
+
+@examples(300)
+@given(content=st.binary(max_size=80), written=st.sampled_from(["INT", "STRING", "TIMESTAMP(6)"]))
+def test_blocks_of_anything_with_a_checksum_are_read_or_refused(content: bytes, written: str) -> None:
+    data_type = parse_type(written)
+
+    with suppress(PaimonIndexError):
+        Block.read(block(content), data_type).rows(slice(None), 100)
+    with suppress(PaimonIndexError):
+        Dictionary.read(block(content), data_type)
