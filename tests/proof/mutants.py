@@ -23,7 +23,7 @@ MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
 _ROUNDS: Final = (
     ("tests/proof/test_pairs.py", "tests/proof/test_time_travel.py"),
     ("tests/planning",),
-    ("tests/table", "tests/file_index", "tests/predicates", "tests/api"),
+    ("tests/table", "tests/file_index", "tests/global_index", "tests/predicates", "tests/api"),
 )
 
 
