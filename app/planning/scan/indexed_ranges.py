@@ -34,6 +34,7 @@ from app.types import DataField
 from app.types.row_ids import RowRanges
 
 _MOST_ROWS: Final = 1 << 32
+_UPDATED: Final = "it was updated, and these rows are kept: a compaction brings the index back"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +78,8 @@ class IndexedColumn:
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
         """The indexes of a column that has some."""
         derived = version.contents().derived
-        key = "global index", version.schema.id, column.id
+        ignores = version.schema.options.global_index_ignores_updates
+        key = "global index", version.schema.id, column.id, ignores
         if key not in derived:
             doubts: list[str] = []
             ranges = tuple(_believed(version, column, doubts))
@@ -99,8 +101,6 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
     first, last = groups.first_rows[order], groups.last_rows[order]
     ends = np.maximum.accumulate(last) if len(last) else last
     holders = groups.count_holders(column.id)
-    if (holders > 1).any():
-        doubts.append("it was updated, and its rows are read: a compaction brings the index back")
     is_sole = groups.same_rows & (holders == 1) & (groups.holders(column.id) >= 0)
     codes = {row: code for code, row in enumerate(files.columns.partitions)}
     partitions = files.columns.partition_codes[groups.members[groups.starts]]
@@ -113,6 +113,8 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
         if missing > 0:
             doubts.append(f"its files lack {missing:,} of the rows {start:,} to {stop:,}: build it anew")
             continue
+        if (holders[near] > 1).any() and _UPDATED not in doubts:
+            doubts.append(_UPDATED)
         covered = RowRanges.of(low[is_sole[near]], high[is_sole[near]])
         try:
             parts = tuple(_part(entry, kind, stop - start + 1, column) for entry in entries)
