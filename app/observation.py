@@ -60,6 +60,7 @@ class FileFormat(StrEnum):
     FILE_INDEX = "file-index"
     DELETION_VECTORS = "deletion-vectors"
     HASH_INDEX = "hash-index"
+    GLOBAL_INDEX = "global-index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,8 @@ def advise_table(
             f"the table has {data_bytes:,} bytes of data: too little for any index to matter, advice is for "
             "when it has grown"
         )
+    if columns_of_all := _globally_indexed(version):
+        warnings.append(f"{', '.join(columns_of_all)}: global indexes, which are not weighed here")
     savings_calls = CALLS_OF_A_FILE * usage.files
     return TableAdvice(
         snapshot_id=version.snapshot_id,
@@ -112,6 +114,12 @@ def advise_table(
         shapes=[ShapeUse(shape, usage.shapes[shape]) for shape in usage.most_asked_shapes()],
         warnings=warnings,
     )
+
+
+def _globally_indexed(version: Version) -> list[str]:
+    """Columns of global indexes that plans ask."""
+    by_id = version.schema.by_id
+    return sorted(by_id[number].name for number in version.contents().global_indexes if number in by_id)
 
 
 def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
@@ -380,6 +388,7 @@ class _Adviser:
     def _unindexed(self) -> Iterator[Advice]:
         survey, usage = self.survey, self.usage
         indexed = {column for column, _ in survey.keys} | set(survey.version.schema.partition_keys)
+        indexed |= set(_globally_indexed(survey.version))
         for column, plans in sorted(usage.columns.items(), key=lambda item: -item[1]):
             often = plans >= _ENOUGH_PLANS and plans >= usage.plans * _OFTEN
             if often and column not in indexed and column in survey.version.schema.by_name:

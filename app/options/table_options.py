@@ -218,6 +218,19 @@ class TableOptions:
         return self._reader.boolean("data-evolution.enabled", default=False)
 
     @cached_property
+    def global_index_ignores_updates(self) -> bool:
+        """Whether updates of a column leave its global index as it was."""
+        return self.values.get("global-index.column-update-action", "").strip().lower() == "ignore"
+
+    @cached_property
+    def global_index_search_mode(self) -> str:
+        """What readers do with rows that no global index covers: ``fast`` leaves them out."""
+        mode = self.values.get("scalar-index.search-mode") or self.values.get(
+            "global-index.search-mode", "fast"
+        )
+        return mode.strip().lower()
+
+    @cached_property
     def change_log(self) -> bool:
         """Whether releases 0.4 and 0.5 keep changes of rows; later ones do wherever there is a key."""
         return self.values.get("write-mode", "").strip().lower() == "change-log"

@@ -72,7 +72,16 @@ class TablePaths:
             return entry.file.external_path
         if self.schema.options.index_files_beside_data:
             return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
-        return f"{self.directory}/index/{entry.file.file_name}"
+        return self.global_index_file(entry)
+
+    def global_index_file(self, entry: IndexEntry) -> str:
+        """A file of a global index, which never lies beside the data."""
+        return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
+
+    def any_index_file(self, entry: IndexEntry) -> str:
+        """A file of any index."""
+        is_global = entry.file.global_index is not None
+        return self.global_index_file(entry) if is_global else self.index_file(entry)
 
 
 MAIN_BRANCH = "main"

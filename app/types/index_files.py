@@ -32,13 +32,17 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows."""
+    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows.
+
+    ``source``: of an index of a primary key table's level, which covers files instead.
+    """
 
     first_row: int
     last_row: int
     field_id: int
     extra_field_ids: tuple[int, ...] | None
     metadata: bytes | None
+    source: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,15 @@ class VectorRange:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexedRows:
+    """The rows that a file of a global index covers, the last one included."""
+
+    column: str | None
+    first_row_id: int
+    last_row_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFileEntry:
     """One live entry of the index manifest."""
 
@@ -175,6 +184,7 @@ class IndexFileEntry:
     file_size: int
     row_count: int
     ranges: tuple[VectorRange, ...] | None = None
+    global_index: IndexedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)

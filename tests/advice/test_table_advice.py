@@ -1,6 +1,7 @@
 """Advice about whole tables: each piece is followed, and what it promised is measured."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,20 @@ from app.planning.service import IndexService
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.usage import TableUsage
 from app.planning.version.version import Version
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
+from app.types import DataField, parse_type
+from app.types.index_files import GlobalIndex, IndexFileMeta
 from app.types.session_zone import session_zone
 from tests import golden_cases
 from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_table
 from tests.copied_tables import CopiedTable
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import for_each
-from tests.tables import golden_ref, open_service
+from tests.tables import EMPTY_ROW, MadeTable, entry, golden_ref, open_service
 
 FILES = [events(300, first) for first in range(0, 3_000, 300)]
+ID, NAME = (DataField(at, name, parse_type("BIGINT")) for at, name in enumerate(("id", "name")))
 THRESHOLD = "file-index.in-manifest-threshold"
 
 
@@ -196,6 +202,23 @@ def test_what_plans_never_needed(tmp_path: Path) -> None:
     assert found.options == {"file-index.bitmap.columns": None, "file-index.range-bitmap.columns": "amount"}
     assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "id"
     assert [(each.filter, each.plans) for each in found.shapes] == [("`city` = ? AND `id` > ?", 30)]
+
+
+def test_a_column_with_a_global_index_has_one(tmp_path: Path) -> None:
+    options = {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    made = MadeTable.make(tmp_path, [ID, NAME], options=options)
+    covered = GlobalIndex(0, 9, ID.id, None, None)
+    file = IndexFileMeta("btree", "btree-1.index", 100, 10, global_index=covered)
+    files = [entry(file_name="data-1.parquet", partition=EMPTY_ROW, row_count=10, first_row_id=0)]
+    made.commit(files, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, file)])
+    service = open_service(tmp_path)
+    usage = TableUsage(plans=30, columns=Counter({"id": 30, "name": 30}))
+
+    found = advise_table(made.version(service), usage)
+
+    service.close()
+    assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "name"
+    assert "id: global indexes, which are not weighed here" in found.warnings
 
 
 def test_what_was_spared(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ with atheris.instrument_imports(include=["app"]):
     from app.file_index.evaluation import decide_files, evaluate
     from app.file_index.index_kinds import KINDS
     from app.file_index.stacked_index import FileIndex, StackedIndex
+    from app.global_index.bitmap import Dictionary
+    from app.global_index.btree import Block
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
     from app.predicates.sql.reader import read_sql
@@ -36,6 +38,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.types import DataField, parse_type
     from app.types.bytes_column import BytesColumn
 
+from tests.global_index_files import block, entries
 from tests.tables import avro, entry, payload, record
 
 FIELDS: Final = [DataField(at, name, parse_type(name)) for at, name in enumerate(("INT", "STRING", "DOUBLE"))]
@@ -85,6 +88,14 @@ DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes
         lambda: write_file([EncodedVector.encode("a", BitMap([1, 2, 70_000]), is64=False)], "x").content,
     ),
     "hash-index": (hash_index.read, lambda: hash_index.write([1, -2])),
+    "btree-block": (
+        lambda content: Block.read(block(content), FIELDS[0].type).rows(slice(None), 100),
+        lambda: entries([(b"\1\0\0\0", b"\2\3\4"), (b"\2\0\0\0", b"\1\7")]),
+    ),
+    "bitmap-dictionary": (
+        lambda content: Dictionary.read(block(content), FIELDS[1].type),
+        lambda: b"\2\1a\0\x09\2bc\x09\x09",
+    ),
     "manifest": (Manifest.read, lambda: avro([record(entry())])),
     "index-manifest": (IndexManifest.read, IndexManifest(()).write),
     "schema": (TableSchema.read, lambda: b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}]}'),

@@ -33,6 +33,7 @@ from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import HASH, IndexFileMeta
 from benchmarks.synthetic import schema_json
 from tests.bucket_index.plain_buckets import key_hash
+from tests.proof.global_indexes import global_indexes
 from tests.proof.tables import File, RandomTable
 from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, data_file, payload
 
@@ -253,7 +254,10 @@ class Writer:
         return listed
 
     def _index_entries(self, made: MadeTable) -> list[IndexEntry]:
-        return [*self._vectors(made), *self._hashes(made)]
+        partitions = {file.partition: self.partition_row(file.partition) for file in self.table.files}
+        rng = Random(self.rng.getrandbits(64))
+        of_rows = global_indexes(rng, self.table, made.directory / "index", partitions)
+        return [*self._vectors(made), *self._hashes(made), *of_rows]
 
     def _vectors(self, made: MadeTable) -> list[IndexEntry]:
         by_place: dict[object, list[tuple[int, File]]] = defaultdict(list)

@@ -23,7 +23,7 @@ MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
 _ROUNDS: Final = (
     ("tests/proof/test_pairs.py", "tests/proof/test_time_travel.py"),
     ("tests/planning",),
-    ("tests/table", "tests/file_index", "tests/predicates", "tests/api"),
+    ("tests/table", "tests/file_index", "tests/global_index", "tests/predicates", "tests/api"),
 )
 
 
@@ -278,8 +278,44 @@ MUTANTS: Final = (
         "alone",
     ),
     Mutant(
+        "global indexes: of columns that were updated",
+        f"{_SCAN}/indexed_ranges.py",
+        "groups.same_rows & (holders == 1)",
+        "groups.same_rows & (holders >= 1)",
+    ),
+    Mutant(
+        "global indexes: keys of another type",
+        f"{_SCAN}/indexed_ranges.py",
+        "if all(same_keys(each, column.type) for each in types):",
+        "if types:",
+    ),
+    Mutant(
+        "global indexes: rows that none covers",
+        f"{_SCAN}/global_indexes.py",
+        "return every - known.missing, every & known.certain",
+        "return every & known.certain, every & known.certain",
+    ),
+    Mutant(
+        "global indexes: a file of a range is missing",
+        f"{_SCAN}/indexed_ranges.py",
+        "if missing > 0:",
+        "if missing < 0:",
+    ),
+    Mutant(
+        "global indexes: a file that cannot be read",
+        f"{_SCAN}/global_indexes.py",
+        "                failed.add(each)\n                continue",
+        "                pass",
+    ),
+    Mutant(
+        "global indexes: one zero of two",
+        "global_index/keys.py",
+        "numbers[numbers == -1] = 0",
+        "numbers[numbers == -1] = -1",
+    ),
+    Mutant(
         "data evolution: the oldest file has a column's values",
-        f"{_SCAN}/data_evolution.py",
+        f"{_SCAN}/row_id_groups.py",
         "order = np.lexsort((files, -sequence, ~is_data, numbers))",
         "order = np.lexsort((files, sequence, ~is_data, numbers))",
     ),

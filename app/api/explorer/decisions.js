@@ -8,6 +8,7 @@ const LIST = [
   ["bucket", "bucket", "no key of its bucket can match"],
   ["key_statistics", "key bounds", "bounds of its keys rule it out"],
   ["statistics", "statistics", "bounds of its columns rule it out"],
+  ["global_index", "global index", "no row that a global index tells of matches"],
   ["bloom-filter", "bloom filter", "a bloom filter does not have the value"],
   ["bitmap", "bitmap", "no row of a bitmap matches"],
   ["range-bitmap", "range bitmap", "no row of a range bitmap matches"],

@@ -9,7 +9,7 @@ const OUTCOMES = { skip: "no row", keep: "may match", unknown: "cannot tell" };
 
 /** A step's line: what was asked, the outcome, and what the file has. */
 function stepEntry({ step, index, outcome, predicate, rows, evidence, fpp, index_bytes: size }) {
-  const what = index && index !== "min_max" ? indexName(index) : step === "file_index" ? "index" : step.replaceAll("_", " ");
+  const what = step === "global_index" ? `global ${index ?? "index"}` : index && index !== "min_max" ? indexName(index) : step === "file_index" ? "index" : step.replaceAll("_", " ");
   const found = [evidence, fpp !== null && `false positives ${percent(fpp, 1)}`, size !== null && `index of ${bytes(size)}`];
   return h("li", { className: outcome },
     h("span", { className: "what" }, what),

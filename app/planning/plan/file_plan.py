@@ -22,6 +22,7 @@ class SkipStep(StrEnum):
     BUCKET = "bucket"
     KEY_STATISTICS = "key_statistics"
     STATISTICS = "statistics"
+    GLOBAL_INDEX = "global_index"
     FILE_INDEX = "file_index"
     DELETION_VECTOR = "deletion_vector"
     TOP_N = "top_n"

@@ -41,6 +41,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
+from app.planning.scan.global_indexes import GlobalIndexes
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
 from app.planning.scan.merge_units import MergeUnits, units_of_version
@@ -188,9 +189,9 @@ class Planner:
         budget = self.budget if is_bounded else UNBOUNDED
         file_indexes = FileIndexes(version, budget)
         indexes = IndexFilter(version, file_indexes, self.warnings, budget.before_deadline())
-        joined = None
+        joined, global_indexes = None, GlobalIndexes(version, self.lasting_warnings, self.warnings)
         if version.schema.options.data_evolution:
-            joined = judge_groups(state, state.left(), values, indexes)
+            joined = judge_groups(state, state.left(), values, indexes, global_indexes)
         elif version.schema.primary_keys:
             self._judge_units(state, values, indexes)
         else:
@@ -199,6 +200,7 @@ class Planner:
             state.considered = named
         if self._wants_rows:
             indexes.find_rows(state)
+            global_indexes.find_rows(state)
         else:
             # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
             state.answers.clear()

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.global_index import KINDS
 from app.planning.version.files import FileColumns, Files
 from app.storage import TierEntry
 from app.table import POSTPONED_BUCKET, ResolvedSnapshot, Table, TableSchema
@@ -36,7 +37,7 @@ from app.table.manifests import (
 )
 from app.types import BytesColumn, own_bytes
 from app.types.digest import content_digest
-from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,7 @@ class VectorPlaces:
         return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
 
 
-_MEMORY_PER_INDEX_FILE = 300
+_MEMORY_PER_INDEX_FILE = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,8 +228,10 @@ class VersionContents:
     Attributes:
         hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
             buckets, other levels than the one that is read), in manifest order; None where it sees all.
-        other_indexes: the kinds of index files that the engine alone reads, such as global indexes.
+        global_indexes: entries of the global indexes that are read here, by the id of their column.
+        other_indexes: the kinds of index files that the engine alone reads, such as those of vectors.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
+        derived: what was worked out of these once, by its name.
     """
 
     columns: FileColumns
@@ -236,8 +239,10 @@ class VersionContents:
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
+    global_indexes: Mapping[int, Sequence[IndexEntry]]
     other_indexes: frozenset[str]
     columns_bytes: int
+    derived: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -257,24 +262,31 @@ class VersionContents:
         visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())
         columns = live if sees_all else live.select(visible)
-        hash_indexes = defaultdict(list)
+        hash_indexes, global_indexes = defaultdict(list), defaultdict(list)
+        other_indexes = set()
         for entry in index_entries:
-            if entry.file.index_type == HASH:
+            file = entry.file
+            if file.index_type == HASH:
                 hash_indexes[entry.partition].append(entry)
+            elif (column_id := _column_of_rows(file, schema)) is not None:
+                global_indexes[column_id].append(entry)
+            elif file.index_type != DELETION_VECTORS:
+                other_indexes.add(file.index_type)
         return cls(
             columns,
             BytesColumn.of(columns.partitions),
             None if sees_all else live.select(~visible),
             VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
-            frozenset(entry.file.index_type for entry in index_entries) - {HASH, DELETION_VECTORS},
+            dict(global_indexes),
+            frozenset(other_indexes),
             columns.additional_bytes(before),
         )
 
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        index_files = sum(map(len, self.hash_indexes.values()))
+        index_files = sum(map(len, (*self.hash_indexes.values(), *self.global_indexes.values())))
         return (
             self.columns_bytes
             + (0 if self.hidden is None else self.hidden.nbytes)
@@ -282,6 +294,14 @@ class VersionContents:
             + self.vectors.nbytes
             + _MEMORY_PER_INDEX_FILE * index_files
         )
+
+
+def _column_of_rows(file: IndexFileMeta, schema: TableSchema) -> int | None:
+    """The column that a global index which is read here tells rows by; None of other index files."""
+    covered = file.global_index
+    if covered is None or covered.extra_field_ids or covered.source is not None:
+        return None
+    return covered.field_id if file.index_type in KINDS and schema.options.data_evolution else None
 
 
 def _is_visible(files: FileColumns, schema: TableSchema, level: int | None) -> NDArray[np.bool_]:

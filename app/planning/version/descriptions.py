@@ -15,6 +15,7 @@ from app.storage import Readers
 from app.table import Snapshot as TableSnapshot
 from app.table import TableSchema
 from app.types import type_json
+from app.types.index_files import GlobalIndex
 
 _READ_AT_ONCE: Final = 64
 
@@ -200,6 +201,17 @@ class VectorRange:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexedRows:
+    """The rows that a file of a global index covers."""
+
+    column: str | None
+    """Null where the table has no such column any more."""
+    first_row_id: int
+    last_row_id: int
+    """Included."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFileEntry:
     """One live entry of the index manifest."""
 
@@ -213,6 +225,7 @@ class IndexFileEntry:
     file_size: int
     row_count: int
     ranges: Sequence[VectorRange] | None = None
+    global_index: IndexedRows | None = None
 
 
 def describe_index_files(version: Version, index_type: str | None) -> list[IndexFileEntry]:
@@ -224,14 +237,22 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
             entry.bucket,
             entry.file.index_type,
             entry.file.file_name,
-            version.source.paths.index_file(entry),
+            version.source.paths.any_index_file(entry),
             entry.file.file_size,
             entry.file.row_count,
             [VectorRange(*astuple(place)) for place in entry.file.ranges] or None,
+            _indexed_rows(version, entry.file.global_index),
         )
         for entry in version.table.metadata.index_entries(version.resolved)
         if index_type is None or entry.file.index_type == index_type
     ]
+
+
+def _indexed_rows(version: Version, covered: GlobalIndex | None) -> IndexedRows | None:
+    if covered is None:
+        return None
+    column = version.schema.by_id.get(covered.field_id)
+    return IndexedRows(None if column is None else column.name, covered.first_row, covered.last_row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ _DELETIONS_VECTORS_RANGES                      nullable array: per data file ``f
 _EXTERNAL_PATH [null, string]                  where it lies, if not with the table's other index files
 _GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_START`` and ``_ROW_RANGE_END``,
                                                both included, ``_INDEX_FIELD_ID``, ``_EXTRA_FIELD_IDS``,
-                                               ``_INDEX_META`` of a global index
+                                               ``_INDEX_META`` of a global index, since 2.0 ``_SOURCE_META``
 =============================================  ===================================================
 
 A commit writes the index manifest anew. What an entry stands for decides what becomes of it when another one
@@ -50,37 +50,46 @@ from app.table.avro.whole_records import united
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import check_version, read_columns, read_whole
-from app.table.records.columns import ArrayOf, Nullable, RecordColumns, RecordOf
+from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns, RecordOf
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from app.types.roaring import Buffer
 
 _VERSION = 1
 _RANGE = RecordOf({"f0": "string", "f1": "int", "f2": "int", "_CARDINALITY": Nullable("long")})
-_GLOBAL_INDEX = RecordOf(
-    {
-        "_ROW_RANGE_START": "long",
-        "_ROW_RANGE_END": "long",
-        "_INDEX_FIELD_ID": "int",
-        "_EXTRA_FIELD_IDS": Nullable(ArrayOf("int")),
-        "_INDEX_META": Nullable("bytes"),
-    }
-)
-_FIELDS = RecordOf(
-    {
-        "_VERSION": "int",
-        "_KIND": "int",
-        "_PARTITION": "bytes",
-        "_BUCKET": "int",
-        "_INDEX_TYPE": "string",
-        "_FILE_NAME": "string",
-        "_FILE_SIZE": "long",
-        "_ROW_COUNT": "long",
-        "_DELETIONS_VECTORS_RANGES": Nullable(ArrayOf(Nullable(_RANGE))),
-        "_EXTERNAL_PATH": Nullable("string"),
-        "_GLOBAL_INDEX": Nullable(_GLOBAL_INDEX),
-    }
-)
+
+
+def _fields(**of_newer_releases: Expected) -> RecordOf:
+    """An entry's fields; those of global indexes that only releases after 1.4 write may be read, too."""
+    covered = RecordOf(
+        {
+            "_ROW_RANGE_START": "long",
+            "_ROW_RANGE_END": "long",
+            "_INDEX_FIELD_ID": "int",
+            "_EXTRA_FIELD_IDS": Nullable(ArrayOf("int")),
+            "_INDEX_META": Nullable("bytes"),
+            **of_newer_releases,
+        }
+    )
+    return RecordOf(
+        {
+            "_VERSION": "int",
+            "_KIND": "int",
+            "_PARTITION": "bytes",
+            "_BUCKET": "int",
+            "_INDEX_TYPE": "string",
+            "_FILE_NAME": "string",
+            "_FILE_SIZE": "long",
+            "_ROW_COUNT": "long",
+            "_DELETIONS_VECTORS_RANGES": Nullable(ArrayOf(Nullable(_RANGE))),
+            "_EXTERNAL_PATH": Nullable("string"),
+            "_GLOBAL_INDEX": Nullable(covered),
+        }
+    )
+
+
+_FIELDS = _fields()
+_READ_FIELDS = _fields(_SOURCE_META=Nullable("bytes"))
 _MEMORY_PER_ENTRY = 600
 _MEMORY_PER_RANGE = 300
 
@@ -109,7 +118,7 @@ class IndexManifest:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Reads an index manifest."""
-        records = read_columns(data, _FIELDS)
+        records = read_columns(data, _READ_FIELDS)
         check_version(records, _VERSION, "index manifests")
         kinds = records.integers("_KIND", np.int32).tolist()
         if unknown := set(kinds) - set(FileKind):
@@ -147,7 +156,7 @@ class IndexManifest:
 
 def _memory(entry: IndexEntry) -> int:
     covered = entry.file.global_index
-    kept_metadata = len(covered.metadata or b"") if covered else 0
+    kept_metadata = len(covered.metadata or b"") + len(covered.source or b"") if covered else 0
     return _MEMORY_PER_ENTRY + _MEMORY_PER_RANGE * len(entry.file.ranges) + kept_metadata
 
 
@@ -194,6 +203,7 @@ def _global_index(record: dict[str, Any] | None) -> GlobalIndex | None:
         record["_INDEX_FIELD_ID"],
         None if extra is None else tuple(extra),
         record.get("_INDEX_META"),
+        record.get("_SOURCE_META"),
     )
 
 

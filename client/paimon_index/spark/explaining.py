@@ -128,7 +128,7 @@ def _funnel(decisions: pa.Table) -> list[str]:
 
 _STEPS: Final = (
     *("partition", "bucket", "key_statistics", "statistics"),
-    *("file_index", "deletion_vector", "top_n", "limit"),
+    *("global_index", "file_index", "deletion_vector", "top_n", "limit"),
 )
 
 

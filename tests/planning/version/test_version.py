@@ -107,7 +107,7 @@ def test_a_plan_says_that_the_engine_has_indexes_of_its_own(
 ) -> None:
     made = MadeTable.make(tmp_path, [NUMBER], options={})
     covered = GlobalIndex(0, 9, NUMBER.id, None, None)
-    index = IndexFileMeta("btree", "index-1", 100, 10, global_index=covered)
+    index = IndexFileMeta("ivf-flat", "index-1", 100, 10, global_index=covered)
     made.commit(
         [entry(partition=EMPTY_ROW, file_name="data-1.parquet", **no_statistics())],
         index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, index)],
@@ -116,7 +116,7 @@ def test_a_plan_says_that_the_engine_has_indexes_of_its_own(
         plan = made.plan(service, written)
 
     assert [each.file_name for each in plan.files] == ["data-1.parquet"]
-    assert any("the engine alone reads (btree)" in each for each in plan.warnings) is says
+    assert any("the engine alone reads (ivf-flat)" in each for each in plan.warnings) is says
 
 
 @pytest.fixture

@@ -1,0 +1,243 @@
+"""Blocks of global index files, as LevelDB has them, and the numbers of varying width within.
+
+A varint has seven bits of a number in each byte, the lowest first; the eighth bit says that more follow.
+
+Stored block, little endian; its *size* in handles counts the first line alone:
+
+=============  ==================================================================================
+width          meaning
+=============  ==================================================================================
+size           the block, which may be compressed
+u8             compression: 0 none, 1 zstd, 2 lz4, 3 lzo
+u32            CRC-32 of the block and of the byte before
+=============  ==================================================================================
+
+A compressed block is a varint of its length, then what the compressor wrote; lz4 and lzo put two i32 in front
+of that, compressed and original length.
+
+Expanded block of entries:
+
+=============  ==================================================================================
+width          meaning
+=============  ==================================================================================
+n entries      varint key length, key, varint value length, value; keys ascend
+4 x n          u32 where each entry starts; absent where all entries have one size
+u32            n; where all entries have one size, this size
+u8             1; where all entries have one size, 0
+=============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from dataclasses import dataclass
+from typing import Final, Self
+
+import cramjam
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.work import LEDGER
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdDecompressor, ZstdError
+
+TRAILER_BYTES: Final = 5
+_TRAILER: Final = struct.Struct("<BI")
+_END: Final = struct.Struct("<IB")
+_LENGTHS: Final = struct.Struct("<ii")
+_NONE, _ZSTD, _LZ4, _LZO = range(4)
+_CONTINUES: Final = 0x80
+_BITS: Final = 7
+_LONGEST_VARINT: Final = 9
+"""Bytes of a number below 2 ** 63."""
+_MOST_EXPANDED: Final = 1 << 30
+_BYTES_AT_ONCE: Final = 1 << 20
+_ROW_ID_BYTES: Final = 16
+"""That a byte of stored row ids takes at most while it is decoded."""
+_ENTRY_BYTES: Final = 160
+"""That an entry takes while its block is taken apart."""
+
+
+def read_block(stored: bytes) -> NDArray[np.uint8]:
+    """The expanded bytes of a block, which is given with its trailer.
+
+    Raises:
+        CorruptIndexError: it is cut off, its checksum is wrong, or it does not expand to its length.
+        UnsupportedFormatError: it is compressed in another way than those known here.
+        MemoryShortError, LimitExceededError: there is no memory for what it expands to.
+    """
+    if len(stored) < TRAILER_BYTES:
+        raise CorruptIndexError(f"expected a block with a trailer, found {len(stored)} bytes")
+    block = stored[:-TRAILER_BYTES]
+    compression, checksum = _TRAILER.unpack_from(stored, len(block))
+    actual = zlib.crc32(stored[: len(block) + 1])
+    if actual != checksum:
+        raise CorruptIndexError(f"expected a block of checksum {checksum:08x}, found {actual:08x}")
+    if compression != _NONE:
+        block = _expanded(block, compression)
+    return np.frombuffer(block, np.uint8)
+
+
+def _expanded(block: bytes, compression: int) -> bytes:
+    if compression not in (_ZSTD, _LZ4):
+        shown = "lzo" if compression == _LZO else f"number {compression}"
+        raise UnsupportedFormatError(f"blocks compressed by {shown} are not read: none, zstd or lz4 are")
+    lengths, at = read_varints(np.frombuffer(block, np.uint8), np.zeros(1, np.int64))
+    length, start = int(lengths[0]), int(at[0])
+    if length > _MOST_EXPANDED:
+        raise CorruptIndexError(f"expected a block of at most {_MOST_EXPANDED} bytes, found {length}")
+    # A small file can say that it expands to anything.
+    with LEDGER.claim("decoding", length, path="a block of a global index"):
+        try:
+            if compression == _ZSTD:
+                # One byte more tells a block that expands to more.
+                expanded = ZstdDecompressor().decompress(block[start:], length + 1)
+            else:
+                compressed, original = _LENGTHS.unpack_from(block, start)
+                packed = block[start + _LENGTHS.size :]
+                if (compressed, original) != (len(packed), length):
+                    raise CorruptIndexError(
+                        f"expected {len(packed)} bytes of {length}, found {compressed} of {original}"
+                    )
+                expanded = bytes(cramjam.lz4.decompress_block(packed, output_len=length))
+        except (ZstdError, cramjam.DecompressionError, struct.error, ValueError, EOFError) as error:
+            raise CorruptIndexError(f"expected a block that expands to {length} bytes: {error}") from error
+    if len(expanded) != length:
+        raise CorruptIndexError(f"expected a block that expands to {length} bytes, found another length")
+    return expanded
+
+
+def read_varints(
+    data: NDArray[np.uint8], at: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The varints at some places, and the places behind them; raises CorruptIndexError."""
+    numbers, ends = np.zeros(len(at), np.int64), at.copy()
+    going = np.arange(len(at))
+    for place in range(_LONGEST_VARINT):
+        where = ends[going]
+        if len(where) and not 0 <= int(where.min()) <= int(where.max()) < len(data):
+            break
+        part = data[where]
+        numbers[going] |= (part & np.uint8(_CONTINUES - 1)).astype(np.int64) << (_BITS * place)
+        ends[going] += 1
+        going = going[part >= _CONTINUES]
+        if not len(going):
+            return numbers, ends
+    raise CorruptIndexError("expected a number of varying width, found none that ends")
+
+
+def write_varint(number: int) -> bytes:
+    """A number as a varint."""
+    written = bytearray()
+    while number >= _CONTINUES:
+        written.append(number & (_CONTINUES - 1) | _CONTINUES)
+        number >>= _BITS
+    written.append(number)
+    return bytes(written)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """The entries of a block: bounds of keys and values in ``data``, int64, shape (n,)."""
+
+    data: NDArray[np.uint8]
+    key_starts: NDArray[np.int64]
+    key_ends: NDArray[np.int64]
+    value_starts: NDArray[np.int64]
+    value_ends: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, data: NDArray[np.uint8]) -> Self:
+        """The entries of an expanded block; raises CorruptIndexError."""
+        if len(data) < _END.size:
+            raise CorruptIndexError(f"expected a block of entries, found {len(data)} bytes")
+        end = len(data) - _END.size
+        number, is_indexed = _END.unpack(data[end:].tobytes())
+        match is_indexed:
+            case 0 if number and not end % number:
+                starts = np.arange(0, end, number, dtype=np.int64)
+            case 1 if 4 * number <= end:
+                end -= 4 * number
+                starts = np.frombuffer(data, "<u4", number, end).astype(np.int64)
+            case _:
+                raise CorruptIndexError(
+                    f"expected entries and where they start, found {number}, {is_indexed}"
+                )
+        # A small block can expand to very many entries.
+        with LEDGER.claim("decoding", _ENTRY_BYTES * len(starts), path="entries of a global index"):
+            body = data[:end]
+            lengths, key_starts = read_varints(body, starts)
+            key_ends = key_starts + lengths
+            lengths, value_starts = read_varints(body, key_ends)
+            entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
+            if not np.array_equal(entries.value_ends, np.append(starts[1:], end)[: len(starts)]):
+                raise CorruptIndexError("expected entries that lie back to back, found others")
+        return entries
+
+    def __len__(self) -> int:
+        return len(self.key_starts)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return self.data.nbytes + 4 * self.key_starts.nbytes
+
+
+def read_row_ids(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], row_count: int
+) -> NDArray[np.uint32]:
+    """The row ids of some values, each a varint of how many follow, and these as varints.
+
+    Raises:
+        CorruptIndexError: there are others than were counted, or one that is not below ``row_count``.
+        MemoryShortError, LimitExceededError: there is no memory for them.
+    """
+    counts, starts = read_varints(data, starts)
+    lengths = ends - starts
+    if not len(counts):
+        return np.zeros(0, np.uint32)
+    if (counts <= 0).any() or (lengths < counts).any():
+        raise CorruptIndexError("expected row ids of each key, found fewer than were counted")
+    total = int(lengths.sum())
+    with LEDGER.claim("decoding", _ROW_ID_BYTES * total, path="row ids of a global index"):
+        before = np.cumsum(lengths) - lengths
+        if len(starts) == 1:
+            stored = data[int(starts[0]) : int(ends[0])]
+        else:
+            stored = data[np.repeat(starts - before, lengths) + np.arange(total)]
+        is_last = stored < _CONTINUES
+        counted = np.add.reduceat(is_last, before, dtype=np.int64)
+        if not is_last[before + lengths - 1].all() or not np.array_equal(counted, counts):
+            raise CorruptIndexError("expected as many row ids as were counted, found others")
+        ids = np.empty(int(counts.sum()), np.uint32)
+        done = start = 0
+        while start < total:
+            stop = min(start + _BYTES_AT_ONCE, total)
+            # No number is cut: what goes on behind the portion is left to the next one.
+            stop -= int(is_last[start:stop][::-1].argmax())
+            numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
+            if int(numbers.max()) >= row_count:
+                raise CorruptIndexError(f"expected row ids below {row_count}, found {int(numbers.max())}")
+            ids[done : done + len(numbers)] = numbers
+            done, start = done + len(numbers), stop
+    return ids
+
+
+def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The varints that lie back to back, given where the last byte of each is."""
+    widths = np.diff(ends, prepend=-1)
+    if not len(widths) or int(widths.max()) > _BITS:
+        raise CorruptIndexError("expected row ids of a range, found one that is too large")
+    firsts = ends - widths + 1
+    numbers = (stored[firsts] & np.uint8(_CONTINUES - 1)).astype(np.int64)
+    for place in range(1, int(widths.max())):
+        longer = np.flatnonzero(widths > place)
+        part = (stored[firsts[longer] + place] & np.uint8(_CONTINUES - 1)).astype(np.int64)
+        numbers[longer] |= part << (_BITS * place)
+    return numbers

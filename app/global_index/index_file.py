@@ -1,0 +1,167 @@
+"""One global index file as a search sees it: pieces that somebody reads, and the bounds of its keys.
+
+Metadata of an index manifest's entry, little endian:
+
+=============  ==================================================================================
+width          meaning
+=============  ==================================================================================
+i32, bytes     length of the smallest key, and the key
+i32, bytes     of the largest
+u8             1 where rows have no value
+u8             1: two bytes of version 2.0 follow; absent in 1.4
+u8             bit 0: there is no smallest key, bit 1: no largest; without them a key of 0 bytes may
+               be an empty text as well as none
+=============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError
+from app.file_index.keys import Key
+from app.global_index.keys import read_key
+from app.types import STRING_ROOTS, DataType
+from app.types.roaring import read_bitmap
+
+Item = TypeVar("Item")
+
+TAIL_BYTES: Final = 64 << 10
+"""So much of a file's end is read at first: the whole of most, and of others all but blocks of entries."""
+
+_PIECES_AT_ONCE: Final = 64
+_EMPTY_BYTES: Final = 64
+_LENGTH: Final = struct.Struct("<i")
+_WITH_FLAGS: Final = 1
+_BITMAPS: Final = struct.Struct("<QI")
+
+
+class Piece(NamedTuple):
+    """Bytes of a file and what they are read as; ``content`` where they are there already."""
+
+    offset: int
+    size: int
+    form: str
+    read: Callable[[bytes], Any]
+    content: bytes | None = None
+
+
+Search: TypeAlias = Generator[Sequence[Piece], Sequence[Any], BitMap]
+"""Asks for pieces, is sent what they are read as, and returns rows, counted from the first of the range."""
+
+
+def portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Items cut up, so that a search asks for a bounded number of pieces at a time."""
+    return (items[at : at + _PIECES_AT_ONCE] for at in range(0, len(items), _PIECES_AT_ONCE))
+
+
+class KeyBounds(NamedTuple):
+    """What an entry says of a file: smallest and largest key (None: not told), and whether there are any."""
+
+    low: Key | None
+    high: Key | None
+    has_keys: bool
+    has_nulls: bool
+
+    @classmethod
+    def read(cls, metadata: bytes | None, data_type: DataType) -> Self:
+        """The bounds of an entry; raises CorruptIndexError."""
+        if metadata is None:
+            return cls(None, None, has_keys=True, has_nulls=True)
+        stored: list[bytes | None] = []
+        at = 0
+        for _ in range(2):
+            if at + _LENGTH.size > len(metadata):
+                raise CorruptIndexError("expected the smallest and largest key of a global index")
+            length = _LENGTH.unpack_from(metadata, at)[0]
+            at += _LENGTH.size
+            if not 0 <= length <= len(metadata) - at:
+                raise CorruptIndexError(f"expected a key of a global index, found {length} bytes", offset=at)
+            stored.append(metadata[at : at + length])
+            at += length
+        rest = metadata[at:]
+        if not rest or rest[0] > 1:
+            raise CorruptIndexError("expected whether a global index has null rows", offset=at)
+        flags = rest[2] if len(rest) > 2 and rest[1] == _WITH_FLAGS else None  # noqa: PLR2004 - see the table
+        is_text = data_type.root in STRING_ROOTS
+        keys: list[Key | None] = []
+        for bit, key in enumerate(stored):
+            is_missing = not is_text and not key if flags is None else bool(flags >> bit & 1)
+            # What has no flags may be an empty text or nothing: it bounds nothing.
+            is_unclear = flags is None and not key
+            keys.append(None if is_missing or is_unclear or key is None else read_key(key, data_type))
+        has_keys = any(key is not None for key in keys) or (flags is None and is_text)
+        if is_text and flags is None and keys[1] is None and has_keys:
+            keys[1] = b""
+        return cls(keys[0], keys[1], has_keys, bool(rest[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a file, from ``start`` on."""
+
+    start: int
+    content: bytes
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return len(self.content)
+
+    def piece(self, offset: int, size: int, form: str, read: Callable[[bytes], Any]) -> Piece:
+        """A piece of the file, with its bytes where they are in the tail."""
+        if not (offset >= 0 and size >= 0 and offset + size <= self.start + len(self.content)):
+            raise CorruptIndexError(f"expected {form} within the file, found {size} bytes at {offset}")
+        at = offset - self.start
+        return Piece(offset, size, form, read, self.content[at : at + size] if at >= 0 else None)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile(ABC):
+    """A file: its bytes, the rows of its range, and the type of its keys."""
+
+    size: int
+    row_count: int
+    data_type: DataType
+
+    @abstractmethod
+    def null_rows(self) -> Search:
+        """Rows without a value."""
+
+    @abstractmethod
+    def rows_with(self, keys: Sequence[Key]) -> Search:
+        """Rows that have one of ``keys``, which ascend."""
+
+    @abstractmethod
+    def rows_between(self, start: Key | None, stop: Key | None) -> Search:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+
+    def tail(self) -> Piece:
+        """The end of the file, which a search asks for first."""
+        size = min(self.size, TAIL_BYTES)
+        start = self.size - size
+        return Piece(start, size, "tail", lambda content: Tail(start, content))
+
+
+@dataclass(frozen=True, slots=True)
+class RowSet:
+    """Rows that are kept in memory."""
+
+    rows: BitMap
+    nbytes: int
+
+    @classmethod
+    def read(cls, data: bytes, row_count: int) -> Self:
+        """A 64-bit Roaring bitmap of rows of a range: i64 count, then u32 high half and a bitmap of each."""
+        if data == bytes(8):
+            return cls(BitMap(), _EMPTY_BYTES)
+        if len(data) < _BITMAPS.size or _BITMAPS.unpack_from(data) != (1, 0):
+            raise CorruptIndexError("expected a bitmap of row ids below 2 ** 32, found another")
+        rows, _ = read_bitmap(data, _BITMAPS.size, len(data) - _BITMAPS.size, row_count=row_count)
+        return cls(rows, _EMPTY_BYTES + len(data))

@@ -1,0 +1,184 @@
+"""Keys of global indexes: how values are serialized, and the order in which files have them.
+
+========================================  ================================================================
+type                                      serialized, little endian
+========================================  ================================================================
+BOOLEAN                                   1 byte
+TINYINT, SMALLINT, INT, BIGINT            1, 2, 4, 8 bytes
+DATE, TIME                                4 bytes: days, milliseconds
+FLOAT, DOUBLE                             4, 8 bytes: the IEEE bits
+DECIMAL of up to 18 digits                8 bytes: the unscaled value
+DECIMAL of more digits                    the unscaled value, big endian, as short as can be
+TIMESTAMP, TIMESTAMP_LTZ with p <= 3      8 bytes: milliseconds
+TIMESTAMP, TIMESTAMP_LTZ with p > 3       8 bytes: milliseconds; varint: nanoseconds within them
+CHAR, VARCHAR                             UTF-8
+========================================  ================================================================
+
+In memory they are the keys of file indexes (:mod:`app.file_index.keys.keys`), save that both zeros are 0: the
+engine orders -0.0 below 0.0, and pypaimon takes them for one key. pypaimon cuts timestamps to microseconds,
+which is why keys of finer ones are lossy here as well.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import CorruptIndexError
+from app.file_index.keys import FloatingKeys, Key, key_space
+from app.global_index.blocks import read_varints, write_varint
+from app.types import STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
+
+_WIDTHS: Final = {
+    TypeRoot.BOOLEAN: 1,
+    TypeRoot.TINYINT: 1,
+    TypeRoot.SMALLINT: 2,
+    TypeRoot.INT: 4,
+    TypeRoot.DATE: 4,
+    TypeRoot.TIME: 4,
+    TypeRoot.FLOAT: 4,
+    TypeRoot.BIGINT: 8,
+    TypeRoot.DOUBLE: 8,
+    TypeRoot.DECIMAL: 8,
+}
+_MILLIS: Final = struct.Struct("<q")
+_MICROS_PER_MILLI: Final = NANOS_PER_MILLI // NANOS_PER_MICRO
+_INT64: Final = np.iinfo(np.int64)
+
+Keys = NDArray[Any]
+"""Keys of many entries: int64, or objects where they are byte strings or may be larger integers."""
+
+
+def takes(data_type: DataType) -> bool:
+    """Whether global indexes hold values of a type."""
+    return data_type.root in _WIDTHS or data_type.root in STRING_ROOTS or data_type.root in TIMESTAMP_ROOTS
+
+
+def same_keys(one: DataType, other: DataType) -> bool:
+    """Whether a key of one type means the value of the other that is serialized alike."""
+    is_text = one.root is other.root is TypeRoot.VARCHAR
+    return is_text or (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
+
+
+def read_keys(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], data_type: DataType
+) -> Keys:
+    """The keys that lie at some places; raises CorruptIndexError where one is none of the type's."""
+    if data_type.root in STRING_ROOTS or _is_wide(data_type):
+        stored = data.tobytes()
+        texts = [stored[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        keys = np.empty(len(texts), object)
+        keys[:] = (
+            [int.from_bytes(text, "big", signed=True) for text in texts] if _is_wide(data_type) else texts
+        )
+        return keys
+    is_timestamp = data_type.root in TIMESTAMP_ROOTS
+    width = _MILLIS.size if is_timestamp else _WIDTHS[data_type.root]
+    is_split = is_timestamp and not data_type.is_compact_timestamp
+    lengths = ends - starts
+    if (lengths <= width if is_split else lengths != width).any():
+        raise CorruptIndexError(f"expected keys of {width} bytes for {data_type}, found others")
+    bits = data[starts[:, None] + np.arange(width)]
+    numbers: NDArray[np.int64] = np.ascontiguousarray(bits).view(f"<i{width}")[:, 0].astype(np.int64)
+    space = key_space(data_type)
+    if isinstance(space, FloatingKeys):
+        numbers = space.reorder(numbers)
+        is_nan = (numbers < ~space.infinity) | (numbers > space.infinity)
+        numbers[numbers == -1] = 0
+        numbers[is_nan] = space.nan
+        return numbers
+    if is_split:
+        nanos, behind = read_varints(data, starts + width)
+        if (behind != ends).any() or (nanos >= NANOS_PER_MILLI).any():
+            raise CorruptIndexError("expected nanoseconds of a millisecond in keys, found others")
+        return numbers * _MICROS_PER_MILLI + nanos // NANOS_PER_MICRO
+    if data_type.root is TypeRoot.BOOLEAN:
+        numbers = (numbers == 1).astype(np.int64)
+    return numbers
+
+
+def read_key(stored: bytes, data_type: DataType) -> Key:
+    """One key; raises CorruptIndexError."""
+    start, end = np.zeros(1, np.int64), np.array([len(stored)], np.int64)
+    key: Key = read_keys(np.frombuffer(stored, np.uint8), start, end, data_type)[0]
+    return key if isinstance(key, bytes) else int(key)
+
+
+def _is_wide(data_type: DataType) -> bool:
+    return data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal
+
+
+def check_ascending(keys: Keys) -> None:
+    """Raises CorruptIndexError where keys do not ascend; they may repeat."""
+    if len(keys) > 1 and not bool((keys[:-1] <= keys[1:]).all()):
+        raise CorruptIndexError("expected keys in their order, found others")
+
+
+def array_of(keys: Sequence[Key], like: Keys) -> Keys:
+    """Ascending keys in the form of others, without integers that these cannot be."""
+    if like.dtype == object:
+        array = np.empty(len(keys), object)
+        array[:] = keys
+        return array
+    return np.array([key for key in keys if _INT64.min <= int(key) <= _INT64.max], np.int64)
+
+
+def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
+    """How many of ascending keys are below one; ``otherwise`` for None."""
+    if key is None:
+        return otherwise
+    wanted = array_of((key,), keys)
+    if not len(wanted):
+        return len(keys) if int(key) > 0 else 0
+    return int(np.searchsorted(keys, wanted)[0])
+
+
+def is_one_of(keys: Keys, asked: Keys) -> NDArray[np.bool_]:
+    """Which of some keys are among others."""
+    if keys.dtype == object:
+        distinct = frozenset(asked.tolist())
+        return np.fromiter((key in distinct for key in keys), np.bool_, len(keys))
+    return np.isin(keys, asked)
+
+
+def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None:
+    """Every serialized form that writers give keys; None where one has too many."""
+    space = key_space(data_type)
+    if data_type.root in STRING_ROOTS:
+        return [bytes(key) for key in keys]
+    if _is_wide(data_type):
+        numbers = [int(key) for key in keys]
+        return [
+            number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+            for number in numbers
+        ]
+    if isinstance(space, FloatingKeys):
+        if space.nan in keys:
+            return None
+        # Bounds have left one zero alone, which stands for both.
+        with_zeros = {*keys, -1} if 0 in keys else keys
+        return [space.stored.pack(space.reorder(int(key)))[::-1] for key in with_zeros]
+    if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+        if space is None or space.lossy:
+            return None
+        parts = [divmod(int(key), _MICROS_PER_MILLI) for key in keys]
+        return [_MILLIS.pack(millis) + write_varint(micros * NANOS_PER_MICRO) for millis, micros in parts]
+    width = _WIDTHS.get(data_type.root, _MILLIS.size)
+    return [
+        int(key).to_bytes(width, "little", signed=True)
+        for key in keys
+        if -1 << 8 * width - 1 <= int(key) < 1 << 8 * width - 1
+    ]
+
+
+def between(asked: Sequence[Key], low: Key | None, high: Key | None) -> Sequence[Key]:
+    """Those of ascending keys that lie between two others, both included; None leaves a side open."""
+    start = 0 if low is None else bisect_left(asked, low)
+    stop = len(asked) if high is None else bisect_right(asked, high)
+    return asked[start:stop]

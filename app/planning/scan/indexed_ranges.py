@@ -1,0 +1,158 @@
+"""Which rows the entries of global indexes are believed of.
+
+An entry speaks of a range of row ids as it was when the index was built. It is believed only where what it
+says must be true of the rows as they are:
+
+* its column has had one type since the table was made; the entry has no other columns, and no sources;
+* of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
+  behind the index's back. For a table whose option ``global-index.column-update-action`` is ``ignore``, no
+  entry is believed: a compaction may have hidden the update;
+* the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
+
+What is believed of a version's column is worked out once, and kept with the version.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyroaring import BitMap64
+
+from app.errors import CorruptIndexError, SnapshotExpiredError
+from app.global_index import KINDS, KeyBounds, Part, same_keys, takes
+from app.planning.scan.row_id_groups import RowIdGroups
+from app.planning.version.file_bounds import FileBounds
+from app.planning.version.version import Version
+from app.table.manifests import IndexEntry
+from app.types import DataField
+from app.types.row_ids import RowRanges
+
+_MOST_ROWS: Final = 1 << 32
+_UPDATED: Final = "it was updated, and these rows are kept: a compaction brings the index back"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedRange:
+    """Files of one kind and partition that together cover a range of row ids.
+
+    Attributes:
+        first: row id that the rows in the files count from.
+        row_count: of the range.
+        covered: the row ids that the files are believed of.
+        paths: of the files.
+        nbytes: of all files together.
+    """
+
+    kind: str
+    first: int
+    row_count: int
+    covered: RowRanges
+    paths: tuple[str, ...]
+    parts: tuple[Part, ...]
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedColumn:
+    """What is believed of the indexes of a column.
+
+    Attributes:
+        covered: the rows that some range covers; ``rows``: as a bitmap.
+        overlaps: several ranges cover a row.
+        doubts: why entries are not believed.
+    """
+
+    ranges: tuple[IndexedRange, ...]
+    covered: RowRanges
+    rows: BitMap64
+    overlaps: bool
+    doubts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, version: Version, column: DataField) -> IndexedColumn:
+        """The indexes of a column that has some."""
+        derived = version.contents().derived
+        ignores = version.schema.options.global_index_ignores_updates
+        key = "global index", version.schema.id, column.id, ignores
+        if key not in derived:
+            doubts: list[str] = []
+            ranges = tuple(_believed(version, column, doubts))
+            covered = RowRanges.union(each.covered for each in ranges)
+            overlaps = sum(each.covered.count for each in ranges) > covered.count
+            derived[key] = cls(ranges, covered, covered.bitmap(), overlaps, tuple(doubts))
+        known: IndexedColumn = derived[key]
+        return known
+
+
+def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterator[IndexedRange]:
+    why = _why_not(version, column)
+    if why is not None:
+        doubts.append(why)
+        return
+    files = version.files()
+    groups = RowIdGroups.of(files.all(), FileBounds(version))
+    order = np.argsort(groups.first_rows, kind="stable")
+    first, last = groups.first_rows[order], groups.last_rows[order]
+    ends = np.maximum.accumulate(last) if len(last) else last
+    holders = groups.count_holders(column.id)
+    is_sole = groups.same_rows & (holders == 1) & (groups.holders(column.id) >= 0)
+    codes = {row: code for code, row in enumerate(files.columns.partitions)}
+    partitions = files.columns.partition_codes[groups.members[groups.starts]]
+    for (kind, start, stop, partition), entries in _ranges(version, column.id).items():
+        near = order[np.searchsorted(ends, start) : np.searchsorted(first, stop, "right")]
+        near = near[partitions[near] == codes.get(partition, -1)]
+        near = near[groups.last_rows[near] >= start]
+        low, high = np.maximum(groups.first_rows[near], start), np.minimum(groups.last_rows[near], stop)
+        missing = int((high - low + 1).sum()) - sum(entry.file.row_count for entry in entries)
+        if missing > 0:
+            doubts.append(f"its files lack {missing:,} of the rows {start:,} to {stop:,}: build it anew")
+            continue
+        if (holders[near] > 1).any() and _UPDATED not in doubts:
+            doubts.append(_UPDATED)
+        covered = RowRanges.of(low[is_sole[near]], high[is_sole[near]])
+        try:
+            parts = tuple(_part(entry, kind, stop - start + 1, column) for entry in entries)
+        except CorruptIndexError as error:
+            doubts.append(f"{error} (rows {start:,} to {stop:,})")
+            continue
+        if covered.count:
+            paths = tuple(map(version.source.paths.global_index_file, entries))
+            nbytes = sum(entry.file.file_size for entry in entries)
+            yield IndexedRange(kind, start, stop - start + 1, covered, paths, parts, nbytes)
+
+
+def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Part:
+    covered = entry.file.global_index
+    bounds = KeyBounds.read(None if covered is None else covered.metadata, column.type)
+    return Part(KINDS[kind](entry.file.file_size, row_count, column.type), bounds)
+
+
+def _why_not(version: Version, column: DataField) -> str | None:
+    """Why no entry of a column is believed, if none is."""
+    schema = version.schema
+    if schema.options.global_index_ignores_updates:
+        return "global-index.column-update-action=ignore lets it be wrong: build it anew without"
+    if not takes(column.type):
+        return f"values of type {column.type} are not read"
+    try:
+        schemas = [version.file_schema(number) for number in range(schema.id + 1)]
+    except SnapshotExpiredError as error:
+        return f"what type it had is not known: {error}"
+    types = [each.by_id[column.id].type for each in schemas if column.id in each.by_id]
+    if all(same_keys(each, column.type) for each in types):
+        return None
+    return f"the type of the column has changed to {column.type}: drop the index, and build it anew"
+
+
+def _ranges(version: Version, column_id: int) -> dict[tuple[str, int, int, bytes], list[IndexEntry]]:
+    ranges: dict[tuple[str, int, int, bytes], list[IndexEntry]] = defaultdict(list)
+    for entry in version.contents().global_indexes[column_id]:
+        covered = entry.file.global_index
+        if covered is not None and 0 <= covered.last_row - covered.first_row < _MOST_ROWS:
+            key = entry.file.index_type, covered.first_row, covered.last_row, entry.partition
+            ranges[key].append(entry)
+    return ranges

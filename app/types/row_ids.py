@@ -1,0 +1,98 @@
+"""Sets of row ids, of which a table can have many more than a file has rows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap, BitMap64
+
+_COUNT_AND_KEY: Final = struct.Struct("<QI")
+_LISTED_OF_RANGE: Final = 64
+_MOST_LISTED: Final = 1 << 17
+"""Sets of so few ids are listed and counted together; of larger ones each range is counted by itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowRanges:
+    """Row ids in ranges that are apart and ascend; int64, shape (n,), both ends included."""
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, first: NDArray[np.int64], last: NDArray[np.int64]) -> Self:
+        """The union of some ranges."""
+        order = np.argsort(first, kind="stable")
+        first, last = first[order], np.maximum.accumulate(last[order]) if len(last) else last
+        opens = np.ones(len(first), np.bool_)
+        opens[1:] = first[1:] > last[:-1] + 1
+        starts = np.flatnonzero(opens)
+        return cls(first[starts], last[np.append(starts[1:], len(first)) - 1] if len(starts) else last)
+
+    @classmethod
+    def union(cls, parts: Iterable[Self]) -> Self:
+        """The row ids of any of some sets."""
+        listed = list(parts)
+        nothing = np.zeros(0, np.int64)
+        return cls.of(
+            np.concatenate([nothing, *(each.first for each in listed)]),
+            np.concatenate([nothing, *(each.last for each in listed)]),
+        )
+
+    @property
+    def count(self) -> int:
+        """How many row ids there are."""
+        return int((self.last - self.first + 1).sum())
+
+    def count_within(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many lie in each of other ranges, both ends included."""
+        if not len(self.first):
+            return np.zeros(len(first), np.int64)
+        sizes = self.last - self.first + 1
+        before = np.cumsum(sizes) - sizes
+
+        def below(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+            at = self.first.searchsorted(ids, "right") - 1
+            inside = np.clip(ids - self.first[at], 0, sizes[at])
+            return np.where(at < 0, 0, before[at] + inside)
+
+        return below(last + 1) - below(first)
+
+    def bitmap(self) -> BitMap64:
+        """All of them as a bitmap."""
+        rows = BitMap64()
+        for low, high in zip(self.first.tolist(), self.last.tolist(), strict=True):
+            rows.add_range(low, high + 1)
+        return rows
+
+
+def rows_from(first: int, rows: BitMap) -> BitMap64:
+    """The row ids of rows that count from one on."""
+    # The portable form of 64 bits is that of its parts of 32 bits: nothing is copied number by number.
+    return BitMap64.deserialize(_COUNT_AND_KEY.pack(1, 0) + rows.serialize()).shift(first)
+
+
+def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of the rows lie in each range, both ends included."""
+    if len(rows) > _MOST_LISTED + _LISTED_OF_RANGE * len(first):
+        ends = zip(first.tolist(), (last + 1).tolist(), strict=True)
+        return np.fromiter((rows.range_cardinality(low, high) for low, high in ends), np.int64, len(first))
+    ids = np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)
+    counts: NDArray[np.int64] = ids.searchsorted(last, "right") - ids.searchsorted(first)
+    return counts
+
+
+def rows_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> Iterator[BitMap]:
+    """The rows of each range, counted from its first."""
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        inside = BitMap64()
+        inside.add_range(low, high + 1)
+        inside &= rows
+        yield (
+            BitMap.deserialize(inside.shift(-low).serialize()[_COUNT_AND_KEY.size :]) if inside else BitMap()
+        )

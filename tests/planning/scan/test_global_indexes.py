@@ -1,0 +1,265 @@
+"""Plans by global indexes of made tables: what is left out, what is kept, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from pyroaring import BitMap
+
+from app.deletion_vectors import EncodedVector, write_file
+from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import KeepReason, SkipStep
+from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.service import IndexService
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
+from app.types import DataField, parse_type
+from app.types.index_files import GlobalIndex, IndexFileMeta
+from tests.global_index_files import Habits, btree_file
+from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, entry, open_service
+
+ID = DataField(0, "id", parse_type("BIGINT"))
+NAME = DataField(1, "name", parse_type("STRING"))
+TRACKED = {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+ROWS = 10
+"""Of each file; its ids are its row ids."""
+
+
+@dataclass
+class Indexed:
+    """A table of files whose ids are their row ids, and an index of these."""
+
+    made: MadeTable
+    service: IndexService
+
+    def commit(
+        self,
+        files: int,
+        indexed: int | None = None,
+        *more: IndexEntry,
+        habits: Habits | None = None,
+        **meta: Any,
+    ) -> Path:
+        """Makes a version of so many files, of which the first ``indexed`` have an index; its file."""
+        rows = ROWS * (files if indexed is None else indexed)
+        content, told = btree_file([(row, row) for row in range(rows)], ID.type, habits or Habits())
+        path = self.made.directory / "index" / "btree-global-index-1.index"
+        path.write_bytes(content)
+        covered = replace(GlobalIndex(0, rows - 1, ID.id, None, told), **meta)
+        file = IndexFileMeta("btree", path.name, len(content), rows, global_index=covered)
+        entries = [data(at, at * ROWS) for at in range(files)]
+        self.made.commit(entries, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, file), *more])
+        return path
+
+    def plan(self, written: str, **asked: Any) -> Plan:
+        request = PlanRequest(filter=written, **{"selection": SelectionForm.RANGES, **asked})
+        return self.service.plan(self.made.version(self.service), request)
+
+
+def data(number: int, first_row: int, **others: Any) -> Any:
+    described = {"value_statistics": NO_STATISTICS, "value_statistics_columns": (), **others}
+    return entry(
+        file_name=f"data-{number}.parquet",
+        row_count=ROWS,
+        first_row_id=first_row,
+        min_sequence_number=number,
+        max_sequence_number=number,
+        partition=EMPTY_ROW,
+        **described,
+    )
+
+
+def rows(plan: Plan) -> dict[str, Sequence[int] | None]:
+    """Positions by file; None for all."""
+    return {file.file_name: None if file.selection is None else [*file.selection] for file in plan.files}
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> Iterator[Indexed]:
+    with closing(open_service(tmp_path)) as service:
+        yield Indexed(MadeTable.make(tmp_path, [ID, NAME], options=TRACKED), service)
+
+
+def test_a_point_is_one_row_of_one_file(indexed: Indexed) -> None:
+    indexed.commit(4)
+
+    plan = indexed.plan("id = 23")
+
+    assert rows(plan) == {"data-2.parquet": [3]}
+    assert plan.files[0].reason is KeepReason.MATCHED
+    assert not plan.files[0].residual
+    assert plan.summary.skipped_by == {SkipStep.GLOBAL_INDEX: 3}
+    assert plan.warnings == ()
+
+
+def test_a_plan_is_explained_by_what_the_index_says(indexed: Indexed) -> None:
+    path = indexed.commit(4, 3)
+
+    plan = indexed.plan("id = 23", explain=True)
+    steps = [step for file in (*plan.files, *plan.skipped_files) for step in file.explain or ()]
+    asked = [step for step in steps if step.index == "btree"]
+
+    assert {(step.step, step.outcome, step.column, step.predicate) for step in asked} == {
+        ("global_index", "rows", "id", "id = 23"),
+        ("global_index", "skip", "id", "id = 23"),
+    }
+    assert {step.index_bytes for step in asked} == {path.stat().st_size}
+
+
+def test_a_limit_counts_on_what_an_index_proves(indexed: Indexed) -> None:
+    indexed.commit(4)
+
+    assert len(indexed.plan("id >= 5", limit=5).files) == 1
+    assert len(indexed.plan("id >= 5 AND name = 'x'", limit=5).files) == 4
+
+
+def test_rows_of_vectors_are_left_out(tmp_path: Path) -> None:
+    options = {**TRACKED, "deletion-vectors.enabled": "true"}
+    with closing(open_service(tmp_path)) as service:
+        table = Indexed(MadeTable.make(tmp_path, [ID, NAME], options=options), service)
+        vector = write_file([EncodedVector.encode("data-2.parquet", BitMap([3]), is64=True)], "index-v")
+        (table.made.directory / "index" / "index-v").write_bytes(vector.content)
+        table.commit(4, None, IndexEntry(FileKind.ADD, EMPTY_ROW, 0, vector.meta))
+
+        assert rows(table.plan("id = 23")) == {}
+        assert rows(table.plan("id IN (23, 24)")) == {"data-2.parquet": [4]}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.unlink(), "btree-global-index-1"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "found"),
+        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "magic"),
+    ],
+)
+def test_a_file_that_cannot_be_read_keeps_its_rows(indexed: Indexed, damage: Any, said: str) -> None:
+    path = indexed.commit(4)
+    damage(path)
+
+    plan = indexed.plan("id = 23", limit=1)
+
+    assert rows(plan) == dict.fromkeys((f"data-{at}.parquet" for at in range(4)), None)
+    assert any("the global index of id is not used" in each and said in each for each in plan.warnings)
+    assert not plan.summary.complete
+
+
+def test_blocks_of_another_compression_keep_their_rows(indexed: Indexed) -> None:
+    indexed.commit(4, habits=Habits(compression="lzo"))
+
+    plan = indexed.plan("id = 23")
+
+    assert len(plan.files) == 4
+    assert any("lzo" in each for each in plan.warnings)
+    assert plan.summary.complete
+
+
+def test_files_of_the_same_rows_go_together(indexed: Indexed) -> None:
+    indexed.commit(3)
+    indexed.made.commit(
+        [*(data(at, at * ROWS) for at in range(3)), data(9, ROWS, write_columns=("name",))],
+        index_entries=_entries(indexed),
+    )
+
+    assert {*rows(indexed.plan("id = 13"))} == {"data-1.parquet", "data-9.parquet"}
+    assert {*rows(indexed.plan("id = 23"))} == {"data-2.parquet"}
+
+
+def test_an_update_behind_the_index_keeps_its_rows(indexed: Indexed) -> None:
+    indexed.commit(3)
+    indexed.made.commit(
+        [*(data(at, at * ROWS) for at in range(3)), data(9, ROWS, write_columns=("id",))],
+        index_entries=_entries(indexed),
+    )
+
+    plan = indexed.plan("id = 1000")
+
+    assert {*rows(plan)} == {"data-1.parquet", "data-9.parquet"}
+    assert any("it was updated" in each for each in plan.warnings)
+
+
+def test_a_table_that_ignores_updates_is_not_believed(tmp_path: Path) -> None:
+    options = {**TRACKED, "global-index.column-update-action": "IGNORE"}
+    with closing(open_service(tmp_path)) as service:
+        table = Indexed(MadeTable.make(tmp_path, [ID, NAME], options=options), service)
+        table.commit(4)
+
+        assert len(table.plan("id = 23").files) == 4
+
+
+def test_an_index_of_a_level_decides_nothing(indexed: Indexed) -> None:
+    """Releases after 1.4 write a member for those that the service writes no manifests with."""
+    indexed.commit(4)
+    (manifest,) = indexed.made.directory.glob("manifest/index-manifest-*")
+    reader = fastavro.reader(io.BytesIO(manifest.read_bytes()))
+    records: list[Any] = list(reader)
+    schema: Any = reader.writer_schema
+    covered = next(each for each in schema["fields"] if each["name"] == "_GLOBAL_INDEX")["type"][1]
+    covered["fields"].append({"name": "_SOURCE_META", "type": ["null", "bytes"], "default": None})
+    records[0]["_GLOBAL_INDEX"]["_SOURCE_META"] = b"a level"
+    with manifest.open("wb") as file:
+        fastavro.writer(file, schema, records)
+
+    plan = indexed.plan("id = 23")
+
+    assert len(plan.files) == 4
+    assert any("the engine alone reads (btree)" in each for each in plan.warnings)
+
+
+@pytest.mark.parametrize("meta", [{"extra_field_ids": (1,)}, {"field_id": 7}])
+def test_other_entries_decide_nothing(indexed: Indexed, meta: dict[str, Any]) -> None:
+    indexed.commit(4, **meta)
+
+    assert len(indexed.plan("id = 23").files) == 4
+
+
+def test_a_range_that_lacks_a_file_keeps_its_rows(indexed: Indexed) -> None:
+    indexed.commit(4)
+    (whole,) = _entries(indexed)
+    part = replace(whole, file=replace(whole.file, row_count=whole.file.row_count - 1))
+    indexed.made.commit([data(at, at * ROWS) for at in range(4)], index_entries=[part])
+
+    plan = indexed.plan("id = 1000")
+
+    assert len(plan.files) == 4
+    assert any("its files lack 1 of the rows 0 to 39" in each for each in plan.warnings)
+
+
+def test_readers_that_search_all_rows_are_not_warned_of(tmp_path: Path) -> None:
+    options = {**TRACKED, "scalar-index.search-mode": "FULL"}
+    with closing(open_service(tmp_path)) as service:
+        table = Indexed(MadeTable.make(tmp_path, [ID, NAME], options=options), service)
+        table.commit(4, 3)
+
+        assert rows(table.plan("id = 23")) == {"data-2.parquet": [3], "data-3.parquet": None}
+        assert not any("no usable global index" in each for each in table.plan("id = 23").warnings)
+
+
+def test_the_list_of_index_files_tells_the_rows(indexed: Indexed) -> None:
+    indexed.commit(4)
+
+    (listed,) = indexed.service.index_files(indexed.made.version(indexed.service), None)
+
+    assert listed.path.endswith("/index/btree-global-index-1.index")
+    assert listed.global_index is not None
+    assert (listed.global_index.column, listed.global_index.last_row_id) == ("id", 39)
+
+
+def test_a_warm_plan_reads_nothing(indexed: Indexed) -> None:
+    path = indexed.commit(4)
+    indexed.plan("id = 23")
+    path.unlink()
+
+    assert rows(indexed.plan("id = 31")) == {"data-3.parquet": [1]}
+
+
+def _entries(indexed: Indexed) -> list[IndexEntry]:
+    version = indexed.made.version(indexed.service)
+    return [*version.table.metadata.index_entries(version.resolved)]

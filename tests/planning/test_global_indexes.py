@@ -1,0 +1,315 @@
+"""Tables with global indexes that pypaimon 2.1 and the engine 1.4 wrote: plans of them against every row."""
+
+import json
+import math
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
+from app.planning.plan.file_plan import SkipStep
+from app.planning.request.filters import read_filter
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.planning.scan.planner import Planner
+from app.planning.service import IndexService
+from app.planning.version.version import Version
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
+from app.types import DataField, Value, sql_key
+from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
+from tests.brute_force import matching_rows
+from tests.tables import open_service
+
+ARCHIVE: Final = Path(__file__).parents[1] / "golden" / "global_indexes" / "warehouse.tar.xz"
+_ORDERED: Final = (
+    Operator.EQUAL,
+    Operator.NOT_EQUAL,
+    Operator.LESS_THAN,
+    Operator.LESS_OR_EQUAL,
+    Operator.GREATER_THAN,
+    Operator.GREATER_OR_EQUAL,
+)
+_BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0)
+
+
+def unpack(directory: Path) -> Path:
+    """Unpacks the warehouse into ``directory``, and returns it."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(directory, filter="data")
+    return directory / "warehouse"
+
+
+def tables() -> list[str]:
+    with tarfile.open(ARCHIVE) as archive:
+        paths = [Path(name) for name in archive.getnames()]
+    return sorted({f"{path.parts[1]}/{path.parts[2]}" for path in paths if len(path.parts) > 3})
+
+
+def _values(column: pa.ChunkedArray, data_field: DataField) -> list[Value | None]:
+    root = data_field.type.root
+    if root in TIMESTAMP_ROOTS:
+        column = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64())
+    elif root is TypeRoot.DATE:
+        column = column.cast(pa.int32())
+    values: list[Any] = column.to_pylist()
+    match root:
+        case TypeRoot.DECIMAL:
+            return [None if each is None else int(each.scaleb(data_field.type.scale)) for each in values]
+        case _ if root in STRING_ROOTS:
+            return [None if each is None else each.encode() for each in values]
+        case TypeRoot.TIME:
+            return [
+                None
+                if each is None
+                else ((each.hour * 60 + each.minute) * 60 + each.second) * 1000 + each.microsecond // 1000
+                for each in values
+            ]
+        case _:
+            return values
+
+
+@dataclass
+class Written:
+    """A table and its rows, by column, in the order of their row ids."""
+
+    version: Version
+    row_ids: list[int] = field(default_factory=list)
+    columns: dict[str, list[Value | None]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, version: Version, directory: Path) -> "Written":
+        files = version.files()
+        fields = version.schema.fields
+        rows: dict[int, dict[str, Value | None]] = {}
+        newest: dict[tuple[int, str], int] = {}
+        for entry in files.entries(files.all()):
+            meta = entry.file
+            assert meta.first_row_id is not None
+            path = next(directory.glob(f"**/{meta.file_name}"))
+            table = pyarrow.parquet.read_table(path, partitioning=None)
+            written = version.file_schema(meta.schema_id).by_id
+            for data_field in fields:
+                name = written[data_field.id].name if data_field.id in written else None
+                values = (
+                    _values(table.column(name), data_field)
+                    if name in table.column_names
+                    else [None] * meta.row_count
+                )
+                for row_id, value in enumerate(values, meta.first_row_id):
+                    row = rows.setdefault(row_id, {each.name: None for each in fields})
+                    if (
+                        name in table.column_names
+                        and newest.get((row_id, data_field.name), -1) < meta.max_sequence_number
+                    ):
+                        row[data_field.name] = value
+                        newest[row_id, data_field.name] = meta.max_sequence_number
+        ids = sorted(rows)
+        return cls(version, ids, {each.name: [rows[row][each.name] for row in ids] for each in fields})
+
+    def plan(self, predicate: BoundPredicate, **asked: Any) -> Plan:
+        request = PlanRequest(**{"selection": SelectionForm.RANGES, **asked})
+        planner = Planner(self.version, request, predicate)
+        state = planner.run()
+        warnings = PlanWarnings((*planner.lasting_warnings,), planner.warnings, planner.undecided)
+        return answer_plan(self.version, request, predicate, state, warnings, {})
+
+    def matching(self, predicate: BoundPredicate) -> set[int]:
+        """Row ids of the rows that satisfy a predicate."""
+        return {self.row_ids[at] for at in matching_rows(predicate, self.columns, len(self.row_ids))}
+
+    def values(self, data_field: DataField) -> list[Value]:
+        return list(dict.fromkeys(each for each in self.columns[data_field.name] if each is not None))
+
+
+def planned_rows(plan: Plan) -> dict[int, bool]:
+    """Row ids that a plan leaves, and whether each is proven to satisfy the filter."""
+    rows: dict[int, bool] = {}
+    for file in plan.files:
+        assert file.first_row_id is not None
+        positions = range(file.row_count) if file.selection is None else file.selection
+        rows.update((file.first_row_id + position, not file.residual) for position in positions)
+    return rows
+
+
+def leaves_of(written: Written, data_field: DataField) -> Iterator[BoundPredicate]:
+    """Tests of a column by its values, and by others close to them and beyond."""
+    literals = written.values(data_field)
+    if data_field.type.root in FLOATING_ROOTS:
+        literals = list(dict.fromkeys([*literals, *_BEYOND]))
+    elif data_field.type.root in TIMESTAMP_ROOTS:
+        literals += [int(each) + step for each in literals[:8] for step in (-1, 1)]
+    elif data_field.type.root in STRING_ROOTS:
+        literals += [b"t", "𝄝".encode(), b""]
+        for prefix in (b"te", b"z", "é".encode()):
+            yield BoundLeaf(Operator.STARTS_WITH, data_field, (prefix,))
+            yield BoundLeaf(Operator.LIKE, data_field, (prefix + b"%t",))
+            yield BoundLeaf(Operator.CONTAINS, data_field, (prefix,))
+    ordered = sorted(dict.fromkeys(literals), key=sql_key(data_field.type))
+    step = max(1, len(ordered) // 5)
+    for literal in ordered[::step]:
+        for operator in _ORDERED:
+            if data_field.type.root is not TypeRoot.BOOLEAN or operator is not Operator.NOT_EQUAL:
+                yield BoundLeaf(operator, data_field, (literal,))
+    if len(ordered) > 3:
+        for operator in (Operator.IN, Operator.NOT_IN):
+            yield BoundLeaf(operator, data_field, tuple(ordered[:3]))
+            yield BoundLeaf(operator, data_field, tuple(ordered[-3:]))
+        yield BoundLeaf(Operator.BETWEEN, data_field, (ordered[1], ordered[-2]))
+        yield BoundLeaf(Operator.BETWEEN, data_field, (ordered[1], ordered[2]))
+    yield BoundLeaf(Operator.IS_NULL, data_field)
+    yield BoundLeaf(Operator.IS_NOT_NULL, data_field)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("global_indexes"))
+
+
+@pytest.fixture(scope="module")
+def service(warehouse: Path) -> Iterator[IndexService]:
+    opened = open_service(warehouse)
+    yield opened
+    opened.close()
+
+
+def table(service: IndexService, warehouse: Path, name: str, database: str = "pypaimon") -> Written:
+    version = service.resolve(TableRef("golden", database, name), SnapshotSelector())
+    return Written.read(version, warehouse / f"{database}.db" / name)
+
+
+@pytest.fixture(params=tables())
+def written(request: pytest.FixtureRequest, warehouse: Path, service: IndexService) -> Written:
+    database, name = request.param.split("/")
+    return table(service, warehouse, name, database.removesuffix(".db"))
+
+
+@pytest.mark.long
+def test_no_row_is_lost_and_what_is_proven_holds(written: Written) -> None:
+    for data_field in written.version.schema.fields:
+        tests = list(leaves_of(written, data_field))
+        other = [*leaves_of(written, written.version.schema.fields[-1])]
+        pairs = [BoundAnd((one, other[at % len(other)])) for at, one in enumerate(tests)]
+        either = [BoundOr((one, other[at % len(other)])) for at, one in enumerate(tests)]
+        for predicate in (*tests, *pairs[::5], *either[1::5]):
+            plan, expected = written.plan(predicate), written.matching(predicate)
+            rows = planned_rows(plan)
+            assert expected <= rows.keys(), predicate
+            assert {row for row, is_proven in rows.items() if is_proven} <= expected, predicate
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("database", "name", "covered"),
+    [
+        ("pypaimon", "btree", 90),
+        ("pypaimon", "bitmap", 90),
+        ("pypaimon", "small_blocks", 240),
+        ("java", "btree_none", 100),
+        ("java", "btree_zstd", 100),
+        ("java", "btree_lz4", 100),
+        ("java", "bitmap", 60),
+    ],
+)
+def test_rows_that_an_index_covers_are_told_one_by_one(
+    service: IndexService, warehouse: Path, database: str, name: str, covered: int
+) -> None:
+    written = table(service, warehouse, name, database)
+    indexed = written.version.contents().global_indexes
+    columns = [each for each in written.version.schema.fields if each.id in indexed]
+
+    for column in columns:
+        for predicate in [*leaves_of(written, column)][::5]:
+            if isinstance(predicate, BoundLeaf) and predicate.operator in (Operator.CONTAINS, Operator.LIKE):
+                continue
+            rows = planned_rows(written.plan(predicate)).keys()
+            expected = written.matching(predicate)
+            if column.type.precision > 6 and column.name == "t9":
+                assert expected <= rows
+            else:
+                assert {row for row in rows if row < covered} == {row for row in expected if row < covered}
+
+
+def bound(written: Written, condition: str) -> BoundPredicate:
+    schema = written.version.schema
+    return read_filter(condition, schema.fields, Limits(), written.version.relation(None), None)
+
+
+def test_rows_that_no_index_covers_are_kept_with_a_warning(service: IndexService, warehouse: Path) -> None:
+    parts = table(service, warehouse, "parts")
+
+    plan = parts.plan(bound(parts, "n = 3"))
+
+    assert planned_rows(plan).keys() == {3, *range(40, 60)}
+    assert any("20 rows are kept that no usable global index of n covers" in each for each in plan.warnings)
+    assert plan.summary.skipped_by == {SkipStep.GLOBAL_INDEX: 3}
+
+
+def test_tests_of_several_columns_meet(service: IndexService, warehouse: Path) -> None:
+    blocks = table(service, warehouse, "small_blocks")
+
+    both = planned_rows(blocks.plan(bound(blocks, "s = 'te' AND i = 5 AND day > DATE'2020-01-01'")))
+    either = planned_rows(blocks.plan(bound(blocks, "s = 'te' AND (i = 5 OR i64 IS NULL)")))
+
+    assert both.keys() == blocks.matching(bound(blocks, "s = 'te' AND i = 5"))
+    assert not any(both.values())
+    assert either.keys() == blocks.matching(bound(blocks, "s = 'te' AND (i = 5 OR i64 IS NULL)"))
+    assert all(either.values())
+
+
+def test_an_updated_column_is_not_believed_and_others_are(service: IndexService, warehouse: Path) -> None:
+    stale, updated = (table(service, warehouse, name) for name in ("stale", "updated"))
+
+    of_stale = stale.plan(bound(stale, "n = 1002"))
+    of_updated = updated.plan(bound(updated, "n = 13"))
+
+    assert planned_rows(of_stale).keys() == {*range(10)}
+    assert any(
+        "the global index of n is not used for all rows: it was updated" in each for each in of_stale.warnings
+    )
+    assert planned_rows(of_updated).keys() == {13}
+    assert planned_rows(updated.plan(bound(updated, "n = 3"))).keys() == {*range(10)}
+
+
+def test_other_columns_of_a_name_and_other_types_are_not_believed(
+    service: IndexService, warehouse: Path
+) -> None:
+    evolved = table(service, warehouse, "evolved")
+
+    assert planned_rows(evolved.plan(bound(evolved, "s = 's1'"))).keys() >= {*range(20, 40)}
+    assert planned_rows(evolved.plan(bound(evolved, "i = 7"))).keys() == {7, 27}
+    plan = evolved.plan(bound(evolved, "n = 3"))
+    assert planned_rows(plan).keys() == {*range(40)}
+    assert any("the type of the column has changed to BIGINT" in each for each in plan.warnings)
+
+
+def _answers(warehouse: Path) -> Iterator[tuple[str, str, str, set[int]]]:
+    """What the makers' readers found: database, table, condition and row ids."""
+    literals = {"i": "7", "i64": "-29000000000000000", "s": "'te'", "p": "'b'", "n": "3"}
+    tests = {"equal": "= ", "greater_or_equal": ">= ", "is_null": "IS NULL"}
+    for name, written in json.loads((warehouse / "pypaimon.json").read_text()).items():
+        for asked, ids in written["answers"].items():
+            column, method, _ = asked.split()
+            literal = "" if method == "is_null" else literals[column]
+            yield "pypaimon", name, f"{column} {tests[method]}{literal}", set(ids)
+    for name, written in json.loads((warehouse / "java.json").read_text()).items():
+        for condition, ids in written.items():
+            yield "java", name, condition, set(ids)
+
+
+@pytest.mark.long
+def test_what_readers_find_is_planned(service: IndexService, warehouse: Path) -> None:
+    """Readers of 1.4 leave rows to the filter above them that an index does not tell."""
+    asked = 0
+    for database, name, condition, found in _answers(warehouse):
+        written = table(service, warehouse, name, database)
+        predicate = bound(written, condition)
+        matching = written.matching(predicate)
+        assert found & matching <= planned_rows(written.plan(predicate)).keys(), (name, condition)
+        asked += bool(found)
+    assert asked > 50
