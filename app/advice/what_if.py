@@ -8,6 +8,7 @@ read are not tried, as plans leave them out only together.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,6 @@ from itertools import chain
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
@@ -227,7 +227,7 @@ class _Trial:
         self.warnings += decisions.warnings.all
         state = decisions.state
         kept = state.left()
-        text = written if isinstance(written, str) else orjson.dumps(written).decode()
+        text = written if isinstance(written, str) else json.dumps(written, default=str, ensure_ascii=False)
         return _Asked(text, state, kept, self._chosen(kept[state.merge_groups[kept] < 0]))
 
     def effect(self, asked: _Asked) -> FilterEffect:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.described import DESCRIBED
 from app.errors import FilterError
@@ -30,14 +30,9 @@ _MOST_GROUPS: Final = 100_000
 _FUNCTIONS: Final = [str(function) for function in Function]
 
 
-def _function(given: object, check: Callable[[object], str]) -> Function:
+def _function(given: object, check: Callable[[object], str]) -> Function | str:
     name = check(given)
-    if name not in _FUNCTIONS:
-        raise FilterError(
-            f"{name!r} is not computed here, {', '.join(_FUNCTIONS)} are: ask the engine, or, of distinct "
-            "values, group_by the column: groups_total counts them"
-        )
-    return Function(name)
+    return Function(name) if name in _FUNCTIONS else name
 
 
 class AggregateFunction(Request):
@@ -64,6 +59,17 @@ class AggregateRequest(FilteredRequest):
     top: Annotated[int, Field(ge=1, le=_MOST_GROUPS)] = Field(
         default=10_000, description="Most groups of the answer: those of the most rows."
     )
+
+    @model_validator(mode="after")
+    def _are_computed(self) -> Self:
+        # Here, behind all that is wrong in form: an error of ours ends the check of a request.
+        for each in self.aggregates or ():
+            if each.function not in _FUNCTIONS:
+                raise FilterError(
+                    f"{str(each.function)!r} is not computed here, {', '.join(_FUNCTIONS)} are: ask the "
+                    "engine, or, of distinct values, group_by the column: groups_total counts them"
+                )
+        return self
 
 
 @dataclass(frozen=True, slots=True)

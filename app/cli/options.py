@@ -146,19 +146,24 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
     """Type texts by column name of ``NAME=TYPE`` options."""
-    return parse_pairs("--column", columns, "NAME=TYPE, such as id=BIGINT")
+    form = "NAME=TYPE, such as id=BIGINT"
+    types = parse_pairs("--column", columns, form)
+    for name, text in types.items():
+        if not text:
+            raise RequestError(f"--column takes {form}, not '{name}='")
+    return types
 
 
 def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VALUE") -> dict[str, str]:
     """Values by name. RequestError: a text has another form, or one name stands in two of them."""
     pairs: dict[str, str] = {}
     for text in written or ():
-        name, sign, value = text.partition("=")
+        name, sign, value = map(str.strip, text.partition("="))
         if not name or not sign:
             raise RequestError(f"{option} takes {form}, not {text!r}")
         if name in pairs:
             raise RequestError(f"{option} {name} is given twice")
-        pairs[name.strip()] = value.strip()
+        pairs[name] = value
     return pairs
 
 

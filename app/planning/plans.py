@@ -122,8 +122,10 @@ class Plans:
         claimed: list[Callable[[], object]] = []
         with missing_file_means_expired(version):
             plan = self._make(version, request, BACKGROUND, claimed)
-        self.cache.put(key, plan)
-        self._leave_to_cache(key, plan, claimed)
+        # A caller in this process may have changed the filter that the request holds.
+        if _key(version, request, None) == key:
+            self.cache.put(key, plan)
+            self._leave_to_cache(key, plan, claimed)
 
     def _leave_to_cache(self, key: PlanKey, plan: Plan, claimed: Iterable[Callable[[], object]]) -> None:
         """Gives back the claims of a plan that the cache keeps, and so counts."""

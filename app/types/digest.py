@@ -7,6 +7,8 @@ import json
 from decimal import Decimal
 from typing import Final
 
+from app.errors import RequestError
+
 DIGEST_BYTES: Final = 16
 _LONG: Final = 1 << 14
 """Characters of a text, and values of a list."""
@@ -47,7 +49,7 @@ def _as_json(part: object) -> object:
     members = getattr(type(part), "__dataclass_fields__", None) or getattr(type(part), "model_fields", None)
     if members:
         return [type(part).__name__, *(_abridged(getattr(part, name)) for name in members)]
-    raise TypeError(f"a {type(part).__name__} cannot be part of a request")
+    raise RequestError(f"a {type(part).__name__} cannot be part of a request: give what JSON can hold")
 
 
 def _abridged(part: object) -> object:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.api.conftest import Serve
 
@@ -90,6 +91,17 @@ def test_what_cannot_be_tried_is_refused(client: httpx.Client) -> None:
     for body, status, named in cases:
         answer = client.post(f"{SIDECAR}/what-if", json=body)
         assert (answer.status_code, named in answer.text) == (status, True), answer.text
+
+
+@pytest.mark.parametrize("literal", ["1" + "0" * 30, "1e400"])
+def test_a_json_filter_may_have_numbers_that_few_readers_take(client: httpx.Client, literal: str) -> None:
+    field = '{"name": "FIELD_REF", "fieldRef": {"name": "rank_no", "type": "INT"}}'
+    leaf = f'{{"kind": "LEAF", "transform": {field}, "function": "EQUAL", "literals": [{literal}]}}'
+    body = f'{{"indexes": [{{"column": "fee", "index": "bsi"}}], "filters": [{leaf}]}}'
+
+    answer = client.post(f"{SIDECAR}/what-if", content=body)
+
+    assert answer.status_code == 200, answer.text
 
 
 def test_bytes_are_bounded_but_for_the_first_file(client: httpx.Client) -> None:

@@ -208,6 +208,7 @@ def test_index_files_of_a_warehouse(golden: GoldenWarehouse) -> None:
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--snapshot-id", "4711"), "4711"),
         (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "by --key or by --hash"),
         (("evaluate", "nowhere.index", "--column", "id"), "NAME=TYPE"),
+        (("evaluate", "nowhere.index", "--column", "id="), "NAME=TYPE"),
         (("inspect", "nowhere.index"), "nowhere.index"),
         (("serve",), "no warehouse is configured"),
         (("serve", "--warehouse", "config=/tmp"), "'config' is reserved"),

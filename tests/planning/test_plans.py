@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from app.file_index.index_kinds import BLOOM_FILTER
 from app.planning.plans import BackgroundLoads
@@ -58,3 +59,27 @@ def test_a_plan_that_was_finished_is_the_caches_to_count(tmp_path: Path) -> None
 
         assert is_finished
         assert LEDGER.claimed["plans"] == 0
+
+
+def test_a_filter_that_was_changed_before_its_plan_was_finished_is_not_remembered(tmp_path: Path) -> None:
+    number = DataField(0, "number", parse_type("INT"))
+    made = MadeTable.make(tmp_path, [number])
+    made.commit([made.beside(file_of("indexed", {number: [1]}, BLOOM_FILTER, bounded=False))])
+    released, finished = threading.Event(), threading.Event()
+    written = is_one()
+
+    with closing(open_service(tmp_path)) as service:
+        loads = service._plans._loads  # noqa: SLF001 - it is held up for the time of the test
+        loads.begin(made.ref.warehouse, "first", partial(released.wait, PATIENCE_SECONDS))
+        assert not service.plan(made.ref, PlanRequest(filter=written, budget_ms=0)).summary.complete
+        written["literals"][0] = 2
+        loads.begin(made.ref.warehouse, "last", finished.set)
+        released.set()
+        assert finished.wait(PATIENCE_SECONDS)
+
+        assert service.plan(made.ref, PlanRequest(filter=is_one())).summary.files_kept == 1
+
+
+def is_one() -> dict[str, Any]:
+    field = {"name": "FIELD_REF", "fieldRef": {"name": "number", "type": "INT"}}
+    return {"kind": "LEAF", "transform": field, "function": "EQUAL", "literals": [1]}

@@ -220,8 +220,8 @@ class Compression(GZipMiddleware):
             accepted = qualities(Headers(scope=scope).get(_ACCEPT_ENCODING.decode(), ""))
             # Starlette looks for the name alone, which callers also send to refuse it: gzip;q=0.
             if not accepted.get("gzip", 0.0):
-                headers = [each for each in scope["headers"] if each[0] != _ACCEPT_ENCODING]
-                scope = {**scope, "headers": headers}
+                # In place: the router notes the route in the scope that the account of the request has.
+                scope["headers"] = [each for each in scope["headers"] if each[0] != _ACCEPT_ENCODING]
 
         async def send_varied(message: Message) -> None:
             # An answer without a body has the headers of the one with it, which caches go by.

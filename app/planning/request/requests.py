@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.errors import RequestError
 from app.planning.request.members import (
     Alias,
     AssignId,
@@ -260,7 +259,7 @@ def _content(given: object, check: Callable[[object], str]) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RequestError(f"content is not base64: {error}") from error
+        raise ValueError(f"is not base64: {error}") from error
 
 
 class IndexFileRef(Request):

@@ -142,7 +142,6 @@ def _date(day: int) -> dt.date:
     return _EPOCH + dt.timedelta(days=day)
 
 
-_INT, _DATE = parse_type("INT"), parse_type("DATE")
 _YEARS: Final = range(-300_000, 300_001)
 """More than a timestamp of Spark can be in; nothing is decided by years beyond."""
 _LAST_YEAR: Final = 9_999

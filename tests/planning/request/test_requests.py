@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.aggregates.answers import AggregateRequest
 from app.api.questions.bodies import PrunedSnapshotBody
-from app.errors import RequestError
+from app.errors import FilterError, RequestError
 from app.planning.request.requests import (
     DeletionsRequest,
     IndexFileRef,
@@ -59,6 +60,13 @@ def test_content_is_bytes_in_python_and_base64_in_json() -> None:
     assert IndexFileRef(content=b"\x00\x01") == IndexFileRef.read({"content": "AAE="})
     with pytest.raises(RequestError, match="not base64"):
         IndexFileRef.read({"content": "\x00"})
+
+
+def test_what_is_wrong_in_form_is_told_before_what_is_not_computed() -> None:
+    with pytest.raises(RequestError, match=r"^filter: expected"):
+        AggregateRequest.read({"filter": 5, "aggregates": [{"function": "avg"}]})
+    with pytest.raises(FilterError, match="'avg' is not computed here"):
+        AggregateRequest.read({"aggregates": [{"function": "avg"}]})
 
 
 def test_long_lists_are_handed_on_as_they_are() -> None:
