@@ -121,7 +121,7 @@ class PlanState:
         self._narrowed[files] = rows
 
     def narrow_to_answers(self) -> None:
-        """Narrows files that can be read straight to the rows that their indexes answered."""
+        """Narrows files that can be read straight to the rows that indexes answered, once all have."""
         files = np.fromiter(self.answers, np.int64, len(self.answers))
         files = files[self.is_left(files) & self.raw_convertible[files]]
         if len(files):

@@ -119,7 +119,6 @@ class IndexFilter:
                 # Released before the next stack is loaded.
                 del stacked
             self._report_failures(state, kept)
-        state.narrow_to_answers()
 
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str

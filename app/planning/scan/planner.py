@@ -201,6 +201,7 @@ class Planner:
         if self._wants_rows:
             indexes.find_rows(state)
             global_indexes.find_rows(state)
+            state.narrow_to_answers()
         else:
             # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
             state.answers.clear()
