@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from app.errors import RequestError
 from app.planning.request.requests import PlanRequest, SortKey, TopN
 from app.types.digest import digest, request_digest
 
@@ -55,5 +56,5 @@ def test_all_of_what_is_long_counts() -> None:
 
 
 def test_what_has_no_form_of_its_own_is_refused() -> None:
-    with pytest.raises(TypeError, match="a object cannot be part of a request"):
+    with pytest.raises(RequestError, match="a object cannot be part of a request"):
         request_digest(object())
