@@ -33,7 +33,7 @@ COMPRESSIONS: Final = {"none": 0, "zstd": 1, "lz4": 2, "lzo": 3}
 
 
 def is_held(data_type: DataType) -> bool:
-    """Whether global indexes hold values of a type."""
+    """Tell whether global indexes hold values of a type."""
     return data_type.root in {*_FORMS, *STRING_ROOTS, *TIMESTAMP_ROOTS, TypeRoot.DECIMAL}
 
 
@@ -94,7 +94,7 @@ def _order(data_type: DataType, habits: Habits) -> Callable[[Value], Any]:
 
 
 def metadata(low: bytes | None, high: bytes | None, *, has_nulls: bool, flags: bool) -> bytes:
-    """What the entry of a file says of its keys."""
+    """Keys of a file, as its entry tells of them."""
     parts = [part for key in (low, high) for part in (struct.pack("<i", len(key or b"")), key or b"")]
     rest = bytes([has_nulls]) + (bytes([1, (low is None) | (high is None) << 1]) if flags else b"")
     return b"".join(parts) + rest

@@ -1,4 +1,4 @@
-"""What is asked of an aggregation and what is answered."""
+"""Requests and answers of aggregations."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ VERSION: Final = ("snapshot_id", "tag", "timestamp_millis", "branch")
 
 @dataclass(frozen=True)
 class Asked(Generic[Asks]):
-    """What stands on a command line: a table, a warehouse, and members of a request."""
+    """Words of a command line: a table, a warehouse, and members of a request."""
 
     request: type[Asks]
     members: Mapping[str, Any]

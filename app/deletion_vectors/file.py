@@ -42,7 +42,7 @@ VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8
 """Bytes of a 32-bit record that its ``length`` leaves out: size and checksum."""
 MAGICS: Final = (vector32.MAGIC, vector64.MAGIC)
-"""What a vector begins with."""
+"""Words that a vector begins with."""
 
 _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")

@@ -1,4 +1,4 @@
-"""Which rows of a range meet a condition, by all index files of one column that cover it."""
+"""Rows of a range that meet a condition, by all index files of one column that cover it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Part:
 
 
 def is_met_by_others(condition: Condition) -> bool:
-    """Whether a condition is met by all rows of a range but those that its searches find."""
+    """Tell whether all rows of a range meet a condition but those that its searches find."""
     match condition:
         case NullTest(null=null):
             return not null

@@ -293,7 +293,7 @@ def test_other_columns_of_a_name_and_other_types_are_not_believed(
 
 
 def _answers(warehouse: Path) -> Iterator[tuple[str, str, str, set[int]]]:
-    """What the makers' readers found: database, table, condition and row ids."""
+    """Answers of the makers' readers: database, table, condition and row ids."""
     literals = {"i": "7", "i64": "-29000000000000000", "s": "'te'", "p": "'b'", "n": "3"}
     tests = {"equal": "= ", "greater_or_equal": ">= ", "is_null": "IS NULL"}
     for name, written in json.loads((warehouse / "pypaimon.json").read_text()).items():

@@ -1,4 +1,4 @@
-"""What callers send as JSON: the requests of planning, with what only HTTP has.
+"""Bodies that callers send as JSON: the requests of planning, with what only HTTP has.
 
 :class:`JsonBody` receives them: bounded in bytes and in time, strict in form, documented in OpenAPI.
 """

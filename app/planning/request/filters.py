@@ -55,7 +55,7 @@ def read_filter(
 
 
 def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
-    """What would narrow the answer: a time zone, and what to write instead of what is not decided."""
+    """Warnings of a missing time zone, and of conditions to be written otherwise."""
     unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
     warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
     return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))

@@ -1,4 +1,4 @@
-"""What is asked of the planner, whoever asks: no HTTP and no storage.
+"""Requests of the planner, whoever asks: no HTTP and no storage.
 
 Everything here is frozen. What is answered stands in :mod:`app.planning.plan.answers`. Filters are as
 callers give them; :func:`app.planning.request.filters.read_filter` binds them to columns.

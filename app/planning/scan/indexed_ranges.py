@@ -1,4 +1,4 @@
-"""Which rows the entries of global indexes are believed of.
+"""Rows that the entries of global indexes are believed of.
 
 An entry speaks of a range of row ids as it was when the index was built. It is believed only where what it
 says must be true of the rows as they are:
