@@ -49,8 +49,9 @@ def test_requests_are_counted_by_route_and_status(fresh: httpx.Client) -> None:
     assert "no_such_table" not in str(scraped.families)
 
 
-def test_a_request_that_wants_no_compression_has_a_route_as_well(fresh: httpx.Client) -> None:
-    fresh.get("/v1", headers={"Accept-Encoding": "identity"})
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_request_that_wants_no_compression_has_a_route_as_well(fresh: httpx.Client, method: str) -> None:
+    fresh.request(method, "/v1", headers={"Accept-Encoding": "identity"})
 
     assert Scrape.of(fresh).value("requests_total", route="/v1", status="200") == 1
 

@@ -72,10 +72,14 @@ class Heads:
             await self._app(scope, receive, send)
             return
 
+        as_get = {**scope, "method": "GET"}
+
         async def send_head(message: Message) -> None:
+            # The router notes the route there; the account of the request reads it here.
+            scope["route"] = as_get.get("route")
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        await self._app({**scope, "method": "GET"}, receive, send_head)
+        await self._app(as_get, receive, send_head)
 
 
 class RequestIds:
