@@ -1,4 +1,4 @@
-"""What bounds work, whatever it is about: its time and its caller, cores, and memory."""
+"""Bounds work of any kind: its time and caller, its cores, and its memory."""
 
 from app.work.cores import CORES, line_of_work, waiting
 from app.work.deadline import (
