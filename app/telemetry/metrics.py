@@ -1,6 +1,6 @@
-"""What a process counts, as Prometheus' metrics. Every name is described in ``docs/metrics.md``.
+"""A process's counters, as Prometheus metrics; ``docs/metrics.md`` describes every name.
 
-Nothing is labelled with tables, paths or filters: what a caller chooses makes no new series.
+No label has tables, paths or filters: what callers choose makes no new series.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from app.observation import StorageOperation
 NAMESPACE: Final = "paimon_index"
 PREFIX: Final = f"{NAMESPACE}_"
 
-# Every bound is a series for each route and status, so there are as few as quantiles can do with; among them
-# those that alerts compare with, since a quantile is exact at a bound and guessed between two.
+# Every bound adds a series per route and status, so there are few; thresholds of alerts are among them, since
+# a quantile is exact at a bound and interpolated between two.
 _BOUNDS: Final = (0.002, 0.01, 0.05, 0.2, 1.0, 2.0, 5.0, 20.0, 60.0)
 # Most phases of a warm plan take less than a millisecond.
 _SHORT_BOUNDS: Final = (0.0005, *_BOUNDS[:-2])
 
-# A series more for each one there is, which nobody asks for.
+# These would double the number of series, and no dashboard uses them.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
 
 
 class Metrics:
-    """The numbers of one process; ``token_names``: label requests with the names of tokens."""
+    """Counters of one process; ``token_names``: labels requests with the names of tokens."""
 
     def __init__(self, *, token_names: bool = False) -> None:
         self.token_names = token_names

@@ -1,4 +1,4 @@
-"""What a process holds at the moment it is asked: caches, memory, watched tables, requests under way."""
+"""Gauges read at scrape time: caches, memory, watched tables, requests in flight."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHARED_COUNTERS: Final = {
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
-    """The caches; the disk cache and the shared one under names of their own, since processes share them."""
+    """Returns caches' metrics; disk and shared caches have other names, since processes share them."""
     memory = {name: members for name, members in statistics.items() if name not in (_DISK, _SHARED)}
     families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
     disk = {name: members for name, members in statistics.items() if name == _DISK}
@@ -64,7 +64,7 @@ def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
 
 
 def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
-    """The requests under way, given the route of each, and how many there may be."""
+    """Returns requests in flight by route, and their limit."""
     in_flight = GaugeMetricFamily(PREFIX + "requests_in_flight", "Requests under way.", labels=["route"])
     for route, count in Counter(routes).items():
         in_flight.add_metric([route], count)
@@ -77,7 +77,7 @@ def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
 
 
 def watch_families(watch: Watch | None) -> list[Metric]:
-    """The watched tables, without their names."""
+    """Returns counts of watched tables, without their names."""
     tables = [] if watch is None else watch.tables()
     failing = sum(table.failures > 0 for table in tables)
     return [
@@ -87,7 +87,7 @@ def watch_families(watch: Watch | None) -> list[Metric]:
 
 
 def listing_family(listings: Listings | None) -> Metric:
-    """Which warehouses can be listed."""
+    """Returns the last listing's success by warehouse."""
     family = GaugeMetricFamily(
         PREFIX + "warehouse_listable",
         "Whether the last listing of a warehouse went well: 1 or 0.",
@@ -99,7 +99,7 @@ def listing_family(listings: Listings | None) -> Metric:
 
 
 def process_families() -> list[Metric]:
-    """The process: what every process is asked for, its memory, its release."""
+    """Returns the metrics of the process: its memory and release."""
     limit = GaugeMetricFamily(PREFIX + "memory_limit_bytes", "Resident memory that the service may use.")
     if LEDGER.limit:
         limit.add_metric([], LEDGER.limit)
