@@ -1,4 +1,4 @@
-"""Advises on the file indexes of whole tables: their cost, their savings, and alternatives."""
+"""Advises on the file indexes of whole tables, by their cost and their savings."""
 
 from app.advice.answers import Prices, TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table

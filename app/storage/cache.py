@@ -361,7 +361,7 @@ class ByteCache(Generic[Item]):
 
 
 def _collect(in_flight: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
-    """Waits for other threads' loads; returns keys of loads that ended for want of their request's time."""
+    """Waits for other threads' loads; returns keys whose loader ran out of time or memory."""
     retried = []
     for key, flight in in_flight.items():
         try:

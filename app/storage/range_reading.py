@@ -109,12 +109,12 @@ class RangeReader:
                 # An error of these ranges alone: the caller decides what it means for their file.
                 answers.update((part, error) for merged in batch for part in merged.parts)
 
-        def read_together(batch_of_store: Sequence[MergedRange]) -> None:
-            attempts = self._attempt_batch(places, batch_of_store)
-            answered = {merged.whole for merged in batch_of_store if _is_read(attempts.get(merged.whole))}
+        def read_together(group: Sequence[MergedRange]) -> None:
+            attempts = self._attempt_batch(places, group)
+            answered = {merged.whole for merged in group if _is_read(attempts.get(merged.whole))}
             # Ranges that were read need no helpers; only retries do.
-            read_batch(attempts, [merged for merged in batch_of_store if merged.whole in answered])
-            failed = ([merged] for merged in batch_of_store if merged.whole not in answered)
+            read_batch(attempts, [merged for merged in group if merged.whole in answered])
+            failed = ([merged] for merged in group if merged.whole not in answered)
             self.readers.map(partial(read_batch, attempts), failed)
 
         merged = merge_ranges(ranges)
@@ -125,8 +125,8 @@ class RangeReader:
                 alone_seconds=_CACHED_SECONDS,
             )
             return answers
-        for batch_of_store in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
-            read_in_room(batch_of_store, partial(read_together, batch_of_store))
+        for group in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
+            read_in_room(group, partial(read_together, group))
         return answers
 
     def _attempt_batch(

@@ -39,7 +39,7 @@ from app.work import Claim, check_deadline, time_limit, waiting
 
 _log = logging.getLogger("paimon_index.storage")
 
-# Bytes beyond the expected ones in the first call for an object; they hold most objects.
+# The first call for an object asks for so many bytes beyond the expected ones, which covers most objects.
 _FIRST_BYTES: Final = 1 << 20
 # Bytes of each further call, beside the buffer of the whole.
 _PIECE_BYTES: Final = 16 << 20

@@ -178,8 +178,9 @@ class Warehouse:
     ) -> list[bytes | PaimonIndexError]:
         """Reads many ranges in parallel, joining close ones of one file into one call.
 
-        Returns for each range its bytes, fewer at the end of a file, or the error: as of :meth:`read`, or for
-        an invalid range or one above ``max_file_bytes``. The disk tier may keep ranges of immutable files.
+        Returns for each range its bytes, fewer at the end of a file, or an error: one of :meth:`read`, or
+        that of an invalid range or one above ``max_file_bytes``. The disk tier may keep ranges of immutable
+        files.
         """
         file_ranges = [FileRange(*file_range) for file_range in ranges]
         disk = self._disk if immutable else None

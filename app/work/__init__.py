@@ -1,4 +1,4 @@
-"""Bounds work of any kind: its time and caller, its cores, and its memory."""
+"""Bounds the time, the cores and the memory of work, and ends it when its caller leaves."""
 
 from app.work.cores import CORES, line_of_work, waiting
 from app.work.deadline import (

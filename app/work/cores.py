@@ -71,8 +71,8 @@ _line: ContextVar[str | None] = ContextVar("line", default=None)
 class Cores:
     """Bounds the number of threads that compute at once.
 
-    ``count``: limit of one line, and of all lines that compute already; by default the machine's cores.
-    ``most``: limit of all lines together; by default twice as many.
+    ``count``: total up to which a line that computes already gets another core; by default the machine's
+    cores. ``most``: total up to which an idle line gets its first one; by default twice as many.
     """
 
     def __init__(self, count: int | None = None, most: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The form of requests: members, types and bounds, for HTTP, library and command line alike.
+"""Members, types and bounds of requests, for HTTP, library and command line alike.
 
 Types are strict (``"7"`` is no number), and null stands for an absent member. The planner reads literals,
 keys and partitions, since it knows the types of their columns.

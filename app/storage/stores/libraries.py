@@ -73,7 +73,7 @@ class LibraryStore(Store):
         try:
             return bytes(self._ask("cat_file", self._place(path), start=start, end=end))
         except Exception as error:
-            # An object store refuses a range that begins at the end, for an empty file even range 0.
+            # An object store refuses a range that begins at the end of a file; in an empty file, every range.
             if is_behind_the_end(error):
                 return b""
             raise
