@@ -89,8 +89,8 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     options = manifest_options(table.name, schema)
     if schema.options.data_evolution:
         raise UnsupportedFormatError(
-            f"table {table.name} has data evolution: its rows lie in several files each, and no snapshot of "
-            f"some of the files is made. Read it by plans, or with the engine"
+            f"table {table.name} has data evolution: each of its rows lies in several files, so a snapshot "
+            f"of some files would lack columns. Read it by plans, or with the engine"
         )
     files = version.files()
     numbers = _whole_units(version, plan.files.array("number"))
@@ -114,7 +114,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     sample = write_manifest(list(_entries(version, sampled, answered)), options.compression)
     if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
         raise LimitExceededError(
-            f"the metadata of {len(numbers)} files of table {table.name} that are kept takes more than "
+            f"the metadata of the {len(numbers)} kept files of table {table.name} takes more than "
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )

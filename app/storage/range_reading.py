@@ -164,7 +164,7 @@ class RangeReader:
         """Returns the error of a range that may not be read; otherwise enters its file into ``places``."""
         path, offset, length = file_range
         if offset < 0 or length < 0:
-            return StorageError(f"bytes {offset} to {file_range.end} of {path} are no range", path=path)
+            return StorageError(f"bytes {offset} to {file_range.end} of {path} are not a range", path=path)
         if path not in places:
             try:
                 places[path] = self.roots.locate(path)

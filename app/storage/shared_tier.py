@@ -344,7 +344,7 @@ class SharedTier:
         with self._lock:
             self._counts["failures"] += 1
         what = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
-        self._warn(f"it {what}; what it may have is read from the warehouses")
+        self._warn(f"it {what}; its entries are read from the warehouses instead")
 
     def _warn(self, what: str) -> None:
         with self._lock:

@@ -45,9 +45,9 @@ class Metrics:
             "phase_seconds", "Seconds of a request by phase.", ("route", "phase"), buckets=_SHORT_BOUNDS
         )
         self.broken_off = counter(
-            "answers_broken_off", "Answers that were begun, but not sent to the end.", ("route",)
+            "answers_broken_off", "Answers that broke off before their end.", ("route",)
         )
-        self.plans = counter("plans", "Plans that were made, or remembered.")
+        self.plans = counter("plans", "Plans that were made, or served from the cache.")
         self.plans_incomplete = counter("plans_incomplete", "Plans that had no time to ask every index.")
         self.plans_beyond_caches = counter(
             "plans_beyond_caches", "Plans that asked for more than the caches can keep."
@@ -65,7 +65,9 @@ class Metrics:
         self.bytes_spared = counter("plan_bytes_spared", "Bytes of these files.")
         self.rows_selected = counter("plan_rows_selected", "Rows that plans left in kept files.")
         self.plan_warnings = counter("plan_warnings", "Warnings that plans carried.")
-        self.storage_requests = counter("storage_requests", "Calls to storage, again or not.", ("operation",))
+        self.storage_requests = counter(
+            "storage_requests", "Calls to storage, including retries.", ("operation",)
+        )
         self.storage_seconds = histogram(
             "storage_seconds", "Seconds of calls to storage.", ("operation",), buckets=_BOUNDS
         )
@@ -73,14 +75,12 @@ class Metrics:
             "storage_read_bytes", "Bytes that calls to storage read.", ("operation",)
         )
         self.storage_retries = counter(
-            "storage_retries", "Calls that were made since the same call failed.", ("operation",)
+            "storage_retries", "Retries of failed calls to storage.", ("operation",)
         )
         self.storage_errors = counter(
             "storage_errors", "Calls to storage that failed.", ("operation", "error")
         )
-        self.undecodable = counter(
-            "decode_failures", "Files that are not what their format says.", ("format",)
-        )
+        self.undecodable = counter("decode_failures", "Files that could not be decoded.", ("format",))
         for operation in StorageOperation:
             # No part of the service deletes or writes.
             if operation not in (StorageOperation.DELETE, StorageOperation.WRITE):

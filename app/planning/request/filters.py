@@ -19,7 +19,7 @@ from app.types.values import same_in_sql
 
 WITHOUT_TIME_ZONE: Final = (
     "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
-    "are not known: all is kept that would match in some zone or by some rules; give time_zone, with the "
+    "are not known: whatever would match in some zone or by some rules is kept; give time_zone, with the "
     "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
 )
 """Warning of an answer whose filter needs a time zone, or its rules, that nobody gave."""

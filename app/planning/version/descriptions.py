@@ -291,4 +291,4 @@ class DescribedSchemas(Sequence[Schema]):
         try:
             return self.version.table.schema_of(schema_id, self.version.resolved.branch)
         except NotFoundError as error:
-            raise SnapshotExpiredError(f"schema {schema_id} went away while schemas were listed") from error
+            raise SnapshotExpiredError(f"schema {schema_id} was removed while schemas were listed") from error

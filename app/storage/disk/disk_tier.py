@@ -300,7 +300,7 @@ def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
     # O_NOFOLLOW: a link may lead anywhere.
     with local_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():
-            raise FileNotFoundError(f"{path} is no file of this user")
+            raise FileNotFoundError(f"{path} is not a file of this user")
         yield descriptor, status
 
 
@@ -341,7 +341,7 @@ def _make_private(directory: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
     status = directory.lstat()
     if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise PermissionError(f"{directory} is no directory of this user")
+        raise PermissionError(f"{directory} is not a directory of this user")
     directory.chmod(0o700)
 
 
