@@ -132,7 +132,7 @@ class PlanState:
         return np.isin(self.skips[files], codes)
 
     def count_distrusted(self) -> int:
-        """Counts files kept for lack of trust alone, in them and in all files that merge with them."""
+        """Counts files kept for distrust of their bounds alone; merging files, only if all of them are."""
         if not self.distrusted.any():
             return 0
         left = self.left()

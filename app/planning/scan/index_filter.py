@@ -86,7 +86,7 @@ class IndexFilter:
     def without_match(
         self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
-        """Returns True for files, of ascending ones, without a row that satisfies a part of the filter."""
+        """Returns True for ascending files in which no row satisfies a part of the filter."""
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
         self._test(state, files[self.indexes.has_index(files)], predicate)

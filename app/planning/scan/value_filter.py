@@ -30,7 +30,7 @@ Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
 # So many files' bounds fit into a processor's caches.
 _FILES_AT_ONCE: Final = 1 << 16
-# By verdict.
+# Outcome of each verdict, by its number.
 _OUTCOMES: Final = np.array(["skip", "unknown", "keep"], object)
 
 

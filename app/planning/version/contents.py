@@ -237,10 +237,10 @@ class VersionContents:
         level: int | None = None,
         before: FileColumns | None = None,
     ) -> VersionContents:
-        """Sorts files and index entries.
+        """Sorts files into visible and hidden ones, and index entries by kind.
 
-        ``level``: the only one that is read; None for all. ``before``: columns of an earlier version, which
-        ``live`` may share buffers with.
+        ``level``: the only one that is read; None for all. ``before``: columns of an earlier version, with
+        which ``live`` may share buffers.
         """
         visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())

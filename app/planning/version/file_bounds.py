@@ -65,7 +65,7 @@ class FileBounds:
             manifest = all_files.manifests[number]
             first[part] = manifest.first_row_ids.values[rows]
             brings = bring_row_ids(manifest, rows, self.version.file_schema)
-            # A file that an update wrote may store row ids as a column, and then does not count them.
+            # An update may write row ids as a column: these need not count up from first_row_id.
             has_range[part] = manifest.first_row_ids.known[rows] & ~brings
         row_count = all_files.columns.row_counts[files]
         return ColumnBounds(
