@@ -134,8 +134,8 @@ MUTANTS: Final = (
     Mutant(
         "key statistics: undecided files go",
         f"{_SCAN}/value_filter.py",
-        "state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
-        "state.skip(some[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
+        "state.skip(batch[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
+        "state.skip(batch[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
     ),
     Mutant(
         "statistics: a bound is outside",

@@ -223,7 +223,7 @@ class Planner:
         other_kinds = ", ".join(sorted(contents.other_indexes))
         if other_kinds and self.predicate != ALWAYS_TRUE:
             warnings.append(
-                f"the table has indexes that only the engine reads ({other_kinds}): its own plan may leave "
+                f"the table has indexes that the engine alone reads ({other_kinds}): its own plan may leave "
                 "out more than this one, and the engine's catalog leaves such tables to it"
             )
         invisible = len(self.version.hidden_files() or ())
