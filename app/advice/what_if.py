@@ -220,7 +220,7 @@ class _Trial:
 
     def plan(self, written: Filter) -> _FilterTrial:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
-            raise FilterError(f"{written}: replace each ? by a value of your data")
+            raise FilterError(f"{written}: put values of your data in place of each ?")
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
         decisions = decide(self.version, request, self.limits, self.zone)
         self.warnings += decisions.warnings.all
