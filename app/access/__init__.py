@@ -1,4 +1,4 @@
-"""Who may ask: tokens, the file that lists them, and addresses that only this machine reaches."""
+"""Tokens, the file that lists them, and addresses that only this machine reaches."""
 
 from app.access.tokens import (
     EVERYBODY,

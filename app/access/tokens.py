@@ -1,4 +1,4 @@
-"""Tokens: what each allows, and how a secret is told from all others.
+"""Tokens: their rights, and the look-up of a secret.
 
 A tokens file is YAML (JSON is YAML, too)::
 
@@ -12,17 +12,8 @@ A tokens file is YAML (JSON is YAML, too)::
 
 Only digests are stored. A plain SHA-256 is enough, since a secret has 256 random bits and cannot be guessed.
 
-A secret is looked up by the first bytes of its digest; the whole digest is then compared in constant time.
-How long the look-up takes may depend on those bytes, but callers cannot choose the digest of what they send,
-so the time tells them nothing that helps to find a secret.
-
-A thread reads the file again every second, so that no request waits for it, and compares it with what it read
-before: that notices a file written in place, a file moved over it, and a Kubernetes Secret whose symbolic
-link points to a new directory. A change is taken over when the file was the same three times in a row: one
-that is written in place is half there for a while, and half of the tokens may be a sound list, too. A new
-file that cannot be used changes nothing: the tokens read before stay in force, and the log has an error.
-
-Without tokens a caller's address decides: :func:`is_loopback` tells those that only this machine reaches.
+Without tokens a caller's address decides: :func:`is_loopback` recognizes those that only this machine
+reaches.
 """
 
 from __future__ import annotations
@@ -53,7 +44,7 @@ EVERYTHING: Final = "*"
 """Stands for every warehouse."""
 
 SECRET_PREFIX: Final = "pix_"  # noqa: S105 - what all secrets begin with
-"""By this, scanners of source code and logs know a secret."""
+"""Lets scanners of source code and logs recognize a secret."""
 
 _SECRET_BYTES: Final = 32
 _LOOKED_UP: Final = 8
@@ -62,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Role(StrEnum):
-    """What a token may do beside reading what it may see."""
+    """Rights beside reading."""
 
     READER = "reader"
     ADMIN = "admin"
@@ -70,31 +61,23 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may see.
+    """A caller's name, and the tables that they may see."""
 
-    Attributes:
-        name: the token's; None where the service does not ask for tokens.
-        role: an admin may also do what concerns every caller, such as clearing caches.
-        warehouses: None for all.
-        databases: of these warehouses; None for all.
-        expires: seconds since 1970; None for never.
-    """
-
-    name: str | None
-    role: Role
-    warehouses: frozenset[str] | None = None
-    databases: frozenset[str] | None = None
-    expires: float | None = None
+    name: str | None  # Of the token; None if the service asks for no tokens.
+    role: Role  # An admin may also do what concerns every caller, such as clearing caches.
+    warehouses: frozenset[str] | None = None  # None for all.
+    databases: frozenset[str] | None = None  # Of these warehouses; None for all.
+    expires: float | None = None  # Seconds since 1970; None for never.
 
     def may_use(self, warehouse: str, database: str | None = None) -> bool:
-        """Whether the caller may read a warehouse, or one database of it."""
+        """Returns True if the caller may read a warehouse, or one database of it."""
         if self.warehouses is not None and warehouse not in self.warehouses:
             return False
         return self.databases is None or database is None or database in self.databases
 
     @property
     def is_expired(self) -> bool:
-        """Whether the token's time is over."""
+        """True after the token's expiry."""
         return self.expires is not None and time.time() >= self.expires
 
 
@@ -115,11 +98,10 @@ class TokenBook:
 
     @classmethod
     def read(cls, content: bytes) -> TokenBook:
-        """The tokens that a file lists.
+        """Reads the tokens of a file.
 
-        Raises:
-            SettingsError: the content is no list of tokens. The message quotes nothing of it but names, since
-                somebody may have put a secret there.
+        Raises SettingsError if it is no list of tokens. The message quotes names only, since somebody may
+        have put a secret there.
         """
         callers: dict[bytes, Caller] = {}
         names: set[str] = set()
@@ -141,27 +123,28 @@ class TokenBook:
         return cls(callers)
 
     def find(self, secret: bytes) -> Caller | None:
-        """The caller whose secret this is, though it may have expired; None for anything else."""
-        given = hashlib.sha256(secret).digest()
-        for digest, caller in self._callers.get(given[:_LOOKED_UP], ()):
-            if hmac.compare_digest(digest, given):
+        """Returns the caller of a secret, possibly expired; None if there is none."""
+        sought = hashlib.sha256(secret).digest()
+        # The look-up by first bytes may leak timing, but callers cannot choose the digest of what they send.
+        for digest, caller in self._callers.get(sought[:_LOOKED_UP], ()):
+            if hmac.compare_digest(digest, sought):
                 return caller
         return None
 
-    def unknown_warehouses(self, known: Collection[str]) -> list[str]:
-        """Warehouses that tokens name and nobody configured, sorted."""
+    def unknown_warehouses(self, configured: Collection[str]) -> list[str]:
+        """Lists warehouses that tokens name and nobody configured, sorted."""
         callers = (caller for alike in self._callers.values() for _, caller in alike)
         named = {name for caller in callers for name in caller.warehouses or ()}
-        return sorted(named - set(known))
+        return sorted(named - set(configured))
 
 
 def new_secret() -> str:
-    """A secret that nobody can guess."""
+    """Makes a random secret."""
     return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def stored_digest(secret: str) -> str:
-    """What a tokens file holds of a secret."""
+    """Returns the digest that a tokens file has for a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -201,7 +184,7 @@ class _Token(BaseModel):
 
 def _entries(content: bytes) -> list[object]:
     try:
-        # The loader that is written in C is faster, but deep nesting overflows its stack.
+        # The C loader is faster, but deep nesting overflows its stack.
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -215,14 +198,14 @@ def _entries(content: bytes) -> list[object]:
 
 def _explain(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    # The name of an unknown member may be anything, a secret as well.
-    known = [str(part) for part in fault["loc"] if part in _Token.model_fields or isinstance(part, int)]
-    place = ".".join(known) or f"a member that is none of {', '.join(_Token.model_fields)}"
+    # The name of an unknown member may be a secret, too, so it is not quoted.
+    names = [str(part) for part in fault["loc"] if part in _Token.model_fields or isinstance(part, int)]
+    place = ".".join(names) or f"a member that is none of {', '.join(_Token.model_fields)}"
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether all addresses of a host, a name or a number, are loopback; False for an unknown name."""
+    """Returns True if all addresses of a host name or number are loopback; False if it is unknown."""
     written = ip_address(host)
     if written is not None:
         return written.is_loopback
@@ -235,7 +218,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text writes, an IPv4 address in IPv6 form as IPv4; None for a name."""
+    """Parses an address, an IPv4 address in IPv6 form as IPv4; None for a name."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -255,12 +238,8 @@ _STOP_SECONDS: Final = 5.0
 class TokenFile:
     """Tokens by their secrets, as the file lists them now.
 
-    Args:
-        path: the file; it has to be there and sound at first.
-        warehouses: names that tokens may use; a token that names another one is told in the log.
-
-    Raises:
-        SettingsError: the file cannot be read, or is no list of tokens.
+    ``path``: must be usable at first. ``warehouses``: configured names; the log warns of tokens for others.
+    Raises SettingsError if the file cannot be read, or is no list of tokens.
     """
 
     def __init__(self, path: str, warehouses: Collection[str] = ()) -> None:
@@ -270,7 +249,7 @@ class TokenFile:
         self._thread = threading.Thread(target=self._follow, name="paimon-index-tokens", daemon=True)
         self._seen = self._read()
         self._book = self._open(self._seen)
-        # Why the file could not be read at the last look, and what it held; and how often in a row.
+        # Error and content of the last look, and the number of equal looks in a row.
         self._last_look = "", self._seen
         self._looks = 1
 
@@ -278,30 +257,33 @@ class TokenFile:
         return len(self._book)
 
     def find(self, secret: bytes) -> Caller | None:
-        """The caller of this secret, though it may have expired; None for anything else."""
+        """Returns the caller of a secret, possibly expired; None if there is none."""
         return self._book.find(secret)
 
     def start(self) -> None:
-        """Begins to follow the file."""
+        """Starts following the file, in a thread, so that no request waits for it."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the following."""
+        """Stops following the file."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
 
     def refresh(self) -> None:
-        """Looks at the file, and takes over what it lists once it was still, if it can be used."""
+        """Reads the file, and replaces the tokens once its content was stable and usable."""
         fault, content = "", b""
         try:
+            # Compares contents: this notices a file written in place, one moved over it, and a Kubernetes
+            # Secret whose symbolic link points to a new directory.
             content = self._read()
         except SettingsError as error:
             fault = str(error)
         look = fault, content
         self._looks = self._looks + 1 if look == self._last_look else 1
         self._last_look = look
-        # Once for each change, not every second.
+        # Three equal looks: half of a file that is being written may be a valid list of fewer tokens. Then
+        # once per change.
         if self._looks != _LOOKS or content == self._seen:
             return
         try:

@@ -1,4 +1,4 @@
-"""Advice about the file indexes of whole tables: what they cost, what they spare, what others would."""
+"""Advises on the file indexes of whole tables, by their cost and their savings."""
 
 from app.advice.answers import Prices, TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table

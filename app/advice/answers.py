@@ -1,4 +1,4 @@
-"""What is said of the indexes of a table."""
+"""Answers about the indexes of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THOUSAND: Final = 1e3
 
 
 class AdviceSubject(StrEnum):
-    """What a piece of advice is about, see :mod:`app.advice.table_advice`."""
+    """Subject of a piece of advice, see :mod:`app.advice.table_advice`."""
 
     BLOOM_FILTER_ITEMS = "bloom-filter-items"
     SMALL_FILES = "small-files"
@@ -39,11 +39,11 @@ class Advice:
     """With the key in brackets for one key of a map column; null: the table."""
     index: Annotated[str | None, Field(examples=["bloom-filter"])]
     detail: str
-    """What was found, and what to do."""
+    """The finding, and the remedy."""
     files: int
-    """Data files that it is about."""
+    """Data files concerned."""
     bytes_saved: int | None
-    """Of indexes, once all files are written anew; negative: what it costs; null: unknown."""
+    """Bytes of indexes saved once all files are rewritten; negative: the cost; null: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +53,22 @@ class IndexUse:
     column: str
     index: Annotated[str, Field(examples=["bitmap"])]
     declared: bool
-    """The table's options name it, so that writers make it."""
+    """True if the table's options name it, so that writers make it."""
     files: int
-    """Data files that have it."""
+    """Data files with the index."""
     files_without: int
-    """Data files that lack it, though their schema has the column."""
+    """Data files without it, though their schema has the column."""
     bytes: int
     largest_bytes: int
     plans_asked: int
     """Plans with a test on the column, since the service started."""
     plans_useful: int
-    """Those of them in which an index of this kind left out a file."""
+    """Plans among these in which an index of this kind skipped a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeUse:
-    """A filter that was asked, with `?` in place of every literal."""
+    """A filter that callers sent, with `?` for every literal."""
 
     filter: Annotated[str, Field(examples=["`city` = ? AND `amount` > ?"])]
     plans: int
@@ -76,58 +76,59 @@ class ShapeUse:
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What file indexes have spared the readers of a table since the service started."""
+    """Savings of a table's readers by file indexes since the service started."""
 
     plans: int
     files: int
-    """Data files that indexes alone left out."""
+    """Data files that only indexes skipped."""
     bytes: int
     """Of these files."""
     calls: int
-    """At least two for each file: for its footer, and for its columns."""
+    """At least two per file: for its footer, and for its columns."""
     money: float | None
-    """By the prices in the settings; null: there are none."""
+    """By the prices in the settings; null without prices."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableAdvice:
-    """What the file indexes of a table cost and give, and what to do about it."""
+    """Cost and use of a table's file indexes, and advice about them."""
 
     __pydantic_config__ = DESCRIBED
 
     snapshot_id: int | None
     files: int
     files_examined: int
-    """Data files whose index heads were read; if there are more, numbers of indexes are estimates."""
+    """Data files whose index heads were read; below `files`, numbers of indexes are estimates."""
     data_bytes: int
     index_bytes: int
     files_without_index: int
-    """Data files that have no file index at all."""
+    """Data files without any file index."""
     indexes: Sequence[IndexUse]
     advice: Sequence[Advice]
-    """At most one piece for an index; what saves most comes first."""
+    """At most one piece per index; the largest saving first."""
     options: Mapping[str, str | None]
-    """Table options to set for all pieces of advice together; null: to remove."""
+    """Table options to set for all advice together; null: to remove."""
     statements: Sequence[str]
-    """Spark's SQL that sets them, for what is written from then on; none for less than 1 MiB of data."""
+    """Spark SQL that sets them, for files written from then on; none for less than 1 MiB of data."""
     command: str | None
-    """That writes the indexes of the files that are there already, and takes off only those that it names;
-    null: there is nothing to write, or less than 1 MiB of data."""
+    """Command that indexes existing files, and removes only indexes that it names; null if nothing is to be
+    written, or for less than 1 MiB of data.
+    """
     savings: Savings
     shapes: Sequence[ShapeUse]
-    """The filters that were asked most; empty if the service does not count them."""
+    """The most frequent filters; empty if the service does not count them."""
     warnings: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What reading a terabyte and a thousand calls to the store cost, in any currency."""
+    """Prices of a terabyte read and of a thousand calls, in any currency."""
 
     terabyte: float | None = None
     thousand_calls: float | None = None
 
     def of(self, bytes_read: int, calls: int) -> float | None:
-        """What it costs to read so much; None without prices."""
+        """Returns the price of a read; None without prices."""
         if self.terabyte is None and self.thousand_calls is None:
             return None
         terabytes, thousands = bytes_read / _TERABYTE, calls / _THOUSAND

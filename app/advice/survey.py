@@ -1,8 +1,7 @@
-"""What manifests and the heads of index files tell of the file indexes of a table.
+"""Surveys the file indexes of a table by manifests and index heads.
 
-Heads are read of the indexes of some data files that lie evenly over the table, and stand for all of them;
-what manifests tell is counted over all files. Bitmaps are asked for the number of their values, a few of each
-column.
+Heads are read for a sample of data files, spread evenly over the table; counts from manifests cover all
+files. A few bitmaps of each column are asked for their cardinality.
 """
 
 from __future__ import annotations
@@ -23,54 +22,43 @@ from app.planning import FileIndexes, Files, Version
 from app.types import BytesColumn, DataType
 
 Advance: TypeAlias = Callable[[int], None]
-"""Told how many index heads were read since it was told before."""
+"""Receives the number of index heads read since the last call."""
 
+# Bitmaps of a column whose cardinality is read.
 _BITMAPS: Final = 16
-"""Bitmaps of a column that are asked for the number of their values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledIndexes:
-    """The indexes of one kind on one column in the examined files.
+    """The indexes of one kind on one column in the sample."""
 
-    Attributes:
-        at: int64, shape (k,): positions of their files in the sample, ascending.
-        lengths: int64, shape (k,): bytes of each.
-    """
-
-    at: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    at: NDArray[np.int64]  # Shape (k,): positions of their files in the sample, ascending.
+    lengths: NDArray[np.int64]  # Shape (k,): bytes of each.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """What manifests and index heads tell of a version.
-
-    Attributes:
-        sample: int64, shape (n,): the files that were examined, ascending.
-        sampled: by column, as the version's schema calls it, and kind.
-        embedded: bool, shape (n,): the file's index is in its manifest.
-        index_sizes: int64, shape (n,): bytes of each file's indexes without heads; -1 where it has none.
-    """
+    """Findings about the indexes of a version."""
 
     version: Version
-    sample: NDArray[np.int64]
+    sample: NDArray[np.int64]  # Shape (n,): the examined files, ascending.
+    # By column, as the version's schema names it, and kind.
     sampled: Mapping[tuple[str, str], SampledIndexes]
-    embedded: NDArray[np.bool_]
-    index_sizes: NDArray[np.int64]
+    embedded: NDArray[np.bool_]  # Shape (n,): the file's index is in its manifest.
+    index_sizes: NDArray[np.int64]  # Shape (n,): bytes of each file's indexes without heads; -1 for none.
     without_index: int
     warnings: Sequence[str]
     declared: Mapping[tuple[str, str], DeclaredIndex]
 
     @classmethod
     def of(cls, version: Version, most_files: int, advance: Advance) -> Survey:
-        """Reads the heads of the indexes of at most ``most_files`` files."""
+        """Reads the index heads of at most ``most_files`` files."""
         files, indexes = version.files(), FileIndexes(version)
-        every = files.all()
-        sample = every
-        if len(every) > most_files:
-            sample = np.unique(np.linspace(0, len(every) - 1, most_files).astype(np.int64))
-        has_index = indexes.has_index(every)
+        all_files = files.all()
+        sample = all_files
+        if len(all_files) > most_files:
+            sample = np.unique(np.linspace(0, len(all_files) - 1, most_files).astype(np.int64))
+        has_index = indexes.has_index(all_files)
         embedded = np.zeros(len(sample), np.bool_)
         for number, part, rows in files.by_manifest(sample):
             embedded[part] = files.manifests[number].embedded_indexes.lengths[rows] >= 0
@@ -102,31 +90,31 @@ class Survey:
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """Every column and kind of which there is an index, or should be."""
+        """Columns and kinds with an index in the sample, or a declared one, sorted."""
         return sorted(self.sampled.keys() | self.declared.keys())
 
     def scaled(self, number: float) -> int:
-        """What a number over the examined files is over all of them."""
+        """Extrapolates a number from the sample to all files."""
         return round(number * len(self.files) / len(self.sample)) if len(self.sample) else 0
 
     def has_column(self, column: str) -> NDArray[np.bool_]:
-        """Which of the examined files were written when the table had a column, shape (n,)."""
+        """Returns True for examined files whose schema has a column, shape (n,)."""
         version, name = self.version, column.partition("[")[0]
         current = version.schema.by_name.get(name)
         schema_ids = self.files.columns.schema_ids[self.sample]
-        known = {
+        by_schema = {
             number: current is not None and current.id in version.file_schema(number).by_id
             for number in np.unique(schema_ids).tolist()
         }
-        return np.array([known[number] for number in schema_ids.tolist()], np.bool_)
+        return np.array([by_schema[number] for number in schema_ids.tolist()], np.bool_)
 
     def data_type(self, column: str) -> DataType:
-        """The type of a column's values, or of those under a key of a map."""
+        """Returns the type of a column's values, or of those under a key of a map."""
         types = {name: field.type for name, field in self.version.schema.by_name.items()}
         return indexed_type(column, types)
 
     def cardinalities(self, column: str) -> list[float]:
-        """Of some bitmaps of a column: their values for each row of the file."""
+        """Returns values per row in some bitmaps of a column."""
         at = self.sampled[column, BITMAP].at
         chosen = self.sample[at[np.unique(np.linspace(0, len(at) - 1, _BITMAPS).astype(np.int64))]]
         payloads = [
@@ -145,7 +133,7 @@ class Survey:
 def _current_names(
     version: Version, files: Files, written: NDArray[np.int64], column: str
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """What the version's schema calls a column that index files of some schemas name."""
+    """Maps a column's name in index files to the version's name of it, by schema."""
     name, bracket, key = column.partition("[")
     schema_ids = files.columns.schema_ids[written]
     for number in np.unique(schema_ids).tolist():
@@ -162,4 +150,4 @@ def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Sam
 
 
 NO_INDEX: Final = SampledIndexes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-"""No file has such an index."""
+"""Stands for an index that no file has."""

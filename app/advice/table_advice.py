@@ -1,6 +1,4 @@
-"""Which indexes of a table cost more than they give, and which are missing: from manifests and index heads.
-
-No data is read; see :mod:`app.advice.survey` for what is.
+"""Advises on indexes of a table, from manifests and index heads (:mod:`app.advice.survey`); reads no data.
 
 ========================  ====================================================================================
 subject                   advised where
@@ -8,7 +6,7 @@ subject                   advised where
 bloom-filter-items        bloom filters have room for far more values than the largest file has rows
 small-files               they have room for the largest file, but most files are far smaller
 bitmap-of-many-values     more than half of the rows of a file have a value of their own
-range-bitmap-for-bsi      a BSI is on a type that a range bitmap takes, which answers the same and more
+range-bitmap-for-bsi      a BSI is on a type that a range bitmap takes, which answers all that and more
 index-missing             files lack an index that the table's options name
 large-index               an index takes more than a third of its data, and helped no plan; it stays
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
@@ -54,16 +52,16 @@ from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, THRESHOLD, in_mani
 from app.planning import CALLS_OF_A_FILE, TableUsage, Version
 
 MOST_FILES: Final = 1_000
-"""Data files whose index heads are read, unless a caller wants others."""
+"""Default number of data files whose index heads are read."""
 
 _LARGE_SHARE: Final = 1 / 3
+# Bloom filters up to so many times the needed size are not worth rewriting.
 _ROOMY: Final = 2
-"""Times the size that bloom filters need: smaller excesses are not worth writing indexes anew."""
 _EMBEDDABLE_BYTES: Final = 8 << 10
 _LARGE_EMBEDDED_BYTES: Final = 64 << 20
 _LARGE_FILE_INDEX_BYTES: Final = 4 << 10
+# Plans before an index without effect is reported.
 _ENOUGH_PLANS: Final = 20
-"""Before what plans did not do says something."""
 _OFTEN: Final = 0.2
 _SMALL_TABLE_BYTES: Final = 1 << 20
 
@@ -75,7 +73,7 @@ def advise_table(
     most_files: int = MOST_FILES,
     advance: Advance = lambda _: None,
 ) -> TableAdvice:
-    """Looks at the indexes of a version."""
+    """Advises on the indexes of a version."""
     survey = Survey.of(version, most_files, advance)
     adviser = _Adviser(survey, usage)
     advice = sorted(adviser.advice(), key=lambda entry: -(entry.bytes_saved or 0))
@@ -147,14 +145,14 @@ class _Adviser:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def advice(self) -> Iterator[Advice]:
-        """Every piece of advice, of an index the first that there is reason for."""
+        """Yields every piece of advice; for each index, the first that applies."""
         for key in self.survey.keys:
             sampled = self.survey.sampled.get(key, NO_INDEX)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
             if len(sampled.at):
-                of_what_is_there = (self._without_effect, self._of_kind, self._large)
-                reasons = [*(reason(key, sampled) for reason in of_what_is_there), *reasons]
-            # Later ones are not looked at: what they would drop or add, the first one may contradict.
+                of_present = (self._without_effect, self._of_kind, self._large)
+                reasons = [*(reason(key, sampled) for reason in of_present), *reasons]
+            # Only the first: a later one might drop what the first adds.
             yield from islice(chain.from_iterable(reasons), 1)
         yield from self._places()
         yield from self._unindexed()
@@ -188,14 +186,14 @@ class _Adviser:
             )
 
     def _large(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
-        (column, kind), size, asked = index, int(sampled.lengths.sum()), self.usage.asked[index]
+        (column, kind), size, plans = index, int(sampled.lengths.sum()), self.usage.asked[index]
         data = int(self.survey.files.columns.file_sizes[self.survey.sample[sampled.at]].sum())
         if size > data * _LARGE_SHARE and index not in self.relied_on and not self.usage.useful[index]:
             yield self._of_index(
                 AdviceSubject.LARGE_INDEX,
                 index,
                 f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about"
-                f"{f', and helped none of {asked} plans' if asked else ''}: take it off unless it spares "
+                f"{f', and helped none of {plans} plans' if plans else ''}: take it off unless it spares "
                 "more than it costs to read",
                 saved=size,
             )
@@ -216,17 +214,17 @@ class _Adviser:
         return changed | self.parameters
 
     def command(self, advice: Sequence[Advice]) -> str:
-        """The job that follows all advice for the files that are there; it takes off only what it names."""
+        """Returns the job that follows all advice for existing files; it removes only what it names."""
         survey, table, words = self.survey, self.survey.version.table, []
         name, url = f"{table.database}.{table.name}", survey.version.source.warehouse.public_url.rstrip("/")
         if not table.is_at_its_name:
-            # Jobs find tables by their names alone.
+            # Jobs find tables by name only, so the engine has to do it.
             return f"CALL sys.rewrite_file_index(table => {_text(name)})"
         roomy = {
             (each.column, each.index) for each in advice if each.subject is AdviceSubject.BLOOM_FILTER_ITEMS
         }
         if roomy & survey.declared.keys():
-            # A job passes over files that have an index, whatever its options.
+            # Without --rebuild, a job skips files that have the index, whatever its options.
             words.append("--rebuild")
         for column, kind in sorted(self.dropped & survey.declared.keys() & survey.sampled.keys()):
             words += ["--take-off", f"{column}={kind}"]
@@ -404,7 +402,7 @@ class _Adviser:
 
 
 def statements(version: Version, options: Mapping[str, str | None]) -> list[str]:
-    """Spark's SQL that sets options of the table, and removes those that are None."""
+    """Returns Spark SQL that sets options of the table, and removes those that are None."""
     table = ".".join(f"`{part.replace('`', '``')}`" for part in (version.table.database, version.table.name))
     values = ", ".join(
         f"{_text(name)} = {_text(value)}" for name, value in options.items() if value is not None
@@ -415,7 +413,7 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
 
 
 def _items(column: str, rows: int) -> dict[str, str]:
-    """The option that makes room for the rows of a file; columns with a dot have none."""
+    """Returns the option that sizes bloom filters for a file's rows; columns with a dot have none."""
     name = f"file-index.{BLOOM_FILTER}.{column}.items"
     return {} if "." in column else {name: str(rounded_items(rows))}
 

@@ -1,9 +1,8 @@
-"""What indexes would leave out of a table's plans that nobody has built yet: tried on some of its data files.
+"""Estimates the effect of indexes that nobody has built, by building them for some data files of a table.
 
-For each filter the plan of today is made. Of the files that it keeps some are chosen at random, their columns
-are read, the proposed indexes are built in memory as the engine would write them, and asked the filter
-together with the indexes that the files have. Nothing is written. Files that merge with others when they are
-read are not tried, as plans leave them out only together.
+For each filter, today's plan is made. Of the files that it keeps, a random sample is read, the proposed
+indexes are built in memory as the engine would, and evaluated together with the files' own indexes. Nothing
+is written. Files that merge with others are not tried, since plans skip them only together.
 """
 
 from __future__ import annotations
@@ -68,17 +67,17 @@ _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
 _SHARE_OF_ROOM: Final = 1 / 4
 _MOST_BYTES: Final = 1 << 30
+# A file is tried only with memory for its columns of at least this part of its bytes.
 _LEAST_SHARE: Final = 4
-"""A file is not worth trying with less memory for its columns than this part of its bytes."""
 _BUILDING_EXPANSION: Final = 12
+# Bitmaps take most: 11 times a column of distinct texts, and 60 bytes a row for numbers.
 _BUILDING_ROW_BYTES: Final = 16
-"""Bitmaps take most: 11 times the column of texts that all differ, of numbers 60 bytes a row."""
+# Seconds of the deadline reserved for the answer.
 _TIME_LEFT: Final = 5.0
-"""Seconds of the deadline that are left for the answer."""
+# Payloads of indexes, by column and kind; None for one without rows.
 _Payloads: TypeAlias = "dict[tuple[str, IndexKind | str], bytes | None]"
-"""Of indexes, by column and kind; None for one without rows."""
+# Names and texts, in which a question mark is no placeholder.
 _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
-"""Names and texts, in which a question mark is no placeholder."""
 
 
 class IndexRequest(Request):
@@ -87,12 +86,12 @@ class IndexRequest(Request):
     column: Name
     index: Name = Field(examples=["range-bitmap"])
     options: dict[str, str] = Field(
-        default={}, description="Of the index, by the last part of the option's name."
+        default={}, description="Options of the index, by the last part of their names."
     )
 
 
 class WhatIfRequest(VersionedRequest):
-    """How many files would these indexes leave out?"""
+    """Asks how many files some indexes would skip."""
 
     example: ClassVar = {
         "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
@@ -102,31 +101,31 @@ class WhatIfRequest(VersionedRequest):
     indexes: Annotated[Listed[IndexRequest], Field(min_length=1, max_length=_MOST_INDEXES)]
     filters: Annotated[Listed[Filter], Field(min_length=1, max_length=_MOST_FILTERS)]
     files: Annotated[int, Field(ge=1, le=MOST_FILES)] = Field(
-        default=DEFAULT_FILES, description="Data files that are tried for each filter."
+        default=DEFAULT_FILES, description="Most data files to try for each filter."
     )
     bytes: Annotated[int, Field(ge=1, le=_MOST_READ_BYTES)] = Field(
-        default=DEFAULT_BYTES, description="Of data files that are read at most, but for the first."
+        default=DEFAULT_BYTES, description="Most bytes of data files to read; the first file may exceed it."
     )
-    seed: Count = Field(default=0, description="Chooses files; the same seed chooses the same.")
+    seed: Count = Field(default=0, description="Seed of the random choice of files.")
     time_zone: TimeZone | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedIndex:
-    """An index that was tried."""
+    """A proposed index."""
 
     column: str
     index: Annotated[str, Field(examples=["bitmap"])]
     options: Mapping[str, str]
     files: int
-    """Data files that it was built for, in memory."""
+    """Data files for which it was built, in memory."""
     index_bytes: int
-    """Of the indexes of all files of the table; an estimate by their rows."""
+    """Estimated bytes of the indexes of all files, by their rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How many of the files that were tried an index would leave out."""
+    """Tried files that an index would skip."""
 
     column: str | None
     """Null: all proposed indexes together."""
@@ -138,11 +137,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """What the indexes would do for one filter."""
+    """Effects of the indexes on one filter."""
 
     filter: str
     files_kept: int
-    """By the plan of today."""
+    """By today's plan."""
     bytes_kept: int
     files_tried: int
     """Of the files kept; those that merge with others are not tried."""
@@ -151,7 +150,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What indexes would do that nobody has built yet."""
+    """Effects of indexes that nobody has built."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -174,9 +173,9 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     """
     definitions = _definitions(version, request.indexes)
     trial = _Trial(version, request, definitions, limits, zone)
-    asked = [trial.plan(written) for written in request.filters]
-    for file in dict.fromkeys(chain.from_iterable(question.chosen for question in asked)):
-        trial.try_file(file, [question for question in asked if file in question.chosen])
+    trials = [trial.plan(written) for written in request.filters]
+    for file in dict.fromkeys(chain.from_iterable(filter_trial.chosen for filter_trial in trials)):
+        trial.try_file(file, [filter_trial for filter_trial in trials if file in filter_trial.chosen])
     proposed = [trial.proposed(number, index) for number, index in enumerate(request.indexes)]
     data_bytes = int(version.files().columns.file_sizes.sum())
     trial.warnings += [
@@ -189,14 +188,14 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
         trial.files_read,
         trial.bytes_read,
         proposed,
-        [trial.effect(question) for question in asked],
+        [trial.effect(filter_trial) for filter_trial in trials],
         list(dict.fromkeys(trial.warnings)),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """A filter, and today's plan for it; ``skipped`` are by number of a definition, or all of them (None)."""
+class _FilterTrial:
+    """A filter and today's plan for it; ``skipped`` is by number of a definition, None for all together."""
 
     filter: str
     state: PlanState
@@ -215,26 +214,26 @@ class _Trial:
     zone: SessionZone | None
     files_read: int = 0
     bytes_read: int = 0
+    # By number of the definition, then by file.
     built_bytes: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
-    """Of an index, by the number of its definition and then by file."""
     warnings: list[str] = field(default_factory=list)
 
-    def plan(self, written: Filter) -> _Asked:
+    def plan(self, written: Filter) -> _FilterTrial:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
-            raise FilterError(f"{written}: what-if takes values of your data in place of each ?")
+            raise FilterError(f"{written}: put values of your data in place of each ?")
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
         decisions = decide(self.version, request, self.limits, self.zone)
         self.warnings += decisions.warnings.all
         state = decisions.state
         kept = state.left()
         text = written if isinstance(written, str) else json.dumps(written, default=str, ensure_ascii=False)
-        return _Asked(text, state, kept, self._chosen(kept[state.merge_groups[kept] < 0]))
+        return _FilterTrial(text, state, kept, self._sample(kept[state.merge_groups[kept] < 0]))
 
-    def effect(self, asked: _Asked) -> FilterEffect:
+    def effect(self, filter_trial: _FilterTrial) -> FilterEffect:
         sizes = self.version.files().columns.file_sizes
         effects = []
         for number in (*range(len(self.definitions)), None):
-            skipped = asked.skipped[number]
+            skipped = filter_trial.skipped[number]
             declared = None if number is None else self.request.indexes[number]
             effects.append(
                 Effect(
@@ -244,8 +243,10 @@ class _Trial:
                     int(sizes[skipped].sum()),
                 )
             )
-        kept = asked.kept
-        return FilterEffect(asked.filter, len(kept), int(sizes[kept].sum()), len(asked.tried), effects)
+        kept = filter_trial.kept
+        return FilterEffect(
+            filter_trial.filter, len(kept), int(sizes[kept].sum()), len(filter_trial.tried), effects
+        )
 
     def proposed(self, number: int, declared: IndexRequest) -> ProposedIndex:
         row_counts = self.version.files().columns.row_counts
@@ -254,16 +255,18 @@ class _Trial:
         total = sum(sizes.values()) * int(row_counts.sum()) // rows if rows else 0
         return ProposedIndex(declared.column, declared.index, declared.options, len(sizes), total)
 
-    def _chosen(self, files: NDArray[np.int64]) -> list[int]:
-        """Some files, the same ones for other filters as far as these keep them."""
+    def _sample(self, files: NDArray[np.int64]) -> list[int]:
+        """Chooses files at random, alike for all filters that keep them."""
         ranks = np.random.default_rng(self.request.seed).permutation(len(self.version.files()))
         chosen: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
         return chosen
 
-    def try_file(self, file: int, asked: Sequence[_Asked]) -> None:
-        """Builds the indexes of a file, if there is time and room for it, and asks them filters."""
+    def try_file(self, file: int, trials: Sequence[_FilterTrial]) -> None:
+        """Builds the indexes of a file, if there is time and memory, and evaluates filters on them."""
         written = self._file_schema(file)
-        questions = [(question, *self._existing(file, written, question.state)) for question in asked]
+        questions = [
+            (filter_trial, *self._existing(file, written, filter_trial.state)) for filter_trial in trials
+        ]
         names = {definition.column for definition in self.definitions}
         for claim, columns in self._read(file, written, names):
             built: dict[int, tuple[str, bytes]] = {}
@@ -275,40 +278,39 @@ class _Trial:
                     built[number] = column.name, payload
                     self.built_bytes[number][file] = len(payload)
                     built_bytes += len(payload)
-            for question, predicate, existing in questions:
-                # Asked, they stand in a file of their own.
+            for filter_trial, predicate, existing in questions:
+                # Evaluation copies the built indexes into a container.
                 claim.grow_to(_bytes_of(columns) + 2 * built_bytes)
-                question.tried.append(file)
+                filter_trial.tried.append(file)
                 for number in (*range(len(self.definitions)), None):
                     indexes = dict(existing)
                     for at in built if number is None else built.keys() & {number}:
                         name, payload = built[at]
                         indexes[name, self.definitions[at].kind] = payload
                     if self._skips(file, predicate, indexes):
-                        question.skipped[number].append(file)
+                        filter_trial.skipped[number].append(file)
 
     def _read(
         self, file: int, written: TableSchema, names: set[str]
     ) -> Iterator[tuple[Claim, Mapping[str, pa.ChunkedArray]]]:
-        """Columns of a file by their names in its schema; nothing if there is no time or room for it.
-
-        The claim on memory has been granted for them, and may grow. Nothing is asked of a cache under it.
-        """
+        """Yields the claim and columns of a file, by name in its schema; nothing without time or memory."""
         check_deadline()
         version = self.version
         path = version.source.paths.data_file(version.files().entry(file))
         data_format = _FORMATS.get(path.rpartition(".")[2])
         if data_format is None:
             raise UnsupportedFormatError(f"{path}: Parquet and ORC files can be tried, and this is neither")
-        size, left = int(version.files().columns.file_sizes[file]), remaining_seconds()
+        size, seconds = int(version.files().columns.file_sizes[file]), remaining_seconds()
         if self.files_read and self.bytes_read + size > self.request.bytes:
-            self.warnings.append(f"the next file would have been more than {self.request.bytes} bytes")
+            self.warnings.append(
+                f"reading stopped at {self.request.bytes} bytes: raise bytes to try more files"
+            )
             return
-        if left is not None and left < _TIME_LEFT:
+        if seconds is not None and seconds < _TIME_LEFT:
             self.warnings.append("the time of the request was used up before all of the files were read")
             return
         readers = version.source.warehouse.readers
-        # The file, and at most half as many bytes as its decoding takes, are both here and in the decoder.
+        # Both this process and the decoder hold the file, and up to half of the decoding's bytes.
         room = int(min(LEDGER.room * _SHARE_OF_ROOM, _MOST_BYTES))
         most = min(max(_DECODING_BYTES, _DECODING_EXPANSION * size), (room - 2 * size) * 2 // 3)
         if most < size // _LEAST_SHARE:
@@ -319,7 +321,7 @@ class _Trial:
             return
         self.files_read += 1
         self.bytes_read += size
-        # Plans of the warehouse do not wait for it.
+        # A line of its own, so that the warehouse's plans do not wait for it.
         line = f"{readers.warehouse} what-if"
         with ExitStack() as stack:
             with DECODER.turn(line) as turn:
@@ -336,6 +338,7 @@ class _Trial:
             row_count = int(version.files().columns.row_counts[file])
             if table.num_rows != row_count:
                 raise CorruptFileError(f"expected {row_count} rows, found {table.num_rows}").at(path)
+            # Under this claim nothing may be asked of a cache, which could wait for memory.
             yield claim, {name: table[name] for name in table.column_names}
 
     def _names_in_file(self, written: TableSchema, names: set[str]) -> list[str]:
@@ -351,7 +354,7 @@ class _Trial:
         definition: IndexDefinition,
         built_bytes: int,
     ) -> bytes | None:
-        """An index beside others; None where a file has no such column, or it cannot be."""
+        """Builds an index; None if the file lacks the column, or an error prevents it."""
         if column is None:
             return None
         name, key = split_map_key(column.name)
@@ -372,7 +375,7 @@ class _Trial:
         return self.version.file_schema(int(self.version.files().columns.schema_ids[file]))
 
     def _field_in_file(self, written: TableSchema, column: str) -> DataField | None:
-        """A column, or one key of it; None where a file was written without it, or with another type."""
+        """Returns a column, or one key of it, in the file; None if the file lacks it or has another type."""
         name, key = split_map_key(column)
         current = self.version.schema.by_name[name]
         field = written.by_id.get(current.id)
@@ -383,7 +386,7 @@ class _Trial:
         return DataField(field.id, f"{field.name}[{key}]", field.type.children[1])
 
     def _skips(self, file: int, predicate: BoundPredicate, payloads: _Payloads) -> bool:
-        """Whether some indexes leave a file out."""
+        """Returns True if the indexes skip a file."""
         if predicate == ALWAYS_TRUE:
             return False
         listed: dict[str, list[tuple[str, bytes | None]]] = {}
@@ -393,13 +396,13 @@ class _Trial:
         try:
             return evaluate(predicate, FileIndex.read(write(listed)), row_count=row_count) is SKIP
         except CorruptIndexError:
-            # An index of the file, which the plan tells of.
+            # An index of the file itself is damaged, about which the plan warns.
             return False
 
     def _existing(
         self, file: int, written: TableSchema, state: PlanState
     ) -> tuple[BoundPredicate, _Payloads]:
-        """What a filter asks of a file, and the indexes that the file has for it."""
+        """Returns a filter in the file's columns, and the file's own indexes for it."""
         predicate: BoundPredicate = state.predicates[state.predicate_codes[file]]
         existing: _Payloads = {}
         if predicate == ALWAYS_TRUE:
@@ -408,12 +411,12 @@ class _Trial:
         indexes, at = FileIndexes(self.version), np.array([file])
         if not self.version.schema.options.file_index_read or not indexes.has_index(at)[0]:
             return predicate, existing
-        wanted = wanted_indexes(predicate)
-        for _, index in indexes.open(at, wanted):
+        requested = wanted_indexes(predicate)
+        for _, index in indexes.open(at, requested):
             if isinstance(index, CorruptIndexError):
                 continue
             for entry in chain.from_iterable(index.entries.values()):
-                if (entry.column, entry.kind) in wanted and entry.kind in KINDS:
+                if (entry.column, entry.kind) in requested and entry.kind in KINDS:
                     payload = None if entry.is_empty else bytes(index.payload(entry))
                     existing[entry.column, entry.kind] = payload
         return predicate, existing

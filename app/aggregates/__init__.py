@@ -1,4 +1,4 @@
-"""Counts, ends, sums and facets of tables, answered by indexes and statistics without reading data."""
+"""Counts, extremes, sums and facets of tables, from indexes and statistics without reading data."""
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateRequest, Function

@@ -1,7 +1,7 @@
-"""Aggregates of a version, as far as statistics and indexes tell them without data.
+"""Aggregates of a version, as far as statistics and indexes determine them.
 
-A plan tells the files that a filter keeps, and of each the rows that can match. A file is *settled* where
-these are just the rows that match, and what each aggregate needs of their values is known:
+A plan names the files that a filter keeps, and the rows of each that can match. A file is *settled* if these
+are exactly the matching rows, and the values that each aggregate needs are known:
 
 ==================  ==========================================================================================
 aggregate           what settles a file whose matching rows are known
@@ -12,14 +12,13 @@ MIN, MAX            bounds in its statistics, if every row matches and these are
 SUM, facets         an index that knows the rows of each value: bitmap, range bitmap or BSI
 ==================  ==========================================================================================
 
-Values of partition columns are known without either. All other files are *open*: files that merge when they
-are read, files with an index that leaves a doubt or is missing. They widen each value to a range that surely
-holds it; a caller who reads just these files, and adds what they give to what is settled, has the exact
-answer.
+Values of partition columns are always known. All other files are *open*: files that merge, and files whose
+index is missing or leaves a doubt. They widen each value to a range that surely holds it; a caller who reads
+just these files, and adds their values to the settled ones, has the exact answer.
 
 Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
-digits share keys: these are open where that matters, but in partition columns, whose values are told as Spark
-reads them (:mod:`app.aggregates.values`).
+digits share keys: where that matters, files are open, except for partition columns
+(:mod:`app.aggregates.values`).
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from app.types.session_zone import SessionZone
 def aggregate(
     version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None
 ) -> AggregateAnswer:
-    """The aggregates of a version, whatever the request's selector says; ``zone`` is None if it is not known.
+    """Computes the aggregates of a version; ignores the request's selector. ``zone`` is None if unknown.
 
     Raises:
-        FilterError: the filter cannot be read, a column is not there, or more is asked of groups than counts.
-        RequestError: a function or a group is not defined for its column, or a sum is beyond its type.
-        UnsupportedFormatError: files of the table hold parts of the same rows.
+        FilterError: the filter cannot be read, a column is missing, or groups are asked for more than counts.
+        RequestError: a function or a group is not defined for its column, or a sum exceeds its type.
+        UnsupportedFormatError: several files of the table hold parts of the same rows.
     """
     if version.schema.options.data_evolution:
         raise UnsupportedFormatError(
@@ -54,18 +53,18 @@ def aggregate(
         )
     question = Question.of(version, request)
     form = SelectionForm.POSITIONS if question.needs_values else SelectionForm.COUNT
-    wanted = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
-    decisions = decide(version, wanted, limits, zone)
+    plan_request = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
+    decisions = decide(version, plan_request, limits, zone)
     state = decisions.state
-    left = state.left()
-    is_exact = state.is_exact(left)
+    kept = state.left()
+    is_exact = state.is_exact(kept)
     answer: Facets | Totals
     if question.group is None:
         answer = Totals(version, question, state)
     else:
         answer = Facets(version, question, state, question.group)
-    unsettled = np.array(answer.take(left[is_exact]), np.int64)
-    opened = np.sort(np.concatenate([left[~is_exact], unsettled]))
+    unsettled = np.array(answer.take(kept[is_exact]), np.int64)
+    opened = np.sort(np.concatenate([kept[~is_exact], unsettled]))
     version.keep_derived()
     groups, groups_total = answer.groups(opened, request.top)
     warnings = (

@@ -16,10 +16,10 @@ from app.planning.request.members import Listed, Name, Request, as_read
 
 
 class Function(StrEnum):
-    """What is computed; the names are those of SQL."""
+    """An aggregate function, by its SQL name."""
 
     COUNT = "count"
-    """Of rows, or with a column of its values that are not NULL."""
+    """Of rows, or of a column's values that are not NULL."""
     MIN = "min"
     MAX = "max"
     SUM = "sum"
@@ -43,7 +43,7 @@ class AggregateFunction(Request):
 
 
 class AggregateRequest(FilteredRequest):
-    """Which aggregates of which rows?"""
+    """Asks for aggregates of the rows that satisfy a filter."""
 
     example: ClassVar = {
         "filter": "amount > 100",
@@ -54,15 +54,15 @@ class AggregateRequest(FilteredRequest):
         Annotated[Listed[AggregateFunction], Field(min_length=1, max_length=_MOST_AGGREGATES)] | None
     ) = Field(default=None, description="Absent: the number of rows.")
     group_by: Listed[Name] = Field(
-        default=[], description="One partition column, or one with an index, whose values are counted."
+        default=[], description="One column whose values are counted: a partition column, or an indexed one."
     )
     top: Annotated[int, Field(ge=1, le=_MOST_GROUPS)] = Field(
-        default=10_000, description="Most groups of the answer: those of the most rows."
+        default=10_000, description="Most groups in the answer, those with the most rows first."
     )
 
     @model_validator(mode="after")
     def _are_computed(self) -> Self:
-        # Here, behind all that is wrong in form: an error of ours ends the check of a request.
+        # After all checks of form: a FilterError ends the validation of a request.
         for each in self.aggregates or ():
             if each.function not in _FUNCTIONS:
                 raise FilterError(
@@ -74,19 +74,19 @@ class AggregateRequest(FilteredRequest):
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """What an aggregate is, or between what it lies."""
+    """The value of an aggregate, or a range that holds it."""
 
     function: Annotated[Function, Field(examples=["count"])]
     column: str | None
     exact: bool
     value: Any
-    """In the JSON form of its type; null unless it is exact, and where SQL's answer is NULL."""
+    """In the JSON form of its type; null if it is not exact, or if SQL's answer is NULL."""
     lower: Any
-    """The value is not below this; null: that is not known."""
+    """Lower bound of the value; null: unknown."""
     upper: Any
-    """The value is not above this; null: that is not known."""
+    """Upper bound of the value; null: unknown."""
     settled: Any
-    """What all but the open files give."""
+    """Value over all but the open files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,20 @@ class AggregateGroup:
 
 @dataclass(frozen=True, slots=True)
 class AggregateAnswer:
-    """The groups that indexes and statistics tell, and the files that leave them open."""
+    """The groups that indexes and statistics determine, and the files that leave them open."""
 
     __pydantic_config__ = DESCRIBED
 
     snapshot_id: int | None
     snapshot_age_ms: int
-    """For how long a newer snapshot may have gone unnoticed."""
+    """Time for which a newer snapshot may have gone unnoticed."""
     exact: bool
-    """Every value of every group is exact, and there is no other group."""
+    """True if every value of every group is exact, and there is no other group."""
     groups: Sequence[AggregateGroup]
     groups_total: int
-    """Without `top`."""
+    """Groups without the limit `top`."""
     open_files: Sequence[str]
-    """Names of the data files that leave values open: read these, and add what they give."""
+    """Names of data files that leave values open: read these, and add their values."""
     open_bytes: int
     open_rows: int
     """Rows of these files that may count."""

@@ -1,8 +1,8 @@
-"""How many rows have each value of a column.
+"""Counts the rows of each value of a column.
 
-Of partition columns that is known without an index. Of others one file's index takes 20 to 400 µs. What all
-files give that a manifest has of a partition never changes, so it is made once and stays with the manifest;
-where a version has all of them, and every row of them counts, it is looked up.
+For partition columns, no index is needed. For others, one file's index takes 20 to 400 µs, so the sum over a
+manifest's files in one partition, which never changes, is cached with the manifest. It is used where a
+version has all of these files, and every row of them counts.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from app.table.manifests import FileKind
 from app.types import DataField, Value, sql_key, to_json
 from app.types.values import group_rows
 
+# Number of rows by value (None: NULL).
 _Counts: TypeAlias = Mapping[Value | None, int]
-"""How many rows have each value (None: NULL)."""
 
 _BYTES_OF_VALUE: Final = 150
 
 
 @dataclass(slots=True, eq=False)
 class Facets:
-    """The rows of each value of a question's group."""
+    """Rows of each value of a question's group."""
 
     version: Version
     question: Question
     state: PlanState
     column: DataField
     warnings: list[str] = field(default_factory=list)
+    # By SQL's equality: one of the values, and the number of rows.
     _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
-    """By what SQL holds equal: one of the values, and the number of rows."""
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Counts the rows of files whose matching rows are known; gives those whose values are not."""
+        """Counts the rows of files whose matching rows are known; returns files whose values are not."""
         if self.column.id in self.question.doubts:
             return [int(file) for file in files]
         if self._place is not None:
             self._add(partition_counts(self.version, self.state, self._place, files))
             return []
-        left = dict.fromkeys(files.tolist())
+        open_numbers = dict.fromkeys(files.tolist())
         if self.version.schema.options.file_index_read:
-            for at, counts in _remembered(self.version, self.state, self.column, files):
+            for at, counts in _cached_counts(self.version, self.state, self.column, files):
                 self._add(counts.items())
                 for file in files[at].tolist():
-                    del left[file]
-        single = np.array(list(left), np.int64)
+                    del open_numbers[file]
+        single = np.array(list(open_numbers), np.int64)
         for values in open_files(self.version, self.state, single, [self.column.id], self.warnings):
             try:
                 counts_of_file = list(values.counts(self.column, *values.matching()))
@@ -68,16 +68,16 @@ class Facets:
                 self.warnings.append(f"the index of {name} is not used: {error}")
                 continue
             self._add(counts_of_file)
-            del left[values.file]
-        return list(left)
+            del open_numbers[values.file]
+        return list(open_numbers)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
-        """The values of most rows, with what open files may add; and how many values there are."""
+        """Returns the groups with the most rows, widened by open files, and the number of all groups."""
         if self._place is None:
             rows = int(self.state.rows_left[opened].sum())
             may_add = dict.fromkeys(self._sizes, rows)
         else:
-            # A partition's value is known of open files, too.
+            # Open files have known values of partition columns.
             may_add = {}
             for value, rows in partition_counts(self.version, self.state, self._place, opened):
                 may_add[self._key(value)] = may_add.get(self._key(value), 0) + rows
@@ -106,16 +106,16 @@ class Facets:
             first, before = self._sizes.get(key, (value, 0))
             self._sizes[key] = first, before + size
 
-    def _count(self, rows: int, more: int, *, is_open: bool) -> AggregateValue:
-        asked, _ = self.question.aggregates[0]
+    def _count(self, rows: int, additional: int, *, is_open: bool) -> AggregateValue:
+        aggregate, _ = self.question.aggregates[0]
         value = None if is_open else rows
-        return AggregateValue(asked.function, None, not is_open, value, rows, rows + more, rows)
+        return AggregateValue(aggregate.function, None, not is_open, value, rows, rows + additional, rows)
 
 
-def _remembered(
+def _cached_counts(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], _Counts]]:
-    """Positions in ``files`` of all that a manifest has of a partition, and their counts."""
+    """Yields positions in ``files`` of all files of a manifest's partition, with their counts."""
     columns = state.files.columns
     is_whole = state.rows_left[files] == columns.row_counts[files]
     for number, part, rows in state.files.by_manifest(files):
@@ -129,24 +129,24 @@ def _remembered(
             at = part.start + members
             counts = manifest.derived.get_or_make(
                 ("facets", column.id, column.type, code),
-                partial(_counted, version, state, column, files[at]),
+                partial(_count_all, version, state, column, files[at]),
                 lambda made: _BYTES_OF_VALUE * len(made or ()),
             )
             if counts is not None:
                 yield at, counts
 
 
-def _counted(
+def _count_all(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> _Counts | None:
-    """The counts of all rows of files; None where an index does not tell them."""
+    """Counts all rows of files by value; None if an index does not determine them."""
     counts: Counter[Value | None] = Counter()
-    left = len(files)
+    remaining = len(files)
     for values in open_files(version, state, files, [column.id], []):
         try:
             for value, size in values.counts(column, None, int(state.files.columns.row_counts[values.file])):
                 counts[value] += size
         except (NotKnownError, CorruptIndexError):
             return None
-        left -= 1
-    return None if left else counts
+        remaining -= 1
+    return None if remaining else counts

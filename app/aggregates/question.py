@@ -1,4 +1,4 @@
-"""A question for aggregates with its columns found and checked."""
+"""Resolves and checks the columns of an aggregate request."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.types.values import is_comparable
 
 _SUMMED: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
 _MORE_DIGITS: Final = 10
+# A sum of DECIMAL(p, s) is DECIMAL(min(p + 10, 38), s), as in SQL.
 _MOST_DIGITS: Final = 38
-"""A sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and no longer than any."""
 
 
 _ROWS: Final = AggregateFunction(function=Function.COUNT)
@@ -24,26 +24,20 @@ _ROWS: Final = AggregateFunction(function=Function.COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request with its columns found.
+    """A request with its columns resolved."""
 
-    Attributes:
-        aggregates: with the column of each; None for COUNT of rows.
-        places: positions of partition columns in a partition's row, by column id.
-        doubts: why values of a column are not known, whatever files tell of them, by column id.
-    """
-
+    # With the column of each; None for COUNT of rows.
     aggregates: Sequence[tuple[AggregateFunction, DataField | None]]
     group: DataField | None
-    places: Mapping[int, int]
-    doubts: Mapping[int, str]
+    places: Mapping[int, int]  # Positions of partition columns in a partition's row, by column id.
+    doubts: Mapping[int, str]  # By column id: why its values are unknown, whatever files say.
 
     @classmethod
     def of(cls, version: Version, request: AggregateRequest) -> Question:
-        """Finds the columns of a request.
+        """Resolves the columns of a request.
 
-        Raises:
-            FilterError: a column is not there, or its groups are more than counts by one column.
-            RequestError: a function or a group is not defined for its column.
+        Raises FilterError for a missing column, or groups with more than counts by one column; RequestError
+        if a function or a group is not defined for its column.
         """
         names = Names(version.schema.fields, version.relation(request.alias))
         aggregates = [
@@ -52,9 +46,9 @@ class Question:
         ]
         groups = [names.sort_column(text) for text in request.group_by]
         columns = dict.fromkeys([*groups, *(column for _, column in aggregates if column is not None)])
-        for known in columns:
-            if not is_comparable(known.type):
-                raise RequestError(f"values of {known.name!r}, of type {known.type}, are not compared")
+        for compared in columns:
+            if not is_comparable(compared.type):
+                raise RequestError(f"values of {compared.name!r}, of type {compared.type}, are not compared")
         for aggregate, column in aggregates:
             _check(aggregate, column)
         if len(groups) > 1 or (groups and any(column is not None for _, column in aggregates)):
@@ -72,27 +66,27 @@ class Question:
 
     @property
     def needs_values(self) -> bool:
-        """Whether more is asked than the number of rows of partitions."""
+        """True if the request needs more than the numbers of rows of partitions."""
         return any(column is not None for _, column in self.aggregates) or (
             self.group is not None and self.group.id not in self.places
         )
 
 
-def _check(asked: AggregateFunction, column: DataField | None) -> None:
+def _check(aggregate: AggregateFunction, column: DataField | None) -> None:
     if column is None:
-        if asked.function is not Function.COUNT:
-            raise RequestError(f"{asked.function} takes a column; only count does without")
-    elif asked.function is Function.SUM and column.type.root not in _SUMMED:
+        if aggregate.function is not Function.COUNT:
+            raise RequestError(f"{aggregate.function} takes a column; only count does without")
+    elif aggregate.function is Function.SUM and column.type.root not in _SUMMED:
         raise RequestError(
             f"sum of {column.name!r}: only integers and DECIMAL have an exact sum, the type is {column.type}"
         )
 
 
-def type_of(asked: AggregateFunction, column: DataField | None) -> DataType:
-    """The type of an aggregate's value."""
-    if column is None or asked.function is Function.COUNT:
+def type_of(aggregate: AggregateFunction, column: DataField | None) -> DataType:
+    """Returns the type of an aggregate's value."""
+    if column is None or aggregate.function is Function.COUNT:
         return _COUNT_TYPE
-    if asked.function is Function.SUM:
+    if aggregate.function is Function.SUM:
         if column.type.root is not TypeRoot.DECIMAL:
             return _COUNT_TYPE
         digits = min(_MOST_DIGITS, column.type.precision + _MORE_DIGITS)

@@ -1,4 +1,4 @@
-"""COUNT, MIN, MAX and SUM of all rows, over the files of which what they need is known."""
+"""COUNT, MIN, MAX and SUM of all rows, over the files for which statistics or indexes determine them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,15 @@ from app.table.statistics import bounds_are_values
 from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
 
 Counts: TypeAlias = Sequence[tuple[Value, int]]
-"""Values of a column in some rows, and how many rows have each; of COUNT any value stands for all."""
+"""Values of a column, with their numbers of rows; for COUNT, any value stands for all."""
 
 
 @dataclass(slots=True, eq=False)
 class _Statistics:
-    """Of one aggregate: bounds of its column in files all of whose rows match, and where they tell it.
-
-    ``is_known`` is bool, shape (k,).
-    """
+    """A column's bounds in files all of whose rows match."""
 
     bounds: ColumnBounds
-    is_known: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]  # Shape (k,): the bounds determine the aggregate.
 
     def counts(self, at: NDArray[np.int64], function: Function) -> Counts:
         bounds = self.bounds.take(at)
@@ -45,7 +42,7 @@ class _Statistics:
 
 @dataclass(slots=True)
 class _Sum:
-    """Values that files give of one aggregate."""
+    """Accumulates one aggregate."""
 
     function: Function
     key: Callable[[Value], Any]
@@ -63,7 +60,7 @@ class _Sum:
 
     @property
     def value(self) -> Value | None:
-        """None is SQL's NULL."""
+        """The result; None is SQL's NULL."""
         if self.function is Function.COUNT:
             return self.count
         if self.function is Function.SUM:
@@ -73,23 +70,17 @@ class _Sum:
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One aggregate of a question.
+    """One aggregate of a question."""
 
-    Attributes:
-        is_known: which files of the version tell their values of it, shape (files of the version,).
-        settled: what files give that tell the values of every aggregate of the question.
-        known: what files give that tell those of this one.
-    """
-
-    asked: AggregateFunction
+    aggregate: AggregateFunction
     column: DataField | None
-    is_known: NDArray[np.bool_]
-    settled: _Sum
-    known: _Sum
+    is_known: NDArray[np.bool_]  # By file of the version: it determines this aggregate.
+    settled: _Sum  # Over files that determine every aggregate.
+    determined: _Sum  # Over files that determine this one.
     statistics: _Statistics | None = None
 
     def add(self, counts: Counts, *, is_settled: bool) -> None:
-        self.known.add(counts)
+        self.determined.add(counts)
         if is_settled:
             self.settled.add(counts)
 
@@ -107,17 +98,17 @@ class Totals:
 
     def __post_init__(self) -> None:
         self._parts = []
-        for asked, column in self.question.aggregates:
+        for aggregate, column in self.question.aggregates:
             is_known = np.zeros(len(self.state.files), np.bool_)
             key = int if column is None else sql_key(column.type)
-            settled, known = _Sum(asked.function, key), _Sum(asked.function, key)
-            self._parts.append(_Part(asked, column, is_known, settled, known))
+            settled, determined = _Sum(aggregate.function, key), _Sum(aggregate.function, key)
+            self._parts.append(_Part(aggregate, column, is_known, settled, determined))
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Adds what files give whose matching rows are known; gives those that an aggregate leaves open.
+        """Adds files whose matching rows are determined; returns those that leave an aggregate open.
 
-        A file is settled for all aggregates or for none: callers add what they compute of the others. What it
-        gives of one aggregate narrows that one's bounds, whatever another leaves open.
+        A file is settled for all aggregates or for none: callers add their own values of the others. Still,
+        its value of one aggregate narrows the bounds of that one.
         """
         row_counts = self.state.files.columns.row_counts
         is_whole = self.state.rows_left[files] == row_counts[files]
@@ -132,31 +123,31 @@ class Totals:
             at_once.append(part.is_known[files])
         is_settled = np.logical_and.reduce(at_once)
         at_of = {int(files[at]): at for at in np.flatnonzero(~is_settled)}
-        asked = [part.column for part in self._parts if part.column and not self._is_plain(part.column)]
-        columns = {column.id for column in asked if not self._is_doubted(column)}
+        compared = [part.column for part in self._parts if part.column and not self._is_plain(part.column)]
+        columns = {column.id for column in compared if not self._is_doubted(column)}
         single = np.array([*at_of], np.int64)
         for values in open_files(self.version, self.state, single, columns, self.warnings):
             is_settled[at_of[values.file]] = self._take_file(values)
-        for part, is_told in zip(self._parts, at_once, strict=True):
+        for part, is_known in zip(self._parts, at_once, strict=True):
             for settles in (False, True):
-                at = np.flatnonzero(is_told & (is_settled == settles))
+                at = np.flatnonzero(is_known & (is_settled == settles))
                 part.add(self._counts_at_once(part, files[at], places[at]), is_settled=settles)
         self.rows += int(self.state.rows_left[files[is_settled]].sum())
         return [int(file) for file in files[~is_settled]]
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
-        """The one group, with what open files may add. RequestError: a sum is beyond its type."""
+        """Returns the one group, widened by open files. Raises RequestError if a sum exceeds its type."""
         return [AggregateGroup({}, self.rows, [self._value(part, opened) for part in self._parts])], 1
 
     def _is_doubted(self, column: DataField) -> bool:
         return column.id in self.question.doubts
 
     def _is_plain(self, column: DataField | None) -> bool:
-        """Whether the number of matching rows is enough: COUNT of rows, or a partition column."""
+        """Returns True if the number of matching rows is enough: COUNT of rows, or a partition column."""
         return column is None or (column.id in self.question.places and not self._is_doubted(column))
 
     def _statistics(self, part: _Part, files: NDArray[np.int64]) -> _Statistics | None:
-        column, function = part.column, part.asked.function
+        column, function = part.column, part.aggregate.function
         if column is None or self._is_plain(column) or self._is_doubted(column):
             return None
         file_bounds = FileBounds(self.version)
@@ -169,9 +160,11 @@ class Totals:
             if function is Function.SUM:
                 return _Statistics(bounds, is_known & is_empty)
             are_values = np.zeros(len(files), np.bool_)
-            for number, some, rows in self.state.files.by_manifest(files):
+            for number, part_of_files, rows in self.state.files.by_manifest(files):
                 names = self.state.files.manifests[number].file_names.take(rows)
-                are_values[some] = bounds_are_values(column.type, names, of_engine=file_bounds.is_of_engine)
+                are_values[part_of_files] = bounds_are_values(
+                    column.type, names, of_engine=file_bounds.is_of_engine
+                )
             bounds = replace(
                 bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values
             )
@@ -179,7 +172,7 @@ class Totals:
         return _Statistics(bounds, is_known)
 
     def _are_written_alike(self, files: NDArray[np.int64], column: DataField) -> NDArray[np.bool_]:
-        """Which files have a column with the type that it has now, shape (k,)."""
+        """Returns True for files in which a column has its present type, shape (k,)."""
         schema_ids = self.state.files.columns.schema_ids[files]
         alike = np.zeros(len(files), np.bool_)
         for number in np.unique(schema_ids).tolist():
@@ -189,23 +182,23 @@ class Totals:
         return alike
 
     def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
-        """Adds the values of files without their indexes; ``at`` is where their statistics stand."""
+        """Counts values of files without indexes; ``at``: their positions in the statistics."""
         if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
         if not self._is_plain(part.column):
             statistics = part.statistics
-            return () if statistics is None or not len(at) else statistics.counts(at, part.asked.function)
+            return () if statistics is None or not len(at) else statistics.counts(at, part.aggregate.function)
         counts = partition_counts(self.version, self.state, self.question.places[part.column.id], files)
         return [(value, count) for value, count in counts if value is not None]
 
     def _take_file(self, values: FileValues) -> bool:
-        """Adds what a file's index gives of each aggregate; whether it is known of all of them now."""
+        """Adds a file's index; returns True if it determines every aggregate."""
         counts: dict[int, Counts] = {}
         for number, part in enumerate(self._parts):
             if part.column is None or part.is_known[values.file] or self._is_doubted(part.column):
                 continue
             try:
-                counts[number] = self._counts(values, part.column, part.asked.function)
+                counts[number] = self._counts(values, part.column, part.aggregate.function)
             except NotKnownError:
                 continue
             except CorruptIndexError as error:
@@ -221,7 +214,7 @@ class Totals:
     def _counts(self, values: FileValues, column: DataField, function: Function) -> Counts:
         rows, _ = values.matching()
         if not values.has_column(column):
-            # It came later: every row of the file reads as null.
+            # The column was added later: it reads as NULL in every row of the file.
             return ()
         if function is Function.COUNT:
             index, _ = values.row_index(column, counts_only=True)
@@ -232,24 +225,25 @@ class Totals:
         return [(space.value(key), size) for key, size in index.key_counts(rows)]
 
     def _value(self, part: _Part, opened: NDArray[np.int64]) -> AggregateValue:
-        asked, data_type = part.asked, type_of(part.asked, part.column)
-        settled, known = part.settled.value, part.known.value
+        aggregate, data_type = part.aggregate, type_of(part.aggregate, part.column)
+        settled, determined = part.settled.value, part.determined.value
         files = opened[~part.is_known[opened]]
-        value, low, high = known, known, known
+        value, low, high = determined, determined, determined
         if len(files):
             value = None
-            if asked.function is Function.COUNT:
-                high = part.known.count + int(self.state.rows_left[files].sum())
-            elif asked.function is Function.SUM:
+            if aggregate.function is Function.COUNT:
+                high = part.determined.count + int(self.state.rows_left[files].sum())
+            elif aggregate.function is Function.SUM:
                 low = high = None
             else:
-                low, high = self._ends(part.column, files).around(asked.function, known)
+                low, high = self._ends(part.column, files).around(aggregate.function, determined)
         if not (_holds(data_type, value) and _holds(data_type, settled)):
             raise RequestError(
-                f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: filter more"
+                f"{aggregate.function} of {aggregate.column!r} does not fit {data_type}, as in SQL: "
+                "filter more"
             )
         written = [to_json(number, data_type) for number in (value, low, high, settled)]
-        return AggregateValue(asked.function, asked.column, not len(files), *written)
+        return AggregateValue(aggregate.function, aggregate.column, not len(files), *written)
 
     def _ends(self, column: DataField | None, files: NDArray[np.int64]) -> Ends:
         if column is None or self._is_doubted(column):
@@ -264,7 +258,7 @@ class Totals:
 
 
 def _holds(data_type: DataType, value: Value | None) -> bool:
-    """Whether a type has a value; sums can grow beyond theirs."""
+    """Returns True if a type can hold a value; sums may exceed theirs."""
     if not isinstance(value, int):
         return True
     if data_type.root is TypeRoot.DECIMAL:

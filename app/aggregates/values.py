@@ -1,8 +1,7 @@
-"""Columns' values, as far as indexes of files, statistics and partitions tell them.
+"""Values of columns, as far as file indexes, statistics and partitions determine them.
 
-Groups and ends are of values as Spark reads them: it pads CHAR(n) to n characters and cuts timestamps to
-microseconds. Writers pad or not, and keep up to nine digits, so that values which differ where they are
-stored may be one.
+Groups and extremes are of values as Spark reads them: it pads CHAR(n) to n characters and cuts timestamps to
+microseconds. Writers may not pad, and keep up to nine digits, so different stored values may be one.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from app.types import TIMESTAMP_ROOTS, DataField, DataType, TypeRoot, Value, sql
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.values import Values, group_rows
 
+# Kinds of index that know the rows of each value, fastest first.
 _COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
-"""Kinds of index that know the rows of each value, the one that answers fastest first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +42,10 @@ class FileValues:
     index: FileIndex | None
 
     def matching(self) -> tuple[BitMap | None, int]:
-        """The rows that match (None: all of the file), and how many. NotKnownError: only how many."""
+        """Returns the matching rows (None: all of the file), and their number.
+
+        Raises NotKnownError if only the number is known.
+        """
         count = int(self.state.rows_left[self.file])
         rows = self.state.positions.get(self.file)
         if isinstance(rows, BitMap):
@@ -53,18 +55,17 @@ class FileValues:
         return None, count
 
     def has_column(self, column: DataField) -> bool:
-        """Whether the table had a column when the file was written. NotKnownError: with another type."""
+        """Returns True if the file's schema has a column. Raises NotKnownError for another type."""
         written = self._written.get(column.id)
         if written is not None and not written.type.same_kind(column.type):
             raise NotKnownError
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """An index that knows the rows of each value of a column, or just which rows have one.
+        """Opens an index that knows the rows of each value of a column, or at least which rows have one.
 
-        Raises:
-            NotKnownError: there is none, or values that differ in SQL may be one in it.
-            CorruptIndexError: it is damaged.
+        Raises NotKnownError without such an index, or if values that differ in SQL may share a key in it;
+        CorruptIndexError if it is damaged.
         """
         space, written = key_space(column.type), self._written.get(column.id)
         is_alike = column.type.root is TypeRoot.CHAR or (space is not None and space.lossy)
@@ -86,20 +87,20 @@ class FileValues:
     def counts(
         self, column: DataField, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, int]]:
-        """How many of ``count`` rows have each value of a column (None: NULL)."""
+        """Counts ``count`` rows by value of a column (None: NULL)."""
         if not self.has_column(column):
             yield None, count
             return
         index, space = self.row_index(column)
-        left = count
+        uncounted = count
         for key, size in index.key_counts(rows):
             yield space.value(key), size
-            left -= size
+            uncounted -= size
         nulls = len(index.null_rows() if rows is None else index.null_rows() & rows)
         if nulls:
             yield None, nulls
-        if left != nulls:
-            raise CorruptIndexError(f"expected {left} rows without a value, found {nulls}")
+        if uncounted != nulls:
+            raise CorruptIndexError(f"expected {uncounted} rows without a value, found {nulls}")
 
     @property
     def _row_count(self) -> int:
@@ -118,7 +119,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Files with their indexes of columns; without one where there is none or, with a warning, it is bad."""
+    """Yields files with their indexes on columns; without an index, or with a warning, if it is damaged."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:
@@ -138,18 +139,18 @@ def open_files(
 
 
 class NotKnownError(Exception):
-    """Nothing tells the values of a file that matter."""
+    """Indexes and statistics do not determine the values of a file."""
 
 
 _BLANK: Final = b" "
+# Continuation bytes of UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
-"""Bytes that go on with a character of UTF-8."""
 
 
 def partition_counts(
     version: Version, state: PlanState, place: int, files: NDArray[np.int64]
 ) -> list[tuple[Value | None, int]]:
-    """Values of the partition column at ``place``, and how many rows are left of files of each."""
+    """Counts the remaining rows of files by value of the partition column at ``place``."""
     column, codes = version.schema.partition_fields[place], state.files.columns.partition_codes[files]
     counts = []
     for members in group_rows(codes):
@@ -162,7 +163,7 @@ def partition_counts(
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Between what the values of open files lie; None where that is not known."""
+    """The range of values in open files; None for an unknown end."""
 
     low: Value | None = None
     high: Value | None = None
@@ -170,7 +171,7 @@ class Ends:
 
     @classmethod
     def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> Ends:
-        """The ends of the values of files of which so many rows may count, int64, shape (n,)."""
+        """Bounds the values of files with so many matching rows each, int64, shape (n,)."""
         if bounds is None:
             return cls()
         # A file whose values are all NULL has no bounds, and none are needed.
@@ -187,7 +188,7 @@ class Ends:
         )
 
     def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
-        """Between what MIN or MAX lies that is ``settled`` without open files."""
+        """Returns the range of a MIN or MAX that is ``settled`` without open files."""
         if settled is None:
             return self.low, self.high
         if function is Function.MIN:
@@ -196,7 +197,7 @@ class Ends:
 
 
 def _as_read(value: Value, data_type: DataType) -> Value:
-    """A stored value as Spark reads it; of all but CHAR and long timestamps the value itself."""
+    """Converts a stored value to the one that Spark reads: CHAR is padded, timestamps are cut."""
     if isinstance(value, bytes) and data_type.root is TypeRoot.CHAR:
         characters = len(value.translate(None, _CONTINUATION))
         return value + _BLANK * (data_type.precision - characters)
@@ -206,16 +207,14 @@ def _as_read(value: Value, data_type: DataType) -> Value:
 
 
 def _low_end(stored: Value, data_type: DataType) -> Value:
-    """What no value is below, stored or read, of those that are stored from here on."""
+    """Returns a lower bound of values, stored or read, from this stored one on."""
     return min(stored, _as_read(stored, data_type))
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
-    """What no value is above, stored or read, of those that are stored up to here; None if nothing tells.
-
-    A beginning of it that goes on below a blank is above it when padded.
-    """
+    """Returns an upper bound of values, stored or read, up to this stored one; None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
+        # A prefix of the bound that continues below a blank is above it when padded.
         return None if any(byte < _BLANK[0] for byte in stored) else _as_read(stored, data_type)
     return max(stored, _as_read(stored, data_type))
 

@@ -1,7 +1,7 @@
-"""Index files made of data files: building them, proving them, and advice on which to have.
+"""Builds index files of data files, verifies them, and proposes indexes.
 
-A :class:`DataFile` is read by column (:func:`read_columns`), with the types that :class:`ColumnTypes` tells.
-:func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
+:func:`read_columns` reads a :class:`DataFile` by column, with the types of :class:`ColumnTypes`.
+:func:`build` and :func:`verify` take columns and bytes, wherever they come from.
 """
 
 from app.building.builder import BuiltIndex, Payloads, build, write_file

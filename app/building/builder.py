@@ -1,4 +1,4 @@
-"""The index file of a data file: its columns in, a container out that is never there in part."""
+"""Builds the index file of a data file from its columns, and writes it atomically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Payloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
-    """One index of a built container, of a column or ``column[key]``; an empty entry has no bytes."""
+    """One index of a built container, on a column or ``column[key]``; an empty entry has no bytes."""
 
     column: str
     kind: str
@@ -37,14 +37,11 @@ class BuiltEntry:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container, and the entries that were built for it.
-
-    ``in_manifest``: whether the engine would put it into the manifest instead of a file.
-    """
+    """A container, and the entries that were built for it."""
 
     content: bytes
     entries: tuple[BuiltEntry, ...]
-    in_manifest: bool
+    in_manifest: bool  # The engine would embed it in the manifest.
 
 
 def build(
@@ -53,17 +50,14 @@ def build(
     advance: Advance = ignore_progress,
     kept: Payloads | None = None,
 ) -> BuiltIndex:
-    """Builds the container that the engine would write for a data file, in an order of its own.
-
-    Columns, kinds and bitmaps ascend here; their order means nothing to readers.
+    """Builds the container that the engine would write for a data file.
 
     Args:
-        columns: one value a row, for every column that is to be indexed.
+        columns: one value a row, for every column to index.
         kept: indexes to copy beside the built ones.
 
-    Raises:
-        IndexWriteError: an index cannot hold a column, or one of its values.
-        RequestError: there is nothing to index.
+    Raises IndexWriteError if an index cannot hold a column or a value, RequestError without anything to
+    index.
     """
     if not options.indexes and not kept:
         raise RequestError("there is nothing to index: set file-index.<type>.columns")
@@ -84,6 +78,7 @@ def build(
     )
     for (column, kind), payload in (kept or {}).items():
         payloads.setdefault(column, []).append((kind, payload))
+    # Columns, kinds and bitmaps ascend, unlike the engine's: their order means nothing to readers.
     content = write(
         {column: sorted(listed, key=itemgetter(0)) for column, listed in sorted(payloads.items())}
     )
@@ -91,18 +86,17 @@ def build(
 
 
 def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
-    """The payload of an index; None for an empty entry."""
-    # Of a file without rows the engine writes an index on a map key as an empty entry, others as they are.
+    # For a file without rows, the engine writes an empty entry for a map key, but whole indexes for columns.
     if keys.row_count == 0 and split_map_key(definition.column)[1] is not None:
         return None
     return write_index(definition.kind, keys, definition.options)
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
-    """Writes a file under its final name once all of it is on the disk.
+    """Writes a file under its final name once it is complete on the disk.
 
-    Raises RequestError: there is such a file already. Raises StorageError: it cannot be written; nothing new
-    is left behind.
+    Raises RequestError if the name is taken, StorageError if it cannot be written; then nothing is left
+    behind.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

@@ -1,6 +1,4 @@
-"""Columns of data files of this machine: those that are to be indexed, and no others, a batch at a time.
-
-Their types are Paimon's, as far as the file tells them:
+"""Reads columns of local data files, batch by batch, with Paimon's types where the file determines them.
 
 ==================================  ===================================================================
 Arrow type                          Paimon type
@@ -19,9 +17,9 @@ map                                 MAP of these
 dictionary                          that of its values
 ==================================  ===================================================================
 
-CHAR and VARCHAR are not told from STRING, nor BINARY and VARBINARY from BYTES; their indexes are the same.
-Two formats tell less than an index needs, and guessing would make one that loses rows: ORC knows timestamps
-of one precision only, and Avro has no integers below INT. Such columns have to be declared.
+CHAR and VARCHAR appear as STRING, BINARY and VARBINARY as BYTES; their indexes are equal. ORC has timestamps
+of one precision only, and Avro no integers below INT: such columns must be declared, since an index of a
+guessed type loses rows.
 """
 
 from __future__ import annotations
@@ -54,11 +52,11 @@ from app.table import AvroFile
 from app.types import DataType, TypeRoot, parse_type
 
 Advance: TypeAlias = "Callable[[int], None]"
-"""Told of work that has been done, in whatever unit the caller counts it."""
+"""Receives the amount of work done, in the caller's unit."""
 
 
 def ignore_progress(_done: int) -> None:
-    """An :data:`Advance` for those whom progress does not concern."""
+    """Drops progress."""
 
 
 def read_columns(
@@ -66,13 +64,8 @@ def read_columns(
 ) -> dict[str, pa.ChunkedArray]:
     """Reads columns, one value a row.
 
-    Args:
-        names: columns that it has, or ``column[key]`` for the values that a map column has under one key.
-
-    Raises:
-        IndexWriteError: a map has a key twice.
-        CorruptFileError: the file is damaged.
-        StorageError: it cannot be read.
+    ``names``: columns, or ``column[key]`` for the values of a map column under one key. Raises
+    IndexWriteError if a map has a key twice, CorruptFileError for a damaged file, StorageError.
     """
     places = {name: split_map_key(name) for name in names}
     chunks: dict[str, list[pa.Array]] = {name: [] for name in places}
@@ -99,16 +92,16 @@ def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
 
 
 def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) -> pa.Array:
-    """One value a row: null where the map is null, lacks the key or has null under it.
+    """Returns one value a row: null if the map is null, lacks the key or has null under it.
 
-    ``first_row``: row of the file that the first map belongs to, for errors. Raises IndexWriteError: a map
-    has the key twice.
+    ``first_row``: row of the first map in the file, for errors. Raises IndexWriteError if a map has the key
+    twice.
     """
     offsets = np.asarray(maps.offsets)
     entries = np.flatnonzero(np.asarray(pc.equal(maps.keys, pa.scalar(key, maps.keys.type))))
     entries = entries[(entries >= offsets[0]) & (entries < offsets[-1])]
     rows = np.searchsorted(offsets, entries, side="right") - 1
-    # What lies between the offsets of a null map belongs to no row.
+    # A null map may have entries between its offsets, which belong to no row.
     held = np.asarray(maps.is_valid())[rows]
     entries, rows = entries[held], rows[held]
     repeated = np.flatnonzero(rows[1:] == rows[:-1])
@@ -144,15 +137,10 @@ _SIMPLE: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTypes(Mapping[str, DataType]):
-    """Types by column; what is not declared is read off the file when it is asked for.
-
-    Looking up a column whose type the file does not tell raises ``RequestError``.
-
-    ``declared``: types that somebody knows, of the file's or other columns.
-    """
+    """Types by column: declared ones, else the file's. Raises RequestError for a type that the file lacks."""
 
     file: DataFile
-    declared: Mapping[str, DataType]
+    declared: Mapping[str, DataType]  # By column of this or other files.
 
     def __getitem__(self, column: str) -> DataType:
         at = self.file.schema.get_field_index(column)
@@ -225,28 +213,20 @@ _MAGIC_BYTES: Final = max(map(len, _MAGICS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataFile:
-    """A data file.
-
-    ``schema``: its columns; what is a timestamp of nanoseconds here may come in batches as one of
-    microseconds.
-    """
+    """A data file of this machine."""
 
     path: Path
     format: DataFormat
     size_bytes: int
-    schema: pa.Schema
+    schema: pa.Schema  # Timestamps of nanoseconds may come in batches as microseconds.
     row_count: int
     _batches: Callable[[list[str]], Iterator[pa.RecordBatch]]
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads what the file says about itself.
+        """Reads schema and row count.
 
-        Raises:
-            FileMissingError: there is no such file.
-            StorageError: it cannot be read.
-            UnsupportedFormatError: it is of another format.
-            CorruptFileError: it is damaged.
+        Raises FileMissingError, StorageError, UnsupportedFormatError, or CorruptFileError for a damaged file.
         """
         with _blame(path):
             data_format, size_bytes = _format(path), path.stat().st_size
@@ -267,21 +247,16 @@ class DataFile:
                     assert_never(data_format)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows, in their order.
+        """Yields all rows in order; batches may have more columns than requested.
 
-        Args:
-            columns: names of the columns to read; batches may have others as well.
-
-        Raises:
-            CorruptFileError: the file is damaged, or has a value that Arrow cannot hold.
-            StorageError: it cannot be read.
+        Raises CorruptFileError for a damaged file or a value that Arrow cannot hold, StorageError.
         """
         with _blame(self.path):
             yield from self._batches(list(columns))
 
 
 def _parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    # INT96 reaches further than nanoseconds in 64 bits do, and no index holds more than microseconds.
+    # INT96 has a wider range than nanoseconds in 64 bits, and no index holds more than microseconds.
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         yield from file.iter_batches(_BATCH_ROWS, columns=columns)
 
@@ -310,7 +285,7 @@ def _blame(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileMissingError(f"{path}: there is no such file", path=str(path)) from error
     except OSError as error:
-        # Arrow's readers raise it without a number for what they find inside of a file.
+        # Arrow's readers raise OSError without a number for damaged content.
         if error.errno is None:
             raise CorruptFileError(_one_line(error)).at(str(path)) from error
         raise StorageError(f"{path}: {error.strerror}", path=str(path)) from error

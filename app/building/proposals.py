@@ -1,4 +1,4 @@
-"""Which indexes the columns of a data file are worth, judged by the values that it has.
+"""Proposes indexes for the columns of a data file, by their values.
 
 ============================================================  =========================================
 column                                                        proposal
@@ -31,8 +31,8 @@ from app.options import split_map_key
 from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2
+# A proposed index of a larger part of the data file gets a warning.
 _LARGEST_PART: Final = 1 / 3
-"""No index of a larger part of the data file is proposed without saying so."""
 _KILOBYTE: Final = 1000
 _ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
 _ENGINE_PREFIX: Final = "_KEY_"
@@ -40,30 +40,24 @@ _ENGINE_PREFIX: Final = "_KEY_"
 
 @dataclass(frozen=True, slots=True)
 class ColumnAdvice:
-    """What a column is worth.
-
-    Attributes:
-        reason: why it should have this index, or none.
-        distinct: number of distinct values; None where no index could hold them.
-        warning: what it would cost without its options, or what to consider instead.
-    """
+    """Advice on one column."""
 
     column: str
-    reason: str
+    reason: str  # For this index, or for none.
     data_type: DataType | None = None
-    distinct: int | None = None
+    distinct: int | None = None  # Number of distinct values; None if no index could hold them.
     null_count: int | None = None
     index: IndexDefinition | None = None
     size_bytes: int = 0
-    warning: str | None = None
+    warning: str | None = None  # Its cost without the options, or an alternative.
 
 
 def advise(
     file: DataFile, types: ColumnTypes, advance: Advance = ignore_progress
 ) -> tuple[ColumnAdvice, ...]:
-    """Judges every column of a data file that belongs to its table, one after the other.
+    """Judges every column of a data file that belongs to its table, in order.
 
-    Raises CorruptFileError: the file is damaged. Raises StorageError: it cannot be read.
+    Raises CorruptFileError for a damaged file, StorageError if it cannot be read.
     """
     judged = []
     for column in file.schema.names:
@@ -74,7 +68,7 @@ def advise(
 
 
 def table_options(advice: tuple[ColumnAdvice, ...]) -> dict[str, str]:
-    """The table options that ask for the proposed indexes."""
+    """Returns the table options that declare the proposed indexes."""
     indexes = [column.index for column in advice if column.index]
     options = {
         f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind == kind)
@@ -138,7 +132,7 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
-    """What to know of the proposed indexes together; None if they are small beside their data file."""
+    """Warns of the size of all proposed indexes together; None if they are small beside the data file."""
     size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None

@@ -1,8 +1,8 @@
-"""Whether bitmap, range-bitmap and bsi name the right rows, no more and no fewer.
+"""Checks that bitmap, range-bitmap and bsi name exactly the right rows, and that bloom filters refuse none.
 
-Every key is looked up as the planner looks it up; the two kinds of bit slices, which would walk all slices
-for every question, are decoded once and compared with that. Some comparisons and ranges are asked as plans
-ask. A bloom filter must admit every value of its column; how many others it admits is estimated.
+Every key is looked up as the planner does. Bit slices are decoded once and compared instead, since a look-up
+walks all slices. Some comparisons and ranges are evaluated as in plans. The rate of absent values that a
+bloom filter admits is estimated.
 """
 
 from __future__ import annotations
@@ -33,24 +33,17 @@ from app.types.roaring import bitmap_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActualValues:
-    """Rows by the key of their value.
-
-    Attributes:
-        keys: distinct, ascending; n of them.
-        ranks: int64, shape (rows,): of each row the place of its key among ``keys``, -1 where it has none.
-        grouped: uint32: the rows that have a value, by the rank of their key, then ascending.
-        starts: int64, shape (n + 1,): where the rows of each key start in ``grouped``.
-    """
+    """Rows grouped by the key of their value."""
 
     column: KeyColumn
-    keys: Keys
-    ranks: NDArray[np.int64]
-    grouped: NDArray[np.uint32]
-    starts: NDArray[np.int64]
+    keys: Keys  # Distinct, ascending; n of them.
+    ranks: NDArray[np.int64]  # Shape (rows,): place of each row's key in ``keys``, -1 for none.
+    grouped: NDArray[np.uint32]  # Rows with a value, by the rank of their key, then ascending.
+    starts: NDArray[np.int64]  # Shape (n + 1,): start of each key's rows in ``grouped``.
 
     @classmethod
     def of(cls, column: KeyColumn) -> Self:
-        """Orders the rows of a column by their keys."""
+        """Groups the rows of a column by their keys."""
         distinct = column.distinct()
         ranks = np.full(column.row_count, -1, np.int64)
         ranks[column.value_rows] = distinct.codes
@@ -59,31 +52,31 @@ class ActualValues:
         return cls(column, distinct.keys, ranks, grouped, np.concatenate([[0], np.cumsum(counts)]))
 
     def key(self, rank: int) -> Key:
-        """One of the keys."""
+        """Returns one of the keys."""
         if not isinstance(self.keys, BytesColumn):
             return int(self.keys[rank])
         view = self.keys.view(rank)
         return b"" if view is None else bytes(view)
 
     def rows_of(self, rank: int) -> BitMap:
-        """The rows that have one key."""
+        """Returns the rows with one key."""
         return bitmap_of(self.grouped[self.starts[rank] : self.starts[rank + 1]])
 
     def rows_where(self, chosen: NDArray[np.bool_]) -> BitMap:
-        """The rows whose key is chosen, given for every key whether it is."""
-        # The last place is that of the rows without a key.
+        """Returns the rows whose key is chosen, by a flag per key."""
+        # Rows without a key have rank -1, and so the flag appended last.
         return bitmap_of(np.flatnonzero(np.append(chosen, False)[self.ranks]).astype(np.uint32))
 
     def null_rows(self) -> BitMap:
-        """The rows without a value."""
+        """Returns the rows without a value."""
         return bitmap_of(self.column.null_rows)
 
     def value(self, rank: int) -> Json:
-        """A value that has one of the keys."""
+        """Returns a value that has one of the keys."""
         return to_json(self.column.space.value(self.key(rank)), self.column.data_type)
 
     def shown(self, rank: int) -> str:
-        """The same for people, cut where it is long."""
+        """Formats :meth:`value` for people, cut if it is long."""
         return f"{json.dumps(self.value(rank), ensure_ascii=False):.100}"
 
 
@@ -97,28 +90,20 @@ _Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A row about which an index errs.
-
-    ``lost``: whether the index leaves out a row that matches; else it names one that does not. ``question``:
-    what the index was asked, as the end of an SQL condition.
-    """
+    """A row about which an index errs."""
 
     row: int
-    lost: bool
-    question: str
+    lost: bool  # The index skips this matching row; else it names a row that does not match.
+    question: str  # The condition asked, as the end of SQL's.
 
 
 def find_mismatch(
     index: ExactIndex, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """The first row that an index leaves out, else one that it names wrongly; None if all are right.
+    """Returns the first row that an index skips, else one that it names wrongly; None if all are right.
 
-    Args:
-        index: of as many rows as the column has.
-        checked: ranks of the keys to look up, ascending.
-
-    Raises:
-        CorruptIndexError: the index cannot be decoded.
+    ``checked``: ranks of the keys to look up, ascending. Raises CorruptIndexError if the index cannot be
+    decoded.
     """
     first = None
     for wrong in _mismatches(index, actual, checked, random):
@@ -164,9 +149,9 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
         if part is None:
             continue
         rows, codes = part.slices.codes()
-        # Whatever stands above the largest value is found under it.
+        # The planner clips at the largest value, so codes above it are found under it.
         values = np.minimum(codes, np.uint64(part.high - part.low)).astype(np.int64) + part.low
-        # Nobody looks for 0 among the negative values.
+        # The planner looks for 0 among the positive values only.
         counts = (values != 0) | (sign > 0)
         yield rows[counts], sign * values[counts]
 
@@ -174,21 +159,21 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 def _wrong_numbers(
     parts: list[_Numbers], numbered: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
-    """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
+    """Yields the first skipped row, and a wrongly named one, by numbers that differ from their keys'.
 
-    ``parts``: rows, each with the number that the index gives it. ``numbered``: the keys that the index has:
-    shape (n, 2), the rank of each and its number.
+    ``parts``: rows with the numbers that the index gives them. ``numbered``: keys of the index, shape (n, 2):
+    rank and number of each.
     """
-    # The last place stands for rows without a key.
+    # One more place than keys: rows without a key have rank -1.
     number_of, has_number, is_checked = (
         np.zeros(len(actual.keys) + 1, kind) for kind in (np.int64, bool, bool)
     )
     number_of[numbered[:, 0]], has_number[numbered[:, 0]], is_checked[checked] = numbered[:, 1], True, True
-    right = np.zeros(actual.column.row_count, np.bool_)
+    is_right = np.zeros(actual.column.row_count, np.bool_)
     for rows, numbers in parts:
-        own = actual.ranks[rows]
-        right[rows] |= has_number[own] & (number_of[own] == numbers)
-    lost = np.flatnonzero(is_checked[actual.ranks] & ~right)
+        own_ranks = actual.ranks[rows]
+        is_right[rows] |= has_number[own_ranks] & (number_of[own_ranks] == numbers)
+    lost = np.flatnonzero(is_checked[actual.ranks] & ~is_right)
     if len(lost):
         row = int(lost[0])
         yield Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
@@ -238,38 +223,32 @@ _ASKED_KEYS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BloomFindings:
-    """What a bloom filter is worth.
-
-    Attributes:
-        false_positive_rate: the part of absent values that it admits, as measured; None if every value of
-            the type is present.
-        expected_rate: the same as its size and the number of distinct values let expect.
-        wasted_bytes: by how much it is larger than its hash functions need for so many distinct values.
-    """
+    """Measured quality of a bloom filter."""
 
     hash_functions: int
     size_bits: int
+    # Of absent values, measured; None if every value of the type is present.
     false_positive_rate: float | None
-    expected_rate: float
-    wasted_bytes: int
+    expected_rate: float  # By its size and the number of distinct values.
+    wasted_bytes: int  # Beyond the need of its hash functions for so many distinct values.
 
 
 def find_refused(
     stack: FileStack[object], actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """The first row whose value the index of a file, in a stack of one, refuses; None if there is none.
+    """Returns the first row whose value an index, in a stack of one file, refuses; None if there is none.
 
     ``random``: chooses keys of a bloom filter to ask one by one, as plans do; the others are looked up
     together.
     """
-    index, refused, asked = stack.of_file(0), checked[:0], checked
+    index, refused, single = stack.of_file(0), checked[:0], checked
     if isinstance(index, BloomFilter):
         refused = checked[~_admitted(index, actual.keys.take(checked))]
-        asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False)
+        single = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False)
     file = np.zeros(1, np.int64)
     alone = [
         rank
-        for rank in asked.tolist()
+        for rank in single.tolist()
         if stack.answers(Points((actual.key(rank),)), file, never_out_of_time)[0] == Answer.SKIP
     ]
     ranks = np.concatenate([refused, np.array(alone, np.int64)])
@@ -281,7 +260,7 @@ def find_refused(
 
 
 def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generator) -> BloomFindings:
-    """How many absent values a filter admits, and how many it should."""
+    """Measures the rate of absent values that a filter admits, and computes the expected one."""
     size_bits, distinct = 8 * len(bloom.bits), len(actual.keys)
     absent = _absent_keys(actual, random)
     rate = float(_admitted(bloom, absent).mean()) if len(absent) else None
@@ -304,7 +283,7 @@ def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
 
 def _absent_keys(actual: ActualValues, random: np.random.Generator) -> Keys:
     if isinstance(actual.keys, BytesColumn):
-        # So many random bytes are nobody's value.
+        # Random strings of this length do not occur in data.
         drawn = random.bytes(_ABSENT_KEYS * _ABSENT_BYTES)
         starts = np.arange(_ABSENT_KEYS, dtype=np.int64) * _ABSENT_BYTES
         return BytesColumn(np.frombuffer(drawn, np.uint8), starts, np.full(_ABSENT_KEYS, _ABSENT_BYTES))

@@ -1,7 +1,7 @@
-"""Proving an index file against the rows of its data file.
+"""Verifies an index file against the rows of its data file.
 
-An index is right if it never leaves out a row that matches; a bitmap, range-bitmap or bsi also if it names no
-row that does not. Of each index every distinct value is looked up, or as many as the caller allows.
+An index is right if it never skips a matching row; a bitmap, range-bitmap or bsi, if also no other row is
+named. In each index every distinct value is looked up, or as many as the caller allows.
 """
 
 from __future__ import annotations
@@ -33,40 +33,30 @@ _SEED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class IndexProblem:
-    """Why an index must not be used.
-
-    ``row``: the 0-based row that it errs about, if it can be read at all. ``lost``: whether the index leaves
-    out this row, so that queries miss it.
-    """
+    """Reason why an index must not be used."""
 
     detail: str
-    row: int | None = None
+    row: int | None = None  # 0-based row of the error; None if the index cannot be read.
     value: Json = None
-    lost: bool = False
+    lost: bool = False  # The index skips this row, so that queries miss it.
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry:
-    """One index of a container.
-
-    Attributes:
-        distinct: number of distinct values of the column; None if it could not be read.
-        checked: how many of them were looked up.
-        bloom: what a bloom filter is worth; None for other kinds, and where there is a problem.
-    """
+    """Verdict on one index of a container."""
 
     column: str
     kind: str
     size_bytes: int
-    distinct: int | None = None
-    checked: int = 0
+    distinct: int | None = None  # Number of distinct values; None if the column could not be read.
+    checked: int = 0  # Number of values looked up.
     problem: IndexProblem | None = None
-    bloom: BloomFindings | None = None
+    bloom: BloomFindings | None = None  # Of a bloom filter without a problem.
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a container, some bytes of which may belong neither to its head nor to any index."""
+    """Verdict on a container; unused bytes belong neither to its head nor to any index."""
 
     row_count: int
     size_bytes: int
@@ -75,7 +65,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether every index is right."""
+        """True if every index is right."""
         return all(entry.problem is None for entry in self.entries)
 
 
@@ -87,16 +77,14 @@ def verify(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> Verification:
-    """Proves a container against the data.
+    """Verifies a container against the data.
 
     Args:
-        column_of: reads a column, or the values of ``column[key]``; asked once for each column that has an
-            index, and raises ``RequestError`` where it can have none.
-        sample: most distinct values to look up in each index; None for all of them. Which these are is the
-            same for every call.
+        column_of: reads a column, or the values of ``column[key]``; called once per indexed column. Raises
+            ``RequestError`` for a column that can have no index.
+        sample: most distinct values to look up in each index; None for all. Every call chooses equally.
 
-    Raises:
-        CorruptIndexError: the container's head cannot be read.
+    Raises CorruptIndexError if the container's head cannot be read.
     """
     index = FileIndex.read(content)
     checked: list[CheckedEntry] = []

@@ -1,8 +1,4 @@
-"""Which rows of which files are deleted.
-
-Vectors that are not cached are read together: only the records that are asked for, not the files around them.
-A record is verified when it is decoded; that it is the one of the data file, whenever it is asked for.
-"""
+"""Lists the deleted rows of files."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ _FILES_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class FileDeletions:
-    """Deleted positions of one data file; ``positions`` is None where only counts were asked for."""
+    """Deleted positions of one data file; ``positions`` is None where the caller asked for counts only."""
 
     file_name: str
     partition: Mapping[str, Json]
@@ -55,10 +51,7 @@ class DeletionsAnswer:
 def answer_deletions(
     version: Version, request: DeletionsRequest, zone: SessionZone | None
 ) -> DeletionsAnswer:
-    """The deleted positions of the files that were asked for.
-
-    A file that is named and has no deletion vector is answered with none, be it one that batch reads do not
-    see.
+    """Lists the deleted positions of the requested files; of none also where batch reads do not see the file.
 
     Raises:
         FilterError: the partition does not fit the table.
@@ -74,7 +67,7 @@ def answer_deletions(
     else:
         selected = list(_named(version, request.files, partition))
     deletions = tuple(
-        deletion for vectors, some in selected for deletion in vectors.deletions(version, some, request)
+        deletion for vectors, chosen in selected for deletion in vectors.deletions(version, chosen, request)
     )
     names = {deletion.file_name for deletion in deletions}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in names)
@@ -91,27 +84,27 @@ def _named(
     hidden = version.hidden_files()
     if hidden is None:
         return
-    some = _inside(version, hidden, hidden.named(names), partition)
-    if len(some):
+    hidden_numbers = _inside(version, hidden, hidden.named(names), partition)
+    if len(hidden_numbers):
         honoured = version.schema.options.deletion_vectors
         entries = version.table.metadata.index_entries(version.resolved) if honoured else ()
         places = VectorPlaces.find(entries, hidden)
-        yield _Vectors(hidden, places, places.numbers), some
+        yield _Vectors(hidden, places, places.numbers), hidden_numbers
 
 
 def _inside(
-    version: Version, files: Files, some: NDArray[np.int64], partition: NamedPartition | None
+    version: Version, files: Files, numbers: NDArray[np.int64], partition: NamedPartition | None
 ) -> NDArray[np.int64]:
     if partition is None:
-        return some
+        return numbers
     allowed = version.partitions.where(files.columns.partitions, partition.could_be)
-    inside: NDArray[np.int64] = some[allowed[files.columns.partition_codes[some]]]
+    inside: NDArray[np.int64] = numbers[allowed[files.columns.partition_codes[numbers]]]
     return inside
 
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """Files, and the number of the vector of each in ``places``: int32, -1 for none."""
+    """Files, with the number of each one's vector in ``places``: int32, -1 for none."""
 
     files: Files
     places: VectorPlaces
@@ -126,8 +119,8 @@ class _Vectors:
         counted = (numbers < 0) | (is_count & (deleted != UNKNOWN_CARDINALITY))
         for start in range(0, len(selected), _FILES_AT_ONCE):
             check_deadline()
-            some = slice(start, start + _FILES_AT_ONCE)
-            read = np.flatnonzero(~counted[some]) + start
+            batch = slice(start, start + _FILES_AT_ONCE)
+            read = np.flatnonzero(~counted[batch]) + start
             places = [
                 (*self.places.places[numbers[at]], int(files.columns.row_counts[selected[at]]))
                 for at in read.tolist()
@@ -148,81 +141,82 @@ VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
 
 
 def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:
-    """The deletion vectors of some data files, in their order.
+    """Loads the deletion vectors of data files, in their order, reading single records of the files.
 
     Raises:
         SnapshotExpiredError: a file of vectors is gone.
-        CorruptIndexError: a vector is damaged, is not what the index manifest says, or deletes rows that the
-            data file does not have.
+        CorruptIndexError: a vector is damaged, or differs from its manifest or data file.
         StorageError: a file cannot be read.
-        PathNotAllowedError: a file lies outside of what the operator allows.
-        DeadlineExceededError: the request's time ran out.
+        PathNotAllowedError: a file lies outside of the places that the operator allows.
     """
     files = {id(entry): entry for entry, _, _ in places}
     paths = {number: source.paths.index_file(entry) for number, entry in files.items()}
-    # A string knows its hash, and there may be many of them.
+    # A string caches its hash, and the cache looks up many keys.
     keys = [
-        f"{source.warehouse.name}\n{paths[id(entry)]}\n{entry.file.file_size} {lies.offset} {lies.length}"
-        for entry, lies, _ in places
+        f"{source.warehouse.name}\n{paths[id(entry)]}\n{entry.file.file_size} {extent.offset} {extent.length}"
+        for entry, extent, _ in places
     ]
     by_key = dict(zip(keys, places, strict=True))
 
     def read(missing: Sequence[str]) -> Iterator[DeletionVector]:
         unread = [by_key[key] for key in missing]
-        ranges = [(paths[id(entry)], lies.offset, _readable_bytes(entry, lies)) for entry, lies, _ in unread]
-        # Index files are named after random UUIDs: a path is never given again.
+        ranges = [
+            (paths[id(entry)], extent.offset, _readable_bytes(entry, extent)) for entry, extent, _ in unread
+        ]
+        # Index files are named after random UUIDs, so a path never gets other content.
         contents = source.warehouse.read_ranges(ranges, immutable=True)
-        for (entry, lies, _), content in zip(unread, contents, strict=True):
+        for (entry, extent, _), content in zip(unread, contents, strict=True):
             check_deadline()
-            yield _decode(content, paths[id(entry)], entry, lies)
+            yield _decode(content, paths[id(entry)], entry, extent)
 
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
         keys, read, expected_bytes=lambda key: by_key[key][1].length, line=source.warehouse.name
     )
     loaded = [vectors[key] for key in keys]
-    for vector, (entry, lies, row_count) in zip(loaded, places, strict=True):
-        _check(vector, paths[id(entry)], lies, row_count)
+    for vector, (entry, extent, row_count) in zip(loaded, places, strict=True):
+        # The cache knows a vector by its place, and another data file may name that place.
+        _check(vector, paths[id(entry)], extent, row_count)
     return loaded
 
 
-def _readable_bytes(entry: IndexEntry, lies: DeletionRange) -> int:
-    """What is read of a record: size and checksum too, but nothing beyond the end of the file."""
-    return max(0, min(lies.length + RECORD_MARGIN_BYTES, entry.file.file_size - lies.offset))
+def _readable_bytes(entry: IndexEntry, extent: DeletionRange) -> int:
+    # A record has its size and checksum around the vector; a read must not pass the end of the file.
+    return max(0, min(extent.length + RECORD_MARGIN_BYTES, entry.file.file_size - extent.offset))
 
 
 def _decode(
-    content: bytes | PaimonIndexError, path: str, entry: IndexEntry, lies: DeletionRange
+    content: bytes | PaimonIndexError, path: str, entry: IndexEntry, extent: DeletionRange
 ) -> DeletionVector:
     if isinstance(content, FileMissingError):
         raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from content
     if isinstance(content, PaimonIndexError):
         raise content
-    if len(content) < _readable_bytes(entry, lies):
+    if len(content) < _readable_bytes(entry, extent):
         observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
             f"expected a file of {entry.file.file_size} bytes, found its end",
-            offset=lies.offset + len(content),
+            offset=extent.offset + len(content),
             path=path,
         )
     try:
-        return read_vector(content, length=lies.length)
+        return read_vector(content, length=extent.length)
     except CorruptIndexError as error:
         observer().undecodable(FileFormat.DELETION_VECTORS)
-        raise error.at(path, lies.offset) from error
+        raise error.at(path, extent.offset) from error
 
 
-def _check(vector: DeletionVector, path: str, lies: DeletionRange, row_count: int) -> None:
-    if lies.cardinality is not None and vector.cardinality != lies.cardinality:
+def _check(vector: DeletionVector, path: str, extent: DeletionRange, row_count: int) -> None:
+    if extent.cardinality is not None and vector.cardinality != extent.cardinality:
         observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
-            f"expected {lies.cardinality} deleted rows of {lies.data_file}, found {vector.cardinality}",
-            offset=lies.offset,
+            f"expected {extent.cardinality} deleted rows of {extent.data_file}, found {vector.cardinality}",
+            offset=extent.offset,
             path=path,
         )
     if vector.highest is not None and vector.highest >= row_count:
         observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
-            f"{lies.data_file} has {row_count} rows, but position {vector.highest} is deleted",
-            offset=lies.offset,
+            f"{extent.data_file} has {row_count} rows, but position {vector.highest} is deleted",
+            offset=extent.offset,
             path=path,
         )

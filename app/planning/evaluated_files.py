@@ -1,7 +1,4 @@
-"""What file indexes on their own, without a table, say of a filter.
-
-Files are read and stacked some at a time, since a stack of one costs nearly as much as one of many.
-"""
+"""Evaluates a filter on file indexes alone, without a table."""
 
 from __future__ import annotations
 
@@ -35,6 +32,7 @@ from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
 from app.work import check_deadline
 
+# Files are stacked in batches: a stack of one costs nearly as much as one of many.
 _STACKED_FILES: Final = 256
 _STACKED_BYTES: Final = 1 << 20
 _REPORTED: Final = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
@@ -42,17 +40,14 @@ _REPORTED: Final = (CorruptIndexError, StorageError, UnsupportedFormatError, Pat
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedFile:
-    """What the indexes of one file say.
-
-    ``selection``: rows outside of which nothing matches; None when nothing is known at row level. ``error``:
-    the file's indexes could not be used; the file is kept.
-    """
+    """The verdict of one file's indexes."""
 
     name: str
     skip: bool
+    # Positions outside of which no row matches; None without an answer at row level.
     selection: Positions | None
     explain: tuple[ExplainStep, ...] | None = None
-    error: Exception | None = None
+    error: Exception | None = None  # The reason why the indexes could not be used; the file is kept.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +66,9 @@ def evaluate_files(
     *,
     any_place: bool,
 ) -> EvaluateAnswer:
-    """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
+    """Evaluates the filter on the indexes of each file. A file that cannot be used gets an error of its own.
 
-    Raises FilterError: the filter does not fit the schema. Raises RequestError: a type of the schema cannot
-    be read.
+    Raises FilterError if the filter does not fit the schema, RequestError if a type cannot be read.
     """
     fields = [
         DataField(at, column.name, parse_type(column.type)) for at, column in enumerate(request.columns)
@@ -86,50 +80,50 @@ def evaluate_files(
         names = Names(fields, relation)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
-    budget, asks_all, unasked = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
+    budget, is_short, unasked_files = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
     files: list[EvaluatedFile] = []
     while len(files) < len(request.files):
         with ExitStack() as stack:
-            following = request.files[len(files) : len(files) + _STACKED_FILES]
-            for name, index in _read_some(warehouse, following, stack, any_place=any_place):
-                is_asked = asks_all or not budget.out_of_time()
-                unasked += not is_asked
-                asked = predicate if is_asked else Unknown("a long filter")
-                files.append(_evaluate(name, index, request, asked, sort_column))
-    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *unasked_warnings(unasked)))
+            batch = request.files[len(files) : len(files) + _STACKED_FILES]
+            for name, index in _read_batch(warehouse, batch, stack, any_place=any_place):
+                has_time = is_short or not budget.out_of_time()
+                unasked_files += not has_time
+                decided = predicate if has_time else Unknown("a long filter")
+                files.append(_evaluate(name, index, request, decided, sort_column))
+    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *unasked_warnings(unasked_files)))
 
 
-def _read_some(
+def _read_batch(
     warehouse: Warehouse, files: Sequence[IndexFileRef], stack: ExitStack, *, any_place: bool
 ) -> Iterator[tuple[str, Callable[[], FileIndex]]]:
-    """Some of the next files, stacked: the name of each, and what gives its indexes or raises why not."""
-    read: list[tuple[str, bytes | None, Exception | None]] = []
+    """Reads and stacks the next files; yields each name with a function that returns or raises."""
+    contents: list[tuple[str, bytes | None, Exception | None]] = []
     size = 0
     for file in files:
         check_deadline()
         try:
             with ExitStack() as reading:
                 name, content = reading.enter_context(index_content(warehouse, file, any_place=any_place))
-                read.append((name, content, None))
+                contents.append((name, content, None))
                 size += len(content)
                 if size >= _STACKED_BYTES:
-                    # The last one, which may be large, stays claimed. The others do not: who claims for one
-                    # file and holds claims for others could wait for somebody who does so, too.
+                    # Only the last file, which may be large, stays claimed: two requests that hold claims
+                    # while they claim more could wait for each other.
                     stack.push(reading.pop_all())
                     break
         except DeadlineExceededError:
             raise
         except _REPORTED as error:
-            read.append((file.name or file.path or "content", None, error))
-    stacked = StackedIndex.read(BytesColumn.of([content for _, content, _ in read]))
+            contents.append((file.name or file.path or "content", None, error))
+    stacked = StackedIndex.read(BytesColumn.of([content for _, content, _ in contents]))
 
     def index_of(file: int) -> FileIndex:
-        error = read[file][2]
+        error = contents[file][2]
         if error is not None:
             raise error
         return stacked.file_index(file)
 
-    for number, (name, _, _) in enumerate(read):
+    for number, (name, _, _) in enumerate(contents):
         yield name, partial(index_of, number)
 
 
@@ -143,7 +137,7 @@ def _evaluate(
     check_deadline()
     trace: list[Step] = []
     try:
-        answer = _ask(index(), request, predicate, sort_column, trace)
+        answer = _evaluate_index(index(), request, predicate, sort_column, trace)
     except DeadlineExceededError:
         raise
     except _REPORTED as error:
@@ -154,7 +148,7 @@ def _evaluate(
     return EvaluatedFile(name, answer is SKIP, positions, steps)
 
 
-def _ask(
+def _evaluate_index(
     index: FileIndex,
     request: EvaluateRequest,
     predicate: BoundPredicate,
@@ -164,8 +158,8 @@ def _ask(
     top_rows, row_count = request.top_n, request.row_count
     if top_rows is None or sort_column is None:
         return evaluate(predicate, index, row_count=row_count, trace=trace)
-    # Without a filter every row is in question, and only an index can tell how many there are.
-    known = row_count if row_count is not None else indexed_rows(index, sort_column)
+    # Without a filter every row is a candidate, and only an index knows how many rows there are.
+    rows = row_count if row_count is not None else indexed_rows(index, sort_column)
     first = top_rows.order_by[0]
     return top_n(
         index,
@@ -174,5 +168,5 @@ def _ask(
         nulls_first=first.nulls_first,
         limit=top_rows.limit,
         strict=len(top_rows.order_by) == 1,
-        selection=evaluate(predicate, index, row_count=known, trace=trace),
+        selection=evaluate(predicate, index, row_count=rows, trace=trace),
     )

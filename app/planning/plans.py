@@ -27,45 +27,46 @@ _log = logging.getLogger("paimon_index.planning")
 
 PlanKey: TypeAlias = "tuple[str, bytes]"
 
+# Members of a request that the plan of a version depends on.
 _MEMBERS: Final = [
     name for name in PlanRequest.model_fields if name not in {*VersionedRequest.model_fields, "budget_ms"}
 ]
-"""Of a request, those that the plan of a version depends on."""
+# Time limit of a background load; whatever it has read stays in the caches.
 _SECONDS: Final = 300.0
-"""After which a load is given up; what it has read stays in the caches."""
 _LEAST_CLAIM_BYTES: Final = 1 << 20
+# Loads of one warehouse, running and queued. When the queue is full, a load is dropped: the next plan that
+# needs it submits it again.
 _MOST_LOADS: Final = 64
-"""Of a warehouse, under way and waiting; a plan that is asked again has its own begun then."""
 
 
 class BackgroundLoads:
-    """Does one thing after the other for a warehouse, since another's storage may hang; each thing once."""
+    """Queues loads per warehouse, one thread each, so that a hanging store delays no other warehouse."""
 
     def __init__(self) -> None:
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._end = Cancellation()
-        self._known: defaultdict[str, set[Hashable]] = defaultdict(set)
+        self._pending: defaultdict[str, set[Hashable]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def begin(self, warehouse: str, key: Hashable, load: Callable[[], object]) -> None:
-        """Has a thread load something, unless it has that or enough else to do, or after :meth:`close`."""
+        """Submits a load, unless it is pending, the queue is full, or :meth:`close` was called."""
         with self._lock:
-            known = self._known[warehouse]
-            if key in known or len(known) >= _MOST_LOADS or self._end.event.is_set():
+            pending = self._pending[warehouse]
+            if key in pending or len(pending) >= _MOST_LOADS or self._end.event.is_set():
                 return
             if warehouse not in self._pools:
                 self._pools[warehouse] = ThreadPoolExecutor(1, thread_name_prefix=f"loading-{warehouse}")
-            known.add(key)
-            self._pools[warehouse].submit(self._load, known, key, load)
+            pending.add(key)
+            self._pools[warehouse].submit(self._load, pending, key, load)
 
     def close(self) -> None:
-        """Ends the loads under way; those that have not begun never do."""
+        """Cancels running loads; queued ones never start."""
         with self._lock:
             self._end.cancel()
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self, known: set[Hashable], key: Hashable, load: Callable[[], object]) -> None:
+    def _load(self, pending: set[Hashable], key: Hashable, load: Callable[[], object]) -> None:
         try:
             with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
@@ -74,7 +75,7 @@ class BackgroundLoads:
             _log.info("loading in the background ended early: %s", error)
         finally:
             with self._lock:
-                known.discard(key)
+                pending.discard(key)
 
 
 class Plans:
@@ -86,71 +87,74 @@ class Plans:
         self._loads = BackgroundLoads()
 
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
-        """The plan of a version.
+        """Returns the plan of a version, from the cache where it is there.
 
-        ``request``: what is asked of it, whatever its selector says; its time zone is the one that is meant.
-        ``budget_ms``: of requests that name none; None for as long as it takes.
+        Args:
+            request: the filter and the form of the answer. Its selector is ignored; its time zone must be
+                resolved.
+            budget_ms: default for requests that name no budget; None waits for every index file.
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         return self._remembered(version, request, budget)
 
     def close(self) -> None:
-        """Ends what is under way in the background."""
+        """Cancels background loads."""
         self._loads.close()
 
     def _remembered(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
         key = _key(version, request, None)
         # A request with a budget of its own does not wait for a plan with another one.
-        own = key if request.budget_ms is None else _key(version, request, request.budget_ms)
-        plan = None if own == key else self.cache.get(key)
+        cache_key = key if request.budget_ms is None else _key(version, request, request.budget_ms)
+        plan = None if cache_key == key else self.cache.get(key)
         if plan is None:
-            claimed: list[Callable[[], object]] = []
+            releases: list[Callable[[], object]] = []
             plan = self.cache.get_or_load(
-                own,
-                lambda: self._make(version, request, budget, claimed),
+                cache_key,
+                lambda: self._make(version, request, budget, releases),
                 is_kept=lambda made: made.summary.complete,
             )
-            self._leave_to_cache(own, plan, claimed)
+            self._release_if_cached(cache_key, plan, releases)
             if plan.ran_out_of_time:
                 name = version.source.warehouse.name
                 self._loads.begin(name, key, lambda: self._finish(version, request, key))
-            elif own != key:
+            elif cache_key != key:
                 self.cache.put(key, plan)
         return plan
 
     def _finish(self, version: Version, request: PlanRequest, key: PlanKey) -> None:
-        claimed: list[Callable[[], object]] = []
+        releases: list[Callable[[], object]] = []
         with missing_file_means_expired(version):
-            plan = self._make(version, request, BACKGROUND, claimed)
+            plan = self._make(version, request, BACKGROUND, releases)
         # A caller in this process may have changed the filter that the request holds.
         if _key(version, request, None) == key:
             self.cache.put(key, plan)
-            self._leave_to_cache(key, plan, claimed)
+            self._release_if_cached(key, plan, releases)
 
-    def _leave_to_cache(self, key: PlanKey, plan: Plan, claimed: Iterable[Callable[[], object]]) -> None:
-        """Gives back the claims of a plan that the cache keeps, and so counts."""
+    def _release_if_cached(self, key: PlanKey, plan: Plan, releases: Iterable[Callable[[], object]]) -> None:
+        # The cache counts the plan's bytes itself, so claims on them would count twice.
         if self.cache.keeps(key, plan):
-            for release in claimed:
+            for release in releases:
                 release()
 
     def _make(
-        self, version: Version, request: PlanRequest, budget: Budget, claimed: list[Callable[[], object]]
+        self, version: Version, request: PlanRequest, budget: Budget, releases: list[Callable[[], object]]
     ) -> Plan:
-        """Makes a plan; what gives back the memory that it takes is added to ``claimed``."""
+        """Makes a plan, and appends to ``releases`` the function that releases its memory."""
         zone = None if request.time_zone is None else session_zone(request.time_zone)
         with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
-            # Few files are no reason to wait.
+            # A plan of few files should not wait for memory.
             def grow_to(size: int) -> None:
                 claim.grow_to(size if size >= _LEAST_CLAIM_BYTES else 0)
 
             decisions = decide(version, request, self._limits, zone, budget=budget, claim=grow_to)
             with during(Phase.EVALUATE):
                 plan = decisions.plan()
-            claimed.append(claim.outlive(plan))
+            releases.append(claim.outlive(plan))
             return plan
 
 
 def _key(version: Version, request: PlanRequest, budget_ms: int | None) -> PlanKey:
-    """By what a plan is remembered; that of a filter which asks the clock holds for a day."""
+    """Returns the cache key of a plan."""
     members = (getattr(request, name) for name in _MEMBERS)
+    # A filter that reads the clock has another meaning tomorrow: its plan is cached for a day.
     return version.identity, request_digest(*members, budget_ms, day_of_request(request.filter))

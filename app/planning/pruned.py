@@ -1,15 +1,8 @@
 """A snapshot that names only the files that a plan keeps, so that the engine's own readers read just these.
 
-Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves these files from memory, see
-``docs/decisions/sql-catalog.md``.
-
-Of a primary key table the files of a merge unit stay together: a query of the engine may have another
-condition than the plan, and must not see an older version of a row because a newer one was left out. Files
-of tables with data evolution hold columns of each other's rows, and are refused.
-
-Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
-unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
-Without an index readers read more rows, and no others.
+Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves the metadata from memory,
+see ``docs/decisions/sql-catalog.md``. Tables with data evolution are refused, since their files hold columns
+of each other's rows.
 """
 
 from __future__ import annotations
@@ -35,25 +28,26 @@ from app.types import Json
 from app.work import check_deadline
 
 MOST_FILES: Final = 10_000
-"""A plan that keeps more files gains little by naming them again."""
+"""Most files named: a plan that keeps more gains little from naming them again."""
 
 MOST_BYTES: Final = 16 << 20
-"""A longer answer takes longer to write and to read than engines take to plan alone."""
+"""Most bytes of metadata: writing and reading more takes longer than the engine takes to plan alone."""
 
+# Files encoded to estimate the size of the answer.
 _SAMPLED: Final = 64
-"""Files that tell how long the answer will be."""
 
 LARGE_BYTES: Final = 8 << 20
-"""Of a data file: a smaller one is read as a whole in less time than the calls take that read its index."""
+"""Size from which a data file keeps its index: reading a smaller one whole is quicker than reading its index.
+"""
 
-_ASKED: Final = (KeepReason.MATCHED, KeepReason.NO_INDEX)
+_INDEX_TRIED: Final = (KeepReason.MATCHED, KeepReason.NO_INDEX)
 _VERSION: Final = 3
 _USER: Final = "paimon-index"
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """A manifest or manifest list; its place is ``manifest/<name>`` below the table."""
+    """A manifest or manifest list, to be served as ``manifest/<name>`` below the table."""
 
     name: str
     content: bytes
@@ -61,14 +55,14 @@ class MetadataFile:
 
 @dataclass(frozen=True, slots=True)
 class PrunedSnapshot:
-    """A snapshot in which the plan's files alone are there.
+    """A snapshot with the files of a plan alone.
 
     Attributes:
-        files_named: how many are in it: those of the plan, and those that merge with them.
-        document: what the snapshot's file holds; None where more files are kept than the caller wants named,
-            and for a table that was never written to.
-        delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
-        options_schema_id: number of the schema whose options hold.
+        files_named: number of files: those of the plan, and those that merge with them.
+        document: content of the snapshot file; None where more files are kept than the caller wants named,
+            and for a table without snapshots.
+        delta_manifest_list: of the planned snapshot, a name unique among tables; None if it has none.
+        options_schema_id: id of the schema whose options apply.
     """
 
     name: str
@@ -81,22 +75,22 @@ class PrunedSnapshot:
 
 
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
-    """The snapshot of the files that a plan of a version keeps.
+    """Makes the snapshot of the files that a plan keeps.
 
     Args:
-        most_share: of the version's files. Where more are kept, no snapshot is made.
+        most_share: of the version's files. If more are kept, no snapshot is made.
 
     Raises:
-        UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
-        LimitExceededError: these are more than :data:`MOST_FILES`, or take more than :data:`MOST_BYTES`.
+        UnsupportedFormatError: the table has data evolution, or its metadata is not in Avro.
+        LimitExceededError: there are more than :data:`MOST_FILES`, or they take more than :data:`MOST_BYTES`.
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
     options = manifest_options(table.name, schema)
     if schema.options.data_evolution:
         raise UnsupportedFormatError(
-            f"table {table.name} has data evolution: its rows lie in several files each, and no snapshot of "
-            f"some of the files is made. Read it by plans, or with the engine"
+            f"table {table.name} has data evolution: each of its rows lies in several files, so a snapshot "
+            f"of some files would lack columns. Read it by plans, or with the engine"
         )
     files = version.files()
     numbers = _whole_units(version, plan.files.array("number"))
@@ -113,22 +107,22 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
             f"{MOST_FILES}: read the table itself",
             limit=MOST_FILES,
         )
-    made: list[MetadataFile] = []
+    written: list[MetadataFile] = []
     records = []
-    answered = _answered(version, plan)
+    answered = _without_index(version, plan)
     sampled = numbers[:: len(numbers) // _SAMPLED + 1]
-    sample = write_manifest(list(_bare(version, sampled, answered)), options.compression)
+    sample = write_manifest(list(_entries(version, sampled, answered)), options.compression)
     if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
         raise LimitExceededError(
-            f"the metadata of {len(numbers)} files of table {table.name} that are kept takes more than "
+            f"the metadata of the {len(numbers)} kept files of table {table.name} takes more than "
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )
-    for entries in manifests_of(_bare(version, numbers, answered), options.target_bytes):
+    for entries in manifests_of(_entries(version, numbers, answered), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
-        made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
-        records.append(listed(made[-1].name, len(content), Outline.of(entries), schema))
+        written.append(MetadataFile(f"manifest-{name}-{len(written)}", content))
+        records.append(listed(written[-1].name, len(content), Outline.of(entries), schema))
     base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
     delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
     document: dict[str, Json] = {
@@ -154,18 +148,20 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         plan,
         len(numbers),
         {member: value for member, value in document.items() if value is not None},
-        (*made, base, delta),
+        (*written, base, delta),
         snapshot.delta_manifest_list,
         schema.ids.options,
     )
 
 
-def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int]) -> Iterator[ManifestEntry]:
+def _entries(
+    version: Version, numbers: NDArray[np.int64], without_index: Collection[int]
+) -> Iterator[ManifestEntry]:
     for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
-        yield entry.without_index() if number in answered else entry
+        yield entry.without_index() if number in without_index else entry
 
 
-def _answered(version: Version, plan: Plan) -> set[int]:
+def _without_index(version: Version, plan: Plan) -> set[int]:
     kinds = (KINDS[index.kind] for index in version.schema.options.file_indexes if index.kind in KINDS)
     selects_rows = any(kind.tells_rows for kind in kinds)
     files = zip(
@@ -174,10 +170,12 @@ def _answered(version: Version, plan: Plan) -> set[int]:
         plan.files.array("file_size").tolist(),
         strict=True,
     )
+    # Readers ask the index of each file that they open. One that the plan has asked skips no file any more,
+    # and only selects rows, which is worth a call in a large file.
     return {
         number
         for number, code, size in files
-        if decision(code) in _ASKED and not (selects_rows and size >= LARGE_BYTES)
+        if decision(code) in _INDEX_TRIED and not (selects_rows and size >= LARGE_BYTES)
     }
 
 
@@ -185,7 +183,9 @@ def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]
     if not version.schema.primary_keys:
         return kept
     keys = version.files().columns.bucket_keys
+    # The engine's query may have another condition than the plan. It must not see an older version of a row
+    # because the file with the newer one was skipped.
     units = units_of_version(version, np.flatnonzero(np.isin(keys, keys[kept])))
-    wanted = np.zeros(len(units.starts), np.bool_)
-    wanted[units.numbers[np.isin(units.files, kept)]] = True
-    return np.sort(units.files[wanted[units.numbers]])
+    is_kept = np.zeros(len(units.starts), np.bool_)
+    is_kept[units.numbers[np.isin(units.files, kept)]] = True
+    return np.sort(units.files[is_kept[units.numbers]])

@@ -1,7 +1,6 @@
-"""The one object behind the HTTP layer and the command line: warehouses, caches, and what is asked of them.
+"""The service behind the HTTP layer and the command line: owns warehouses and caches, and answers requests.
 
-Every method may be called from many threads and blocks while it reads; the time limit of
-:func:`app.work.time_limit` holds for all of them.
+Any thread may call any method. Methods block while they read; :func:`app.work.time_limit` bounds them.
 """
 
 from __future__ import annotations
@@ -66,14 +65,13 @@ from app.types.session_zone import SessionZone, session_zone
 from app.work import give_memory_back
 
 Answer = TypeVar("Answer")
-Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)
+Question = TypeVar("Question", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)
 
 
 class IndexService:
-    """Answers for some warehouses.
+    """Answers questions about tables. Closing the service closes its warehouses' readers.
 
-    ``warehouses``: by name; their readers are closed with the service. ``time_zone``: the session time zone
-    of requests that name none; None if it is not known.
+    ``time_zone``: session time zone of requests that name none; None if it is not known.
     """
 
     def __init__(
@@ -104,79 +102,80 @@ class IndexService:
 
     @property
     def is_opening(self) -> bool:
-        """Whether the shared cache may still answer for the first time; for a second at most."""
+        """True while the shared cache has not answered its first call; for a second at most."""
         return self._tiers.store is not None and self._tiers.store.is_opening
 
     def path_of(self, warehouse: str, location: str) -> str:
-        """As of :meth:`app.storage.Warehouse.path_of`.
+        """Returns the path within a warehouse of the directory that a URL names.
 
-        Raises:
-            UnknownPlaceError: there is no such warehouse.
-            RequestError: the location is no URL of a directory.
-            NotFoundError: it lies elsewhere.
+        Raises UnknownPlaceError, RequestError if it is no such URL, NotFoundError if it lies outside.
         """
         return self._warehouse(warehouse).path_of(location)
 
     def databases(self, warehouse: str) -> list[str]:
-        """Names of the databases of a warehouse."""
+        """Names the databases of a warehouse."""
         names = self._catalog(warehouse).databases()
         if not names:
             check_listable(self._warehouse(warehouse))
         return names
 
     def tables(self, warehouse: str, database: str) -> list[str]:
-        """Names of the tables of a database."""
-        with self._telling_what_is_there(TableRef(warehouse, database, "")):
+        """Names the tables of a database."""
+        with self._naming_the_missing_part(TableRef(warehouse, database, "")):
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector, refusal: Refusal) -> TableDescription:
-        """The schema of a version of a table and what follows from it; see :meth:`TableDescription.of`."""
+        """Describes a version of a table; see :meth:`TableDescription.of`."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
         return TableDescription.of(version, latest.resolved.snapshot, refusal)
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
-        with self._telling_what_is_there(ref, branch):
+        with self._naming_the_missing_part(ref, branch):
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Schema]:
-        """The schemas of a table up to that of a version; each is read when somebody asks for it."""
+        """Lists the schemas of a table up to that of a version, reading each when it is accessed."""
         return DescribedSchemas.of(version, version.source.warehouse.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
     ) -> tuple[list[Snapshot], int | None]:
-        """Some snapshots of a table, oldest first, and the number behind which the others follow.
+        """Lists snapshots, oldest first. Returns a page, and the cursor of the next one.
 
-        ``after``: the number that they follow; None for the first ones. ``count``: how many at most; never
-        more than :data:`MOST_READS`.
+        ``after``: cursor, the last number of the previous page. ``count``: page size, at most
+        :data:`MOST_READS`.
         """
-        with self._telling_what_is_there(ref, branch):
+        with self._naming_the_missing_part(ref, branch):
             part = self._table(ref).snapshots(branch, after, count)
         return [Snapshot.of(snapshot) for snapshot in part.entries.values()], part.last
 
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Tag], str | None]:
-        """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
-        with self._telling_what_is_there(ref, branch):
+        """Lists tags by name, each with its snapshot. Returns a page, and the cursor of the next one.
+
+        ``after``: cursor, the last name of the previous page. ``count``: page size, at most
+        :data:`MOST_READS`.
+        """
+        with self._naming_the_missing_part(ref, branch):
             part = self._table(ref).tags(branch, after, count)
         return [Tag(name, Snapshot.of(snapshot)) for name, snapshot in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
-        """The branches of a table besides the main one."""
-        with self._telling_what_is_there(ref):
+        """Lists the branches of a table except the main one."""
+        with self._naming_the_missing_part(ref):
             return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
-        """The version that a caller means; reads a few small files, no manifests.
+        """Resolves a selector to a version, reading a few small files and no manifest.
 
-        Raises NotFoundError: there is no such warehouse, table, snapshot, tag or branch.
+        Raises NotFoundError if there is no such warehouse, table, snapshot, tag or branch.
         """
         started = time.perf_counter()
         table, staleness = self._table(ref), selector.max_staleness_ms
-        with during(Phase.RESOLVE), self._telling_what_is_there(ref, selector.branch):
+        with during(Phase.RESOLVE), self._naming_the_missing_part(ref, selector.branch):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,
@@ -190,7 +189,7 @@ class IndexService:
         return Version(table, resolved, source, resolving_ms)
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
-        """The index files of a version."""
+        """Lists the index files of a version, of one type or of all."""
         with missing_file_means_expired(version):
             return describe_index_files(version, index_type)
 
@@ -202,15 +201,14 @@ class IndexService:
         *,
         is_counted: bool = True,
     ) -> Plan:
-        """Which files a query reads, and which of their rows.
+        """Decides which files a query reads, and which of their rows.
 
-        Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
-        had no time to wait for are loaded in the background.
+        Index files for which the budget was too short are loaded in the background, for the next plan.
 
         Args:
-            of: a table, or a version that was resolved before, whatever the request's selector says.
-            budget_ms: of requests that name none; None for as long as it takes.
-            is_counted: it counts in :attr:`usage`, as further pages of a plan do not.
+            of: a table; or a resolved version, which overrides the request's selector.
+            budget_ms: default for requests that name no budget; None waits for every index file.
+            is_counted: adds the plan to :attr:`usage`; False for further pages of a plan.
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
@@ -225,49 +223,52 @@ class IndexService:
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
     ) -> PrunedSnapshot:
-        """A snapshot that names only the files that a query reads; nothing is written."""
+        """Returns a snapshot that names only the files that a query reads. Writes nothing."""
         version = self.resolve(ref, request.selector)
-        # Files count among the manifests that a plan reads: here among all.
+
+        # `most_share` is a share of all files, so those of manifests that the filter rules out must be
+        # counted.
         request = request.model_copy(update={"totals": True})
         plan = self.plan(version, request, budget_ms)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return prune(version, plan, most_share)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
-        """The files that came and went between two versions of a table, after a filter."""
+        """Compares two versions of a table: files added and removed, after a filter."""
         zone, before = self.zone(request.time_zone), before.in_columns_of(after.schema)
         with missing_file_means_expired(after), missing_file_means_expired(before), during(Phase.EVALUATE):
             return answer_changes(before, after, request, self._limits, zone)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
-        """Which rows are deleted; ``of`` as for :meth:`plan`."""
+        """Lists deleted rows by file; ``of`` is a table or a resolved version."""
         self._check_named(request.files)
         return self._evaluate(of, request, answer_deletions)
 
     def lookup(self, of: TableRef | Version, request: LookupRequest) -> BucketLookup:
-        """Which buckets keys are in; ``of`` as for :meth:`plan`."""
+        """Finds the buckets of keys; ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_lookup)
 
     def buckets(self, of: TableRef | Version, request: BucketsRequest) -> BucketList:
-        """What is in the buckets of a partition, or of all partitions; ``of`` as for :meth:`plan`."""
+        """Lists the buckets of one partition, or of all; ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_buckets)
 
     def assign(self, of: TableRef | Version, request: AssignRequest) -> AssignmentAnswer:
-        """Which buckets a writer would put keys into; nothing is written. ``of`` as for :meth:`plan`."""
+        """Predicts the buckets that a writer would assign; ``of`` as in :meth:`lookup`. Writes nothing."""
         return self._evaluate(of, request, answer_assignment)
 
     def warm(self, version: Version, *, at_once: bool = False) -> None:
-        """Reads what plans of a version need.
+        """Loads into the caches what plans of a version need.
 
-        ``at_once``: side by side; otherwise no request waits for more than the one file being read.
+        ``at_once``: reads in parallel. Otherwise reads one file at a time, so that a request waits for one at
+        most.
         """
         with missing_file_means_expired(version):
             _warm(version, at_once=at_once)
 
     def share(self, version: Version, columns: Iterable[str]) -> None:
-        """Reads what plans of a version need, index files of some columns too, and leaves it to others.
+        """Writes what plans of a version need to the shared cache, with the index files of ``columns``.
 
-        Returns once all of it lies in the shared cache, or could not be written.
+        Returns when everything is written there, or could not be. Does nothing without a shared cache.
         """
         store = self._tiers.store
         if store is None:
@@ -276,16 +277,16 @@ class IndexService:
             version.load()
             store.flush()
             for _ in read_indexes(version, columns):
-                # Of what waits to be written, the store drops what is too much.
+                # The store's queue is bounded, and drops what does not fit.
                 store.flush()
         store.flush()
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
     ) -> EvaluateAnswer:
-        """What index files on their own say of a filter.
+        """Evaluates a filter on index files alone, without a table.
 
-        ``any_place``: paths may name any file, as those of whoever operates the service may.
+        ``any_place``: allows paths of any file; for operators, not for callers of the service.
         """
         self._check_named(request.files)
         storage, zone = self._warehouse(warehouse), self.zone(request.time_zone)
@@ -302,21 +303,21 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
+        """Shows the content of an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
     def time_zone(self, named: str | None) -> str | None:
-        """The session time zone of a request that names ``named``; None if nobody knows it."""
+        """Returns the session time zone of a request that names ``named``; None if it is not known."""
         return named or self._time_zone
 
     def zone(self, named: str | None) -> SessionZone | None:
-        """The session time zone of a request that names ``named``, for those who read its filters."""
+        """Returns the rules of :meth:`time_zone`, for reading the request's filter."""
         name = self.time_zone(named)
         return None if name is None else session_zone(name)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """The numbers of each cache by its name; of ``disk`` and ``shared`` if there are."""
+        """Returns the counters of each cache by name; ``disk`` and ``shared`` where they exist."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._tiers.directory is not None:
             statistics["disk"] = asdict(self._tiers.directory.statistics())
@@ -325,17 +326,17 @@ class IndexService:
         return statistics
 
     def clear_caches(self) -> None:
-        """Forgets everything that was decoded; what is kept on disk stays there."""
+        """Drops everything decoded from memory; entries on the disk stay."""
         for cache in self._caches():
             cache.clear()
-        # It takes long, and nobody waits for it.
+        # Returning memory to the system takes long, and the caller need not wait for it.
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def _evaluate(
         self,
         of: TableRef | Version,
-        request: Asked,
-        answer: Callable[[Version, Asked, SessionZone | None], Answer],
+        request: Question,
+        answer: Callable[[Version, Question, SessionZone | None], Answer],
     ) -> Answer:
         zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
@@ -364,14 +365,12 @@ class IndexService:
         return warehouse
 
     @contextmanager
-    def _telling_what_is_there(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:
-        """Has the caller told which of the names is the one that nothing has, and what there is instead.
-
-        Nothing is found in a warehouse that is not there, and that is what has to be told then.
-        """
+    def _naming_the_missing_part(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:
+        """Turns a NotFoundError into one that names the missing part of ``ref``, with suggestions."""
         try:
             yield
         except NotFoundError as error:
+            # Everything is missing from a warehouse that cannot be listed: that error takes precedence.
             check_listable(self._warehouse(ref.warehouse))
             if not isinstance(error, SnapshotExpiredError) and ref.directory is None:
                 with suppress(StorageError, CorruptMetadataError, PathNotAllowedError):
@@ -394,7 +393,7 @@ class IndexService:
 
 
 def _warm(version: Version, *, at_once: bool) -> None:
-    # A request for the same version, which would wait for what follows, has nothing left to read by then.
+    # Manifests first: a request for the same version then has nothing to read while the rest is prepared.
     version.table.metadata.manifests(version.resolved, at_once=at_once)
     version.load()
     open_declared(version)

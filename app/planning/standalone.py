@@ -1,13 +1,10 @@
-"""Index files on their own, without a table: where they may lie, and what is in them.
+"""Reads index files without a table.
 
-Callers of the service may name files only where index files lie, and by the names that only these have::
+Callers of the service may name files only where index files lie, and by names that only these have::
 
     <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
     <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index
-    <database>.db/<table>/[...]bucket-<n>/index-<uuid>-<n>       likewise, with index-file-in-data-file-dir
-
-A hash index has no mark that tells it from other bytes, so without its name any file of a warehouse could be
-read as one.
+    <database>.db/<table>/[...]bucket-<n>/index-<uuid>-<n>       both, with index-file-in-data-file-dir
 """
 
 from __future__ import annotations
@@ -53,26 +50,26 @@ def inspect_file(
     *,
     any_place: bool,
 ) -> Json:
-    """What is in an index file.
+    """Shows the content of an index file.
 
     Args:
-        kind: ``file_index``, ``deletion_vectors`` or ``hash``; None tells it from the first bytes.
-        types: types of columns by name; without one, only that is told which needs none.
-        entries: which vectors or hashes are listed, of all that there are.
+        kind: ``file_index``, ``deletion_vectors`` or ``hash``; None detects it.
+        types: types of columns by name; without one, values of the column's indexes are not shown.
+        entries: range of vectors or hashes to list.
 
     Raises:
         CorruptIndexError: the file is damaged.
         LimitExceededError: it is too large to be shown.
-        PathNotAllowedError: the path is none of an index file.
-        RequestError: a type cannot be read, or the kind cannot be told.
+        PathNotAllowedError: no index file can have this path.
+        RequestError: a type cannot be read, or the kind cannot be detected.
     """
     try:
         return _inspect(warehouse, file, kind, types, entries, any_place=any_place)
     except FileMissingError as error:
-        raise _missing(warehouse, file, error) from error
+        raise _with_suggestion(warehouse, file, error) from error
 
 
-def _missing(warehouse: Warehouse, file: IndexFileRef, error: FileMissingError) -> FileMissingError:
+def _with_suggestion(warehouse: Warehouse, file: IndexFileRef, error: FileMissingError) -> FileMissingError:
     directory, _, name = (file.path or "").rpartition("/")
     try:
         suggestion = hint(name, warehouse.list_names(directory))
@@ -95,16 +92,16 @@ def _inspect(
         size, head = _check_file(warehouse, file.path)
         _check_kind(kind, head, file.path)
         if kind in (None, "hash") and not file.path.endswith(FILE_INDEX_SUFFIX) and not _is_vectors(head):
-            return _some_hashes(warehouse, file.path, size, entries)
+            return _read_hashes(warehouse, file.path, size, entries)
     with index_content(warehouse, file, any_place=any_place) as (name, content):
         _refuse_data_file(warehouse, file, name, content)
-        return _shown(name, content, kind, types, entries)
+        return _show(name, content, kind, types, entries)
 
 
-def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str], entries: slice) -> Json:
+def _show(name: str, content: bytes, kind: str | None, types: Mapping[str, str], entries: slice) -> Json:
     _check_kind(kind, content, name)
     try:
-        match kind or _kind_of(content, name):
+        match kind or _detect_kind(content, name):
             case "file_index":
                 parsed = {column: parse_type(written) for column, written in types.items()}
                 return {"kind": "file_index", **inspect(FileIndex.read(content), parsed)}
@@ -114,7 +111,7 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
                     "kind": "deletion_vectors",
                     "vector_count": len(vectors),
                     "vectors": vectors[entries],
-                    "next_offset": _next(entries, len(vectors)),
+                    "next_offset": _next_offset(entries, len(vectors)),
                 }
             case _:
                 hashes = hash_index.read(content)
@@ -122,14 +119,14 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
                     "kind": "hash",
                     "row_count": len(hashes),
                     "hashes": hashes[entries].tolist(),
-                    "next_offset": _next(entries, len(hashes)),
+                    "next_offset": _next_offset(entries, len(hashes)),
                 }
     except CorruptIndexError as error:
         raise error.at(name) from error
 
 
 def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
-    kind = _data_file(content)
+    kind = _data_file_kind(content)
     if kind is None:
         return
     where = ""
@@ -140,7 +137,7 @@ def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, conte
     raise RequestError(f"{name} is {kind}, and no index file{where}")
 
 
-def _next(entries: slice, count: int) -> int | None:
+def _next_offset(entries: slice, count: int) -> int | None:
     return entries.stop if entries.stop is not None and entries.stop < count else None
 
 
@@ -167,38 +164,40 @@ def _check_kind(kind: str | None, head: bytes, name: str) -> None:
         raise CorruptIndexError("expected a hash index, found deletion vectors", offset=0).at(name)
 
 
-def _some_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> Json:
+def _read_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> Json:
     if size % _HASH_BYTES:
         raise CorruptIndexError(f"expected key hashes of {_HASH_BYTES} bytes, found {size} bytes").at(path)
     count = size // _HASH_BYTES
     start, stop, _ = entries.indices(count)
-    wanted = _HASH_BYTES * max(0, stop - start)
-    (content,) = warehouse.read_ranges([(path, _HASH_BYTES * start, wanted)])
+    size_bytes = _HASH_BYTES * max(0, stop - start)
+    (content,) = warehouse.read_ranges([(path, _HASH_BYTES * start, size_bytes)])
     if isinstance(content, Exception):
         raise content
     return {
         "kind": "hash",
         "row_count": count,
         "hashes": hash_index.read(content).tolist(),
-        "next_offset": _next(entries, count),
+        "next_offset": _next_offset(entries, count),
     }
 
 
-def _kind_of(content: bytes, name: str) -> str:
-    """What a file is, by its name and bytes; hash indexes have no mark, so they are what is left."""
+def _detect_kind(content: bytes, name: str) -> str:
     if name.endswith(FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
     if _is_vectors(content):
         return "deletion_vectors"
+    # A hash index has no magic number, so it comes last.
     if len(content) % _HASH_BYTES == 0:
         return "hash"
-    raise RequestError(f"{name} does not tell what it is: say kind file_index, deletion_vectors or hash")
+    raise RequestError(
+        f"the kind of {name} cannot be detected: set kind to file_index, deletion_vectors or hash"
+    )
 
 
 def _is_vectors(content: bytes) -> bool:
-    """Whether the first vector has its magic; a file without vectors is its version alone."""
     if not content.startswith(_VECTORS_VERSION):
         return False
+    # A file without vectors is its version byte alone; otherwise the first vector has a magic number.
     return content == _VECTORS_VERSION or content[_FIRST_MAGIC] in MAGICS
 
 
@@ -223,9 +222,9 @@ def _vectors(content: bytes) -> list[Json]:
 def index_content(
     warehouse: Warehouse, file: IndexFileRef, *, any_place: bool
 ) -> Iterator[tuple[str, bytes]]:
-    """An index file that a caller names or sends: what it is called, and its bytes.
+    """Opens an index file that a caller names or sends. Yields its name and its bytes.
 
-    PathNotAllowedError: no index file can lie there, unless ``any_place``.
+    Raises PathNotAllowedError if no index file can lie there, unless ``any_place``.
     """
     if file.path is None:
         yield file.name or "content", file.content or b""
@@ -244,7 +243,7 @@ _DATA_FILES: Final = {
 _AVRO_HEAD_BYTES: Final = 4_096
 
 
-def _data_file(content: bytes) -> str | None:
+def _data_file_kind(content: bytes) -> str | None:
     if content.startswith(b"PAR1") and content.endswith(b"PAR1"):
         return _DATA_FILES["parquet"]
     if content.startswith(b"ORC") and content[-4:-1] == b"ORC":
@@ -263,7 +262,8 @@ _BUCKET_INDEX = re.compile(
 
 
 def check_index_place(path: str) -> None:
-    """Lets paths of index files pass, and no others."""
+    """Raises PathNotAllowedError unless an index file can have this path."""
+    # A hash index has no magic number: without a rule for its name, any file could be read as one.
     if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
         if by_name is not None:
@@ -272,7 +272,7 @@ def check_index_place(path: str) -> None:
                 path=path,
             )
         raise PathNotAllowedError(
-            f"{path!r} is no place of an index file: expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index "
-            f"or DATABASE.db/TABLE/index/index-UUID-0",
+            f"{path!r} is not where an index file lies: expected "
+            f"DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index or DATABASE.db/TABLE/index/index-UUID-0",
             path=path,
         )

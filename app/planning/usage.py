@@ -1,17 +1,7 @@
-"""What the plans of each table came to: what they spared, which indexes helped, which filters were asked.
+"""Counts what the plans of each table saved, which indexes helped, and which filters callers sent.
 
-Filters are counted by their shape (:mod:`app.predicates.model`), so that no value of a caller is kept.
-Counting begins with the process, and the tables that were planned last are remembered.
-
-==========  ==================================================================================================
-number      what it counts
-==========  ==================================================================================================
-plans       plans, remembered ones included, but no further pages
-files       data files that file indexes left out, and nothing before them
-bytes       of these files
-asked       plans with a test on a column that has this index by the table's options
-useful      those of them in which an index of this kind left out a file
-==========  ==================================================================================================
+Filters are counted by shape (:mod:`app.predicates.model`), so that no value of a caller is stored. Counters
+start with the process; the tables planned last are remembered.
 """
 
 from __future__ import annotations
@@ -29,22 +19,24 @@ from app.planning.version.version import Version
 from app.types import Json
 
 CALLS_OF_A_FILE: Final = 2
-"""The fewest calls that a reader makes for a data file: for its footer, and for its columns."""
+"""The fewest calls with which a reader reads a data file: one for the footer, one for the columns."""
 
 _TABLES: Final = 1_000
+# Shapes remembered per table; the least recently used is evicted.
 _SHAPES: Final = 64
-"""Of a table; those that were asked last are remembered."""
 
 
 @dataclass(slots=True)
 class TableUsage:
-    """What the plans of one table came to, in the terms of this module."""
+    """Counters of one table."""
 
-    plans: int = 0
-    files: int = 0
-    bytes: int = 0
+    plans: int = 0  # Cached ones included, further pages excluded.
+    files: int = 0  # Data files that file indexes skipped, and no earlier step.
+    bytes: int = 0  # Of these files.
     columns: Counter[str] = field(default_factory=Counter)
+    # By column and kind: plans with a test on a column whose options declare this index.
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Plans among these in which an index of this kind skipped a file.
     useful: Counter[tuple[str, str]] = field(default_factory=Counter)
     shapes: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_SHAPES))
 
@@ -62,7 +54,7 @@ class TableUsage:
             self.shapes[plan.filter_shape] = self.shapes.get(plan.filter_shape, 0) + 1
 
     def merge(self, other: TableUsage) -> None:
-        """Adds what another process has counted."""
+        """Adds the counts of another process."""
         self.plans += other.plans
         self.files += other.files
         self.bytes += other.bytes
@@ -73,11 +65,11 @@ class TableUsage:
             self.shapes[shape] = self.shapes.get(shape, 0) + count
 
     def most_asked_shapes(self) -> list[str]:
-        """The shapes of filters, that of the most plans first."""
+        """Lists the shapes of filters, the one with the most plans first."""
         return sorted(self.shapes, key=lambda shape: -self.shapes[shape])
 
     def to_json(self) -> Json:
-        """For :meth:`of_json` of another process."""
+        """Returns the counters for :meth:`of_json` in another process."""
         return {
             "plans": self.plans,
             "files": self.files,
@@ -90,7 +82,7 @@ class TableUsage:
 
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> TableUsage:
-        """What :meth:`to_json` gave."""
+        """Restores the counters from :meth:`to_json`."""
         usage = cls(members["plans"], members["files"], members["bytes"], Counter(members["columns"]))
         for name, counter in (("asked", usage.asked), ("useful", usage.useful)):
             counter.update({(column, kind): count for column, kind, count in members[name]})
@@ -99,7 +91,7 @@ class TableUsage:
 
 
 class Usage:
-    """The usage of every table, in one process."""
+    """Counters of every table, in one process."""
 
     def __init__(self, *, with_shapes: bool = True) -> None:
         self._with_shapes = with_shapes
@@ -116,7 +108,7 @@ class Usage:
             usage.add(version, plan, with_shape=self._with_shapes)
 
     def of_table(self, version: Version) -> TableUsage:
-        """A copy of what is known of the table of a version."""
+        """Returns a copy of the counters of a version's table."""
         copy = TableUsage()
         with self._lock:
             usage = self._tables.get((version.source.warehouse.name, version.table.directory))
@@ -125,7 +117,7 @@ class Usage:
         return copy
 
     def to_json(self) -> list[Json]:
-        """Every table with its usage."""
+        """Lists every table with its counters."""
         with self._lock:
             return [
                 [warehouse, directory, usage.to_json()]

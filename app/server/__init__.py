@@ -1,4 +1,4 @@
-"""The server around the application: its connections, its end, and several processes of it."""
+"""The server around the application: its connections, its shutdown, and several processes of it."""
 
 from app.server.connections import PunctualProtocol, accepted_at_once, raise_descriptor_limit, request_limit
 from app.server.processes import VARIABLE, Processes, shared_directory

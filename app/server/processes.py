@@ -1,4 +1,4 @@
-r"""Several processes that serve together, each of which can ask the others.
+"""Processes that serve together and can ask one another.
 
 ::
 
@@ -6,8 +6,8 @@ r"""Several processes that serve together, each of which can ask the others.
       NUMBER.lock                     held by the process of this number for as long as it runs
       NUMBER.sock                     takes a line with a question, answers with a line, and closes
 
-A process takes the lowest number that is free: that of one that has ended, or a new one. Other files in the
-directory belong to whoever asks, see :mod:`app.telemetry.workers`.
+A process takes the lowest free number, which may be that of an ended one. Other files in the directory belong
+to callers, see :mod:`app.telemetry.workers`.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from typing import BinaryIO, Final
 from app.errors import SettingsError
 
 VARIABLE: Final = "PAIMON_INDEX_WORKERS_DIRECTORY"
-"""Tells the directory to the processes that are started; not a setting."""
+"""Passes the directory to child processes; not a setting."""
 
 _MEMORY_DIRECTORY: Final = "/dev/shm"  # noqa: S108 - a private directory is made in it
+# Time limit for all other processes together.
 _ASKING_SECONDS: Final = 2.0
-"""For all other processes together."""
 _MAX_QUESTION_BYTES: Final = 100
 
 
 @contextmanager
 def shared_directory() -> Iterator[Path]:
-    """A directory for the processes of one run, removed at its end.
+    """Makes a directory for the processes of one run, and removes it at the end.
 
-    Raises SettingsError: there is no place for it.
+    Raises SettingsError if no place can be written to.
     """
     for parent in (_MEMORY_DIRECTORY, None):
         with suppress(OSError):
-            # Memory, where there is such a place: a container may have no other that can be written to.
+            # Shared memory first: a container may have no other writable place.
             directory = TemporaryDirectory(
                 prefix="paimon-index-workers-", dir=parent, ignore_cleanup_errors=True
             )
@@ -56,7 +56,7 @@ def shared_directory() -> Iterator[Path]:
 
 
 class Processes:
-    """The processes of one run, as one of them sees them; ``directory`` is None for one alone."""
+    """The processes of one run, seen from one of them; ``directory`` is None for a single one."""
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
@@ -68,16 +68,16 @@ class Processes:
 
     @classmethod
     def of_environment(cls) -> Processes:
-        """Those that were started together with this one."""
+        """Joins the run whose directory the environment names, if any."""
         directory = os.environ.get(VARIABLE)
         return cls(Path(directory) if directory else None)
 
     def answer(self, question: bytes, give: Callable[[], bytes]) -> None:
-        """Says how to answer a question, a word, with a line; to be called before :meth:`start`."""
+        """Registers the answer, a line, to a question, a word; call it before :meth:`start`."""
         self._answers[question] = give
 
     def start(self) -> None:
-        """Begins to answer the others; OSError where the directory is gone."""
+        """Starts answering. Raises OSError if the directory is gone."""
         if self.directory is None:
             return
         place = self.directory / f"{self.name}.sock"
@@ -88,7 +88,7 @@ class Processes:
         threading.Thread(target=self._answer_all, args=(listener,), name="processes", daemon=True).start()
 
     def stop(self) -> None:
-        """Answers nobody any more, and leaves the number to another process."""
+        """Stops answering, and releases the number."""
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -96,9 +96,9 @@ class Processes:
             self._lock.close()
 
     def ask(self, question: bytes) -> Iterator[tuple[str, bytes | None]]:
-        """Names and answers of all others that run, one after the other; blocks for two seconds at most.
+        """Asks all other processes in turn; yields names and answers. Blocks for two seconds at most.
 
-        The answer is None of a process that says nothing in time, or not all.
+        The answer is None for a process that does not answer completely in time.
         """
         until = time.monotonic() + _ASKING_SECONDS
         for place in sorted(self.directory.glob("*.sock")) if self.directory else ():
@@ -133,7 +133,7 @@ def _lowest_free(directory: Path) -> tuple[str, BinaryIO]:
 
 
 def _ask(place: Path, question: bytes, until: float) -> bytes | None:
-    """The line that a process answers with, None if it does not. Raises _EndedError: it has ended."""
+    """Returns a process's answer, or None. Raises _EndedError if the process has ended."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(max(0.01, until - time.monotonic()))
         try:
@@ -141,7 +141,7 @@ def _ask(place: Path, question: bytes, until: float) -> bytes | None:
             connection.sendall(question + b"\n")
             line = connection.makefile("rb").readline()
         except (ConnectionRefusedError, FileNotFoundError) as error:
-            # Nobody listens, or one who takes the number has removed the socket.
+            # Its socket has no listener, or a successor of the same number has removed it.
             raise _EndedError from error
         except OSError:
             return None

@@ -1,19 +1,16 @@
-"""How a server process ends: it says so, goes on for a while, finishes what it has begun, and exits with 0.
+"""Ends a server process: it reports unready, drains, finishes requests in flight, and exits with 0.
 
 ======================== =====================================================================================
 moment                   what happens
 ======================== =====================================================================================
 SIGTERM                  ``/health/ready`` is 503; connections and requests are taken as before
-``drain_seconds`` later  nothing more is accepted; requests under way are finished
-``grace_seconds`` later  requests under way get 503, streams break off without their end
-shortly after            the process ends, even where a thread hangs in storage
+``drain_seconds`` later  nothing more is accepted; requests in flight are finished
+``grace_seconds`` later  requests in flight get 503, streams break off without their end
+shortly after            the process ends, even if a thread hangs in storage
 ======================== =====================================================================================
 
-SIGINT, which somebody at a terminal sends, skips the first wait. A second signal ends the process at once.
-Linux sends SIGINT to workers whose parent was killed: nobody else would end them, and they hold the port.
-
-uvicorn handles signals while it serves and ends its process by the signal in the end. So the handlers here
-take the place of its own once it has started the application, wherever it was started from.
+SIGINT, from a terminal, skips the first wait. A second signal ends the process at once. Linux sends SIGINT to
+workers whose parent was killed: nobody else would end them, and they hold the port.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Stopping:
-    """Whether the process is ending; after SIGTERM it accepts requests for ``drain_seconds``."""
+    """State of a process that is asked to end; after SIGTERM it accepts requests for ``drain_seconds``."""
 
     def __init__(self, drain_seconds: float) -> None:
         self._drain_seconds = drain_seconds
@@ -50,13 +47,15 @@ class Stopping:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a signal came: the service is not ready any more."""
+        """True after a signal: the service is not ready any more."""
         return bool(self._received)
 
     def listen(self) -> None:
-        """Handles signals instead of the server that runs in this thread, if one handles them."""
+        """Replaces the signal handlers of the server that runs in this thread, if it has any."""
         if threading.current_thread() is not threading.main_thread():
             return
+        # uvicorn's handlers end the process by the signal, and not with 0: these replace them once it has
+        # started the application, from wherever it was started.
         server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
         if isinstance(server, uvicorn.Server):
             self._server = server
@@ -74,7 +73,7 @@ class Stopping:
             self._loop.call_soon_threadsafe(self._begin, number)
 
     def _is_repeated(self, number: int) -> bool:
-        # Somebody at a terminal signals workers as well as their parent, which then signals them, too.
+        # A terminal signals workers and their parent, which then signals the workers again.
         is_worker = multiprocessing.parent_process() is not None
         return number in self._received if is_worker else bool(self._received)
 
@@ -88,24 +87,22 @@ class Stopping:
             self._server.should_exit = True
 
     def finish(self) -> None:
-        """Ends the process soon, if a signal asked for it; to be called when nothing is left to do.
-
-        Threads that hang in storage cannot be ended, and Python would wait for them.
-        """
+        """Ends the process shortly, if a signal came; call it when all work is done."""
         if self.is_begun:
+            # Python would wait for threads that hang in storage, which nothing can end.
             ending = threading.Timer(_LAST_SECONDS, os._exit, (0,))
             ending.daemon = True
             ending.start()
 
 
 def _end_with_parent() -> None:
-    """Has a worker be sent SIGINT when its parent ends, however that comes about."""
+    """Has Linux send SIGINT to this worker when its parent ends."""
     parent = multiprocessing.parent_process()
     if parent is None or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
     if os.getppid() != parent.pid:
-        # It has ended before the system was asked to tell.
+        # The parent ended before the call above.
         signal.raise_signal(signal.SIGINT)
 
 
@@ -124,7 +121,7 @@ class Workers(Multiprocess):
 
 
 def run_server(config: uvicorn.Config) -> None:
-    """Serves until a signal ends it; raises SystemExit where it cannot begin."""
+    """Serves until a signal comes. Raises SystemExit if the server cannot start."""
     if config.workers > 1:
         Workers(config, sockets=[config.bind_socket()]).run()
         return

@@ -1,4 +1,4 @@
-"""Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
+"""Named warehouses, read with limits and retries, caches, and upkeep."""
 
 from app.storage.cache import ByteCache, CacheRoom, CacheState
 from app.storage.disk.column_entry import Columns, DamagedEntryError

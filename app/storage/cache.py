@@ -1,9 +1,8 @@
-"""Caches of decoded files, bounded by bytes; what many ask for at once is loaded once.
+"""Caches of decoded files, bounded by bytes; concurrent requests for one object share its load.
 
-A full cache drops what was used longest ago, unless that was in the last minute: then it keeps what it has.
-So a scan over more than fits finds most of what fits, and does not push out what others ask for all the time.
-
-A load whose size is known claims it before it begins (:mod:`app.work.ledger`).
+A full cache evicts the least recently used object, unless it was used within the last minute: then it rejects
+the new one. So a scan over more than fits cannot push out what other requests use. A load of known size
+claims memory first (:mod:`app.work.ledger`).
 """
 
 from __future__ import annotations
@@ -29,31 +28,30 @@ _Flight: TypeAlias = "Future[Mapping[Any, Item]]"
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """One cache."""
+    """State of one cache."""
 
     __pydantic_config__ = DESCRIBED
 
     entries: int
     bytes: int
     in_flight: int
-    """Bytes that loads under way have claimed."""
+    """Bytes claimed by loads in flight."""
     capacity: int
-    """What `bytes` can be, as long as other caches hold what they do."""
+    """Most bytes, while other caches stay as they are."""
     hits: int
     misses: int
     evictions: int
     rejected: int
-    """Objects not kept, since all others were used in the last minute, or too large."""
+    """Objects not kept, because all others were used in the last minute, or because of their size."""
     waits: int
-    """Hits that waited for a load that another request had under way."""
+    """Hits that waited for another request's load."""
 
 
 class CacheRoom:
-    """Room that several caches share: what one leaves empty, others may fill.
+    """Capacity shared by several caches, each with a share.
 
-    Each cache has a share. It may hold more as long as all of them together fit. Once they do not, those that
-    hold more than their share give way, the one first that is furthest beyond it; so a cache that holds no
-    more than its share never gives way to others.
+    A cache may exceed its share while all together fit. When they do not, caches above their shares shrink,
+    the one furthest above first; a cache within its share never shrinks for others.
     """
 
     def __init__(self, shares: Mapping[str, int]) -> None:
@@ -63,28 +61,28 @@ class CacheRoom:
         self._settling = threading.Lock()
 
     def add(self, name: str, cache: Shrinkable) -> None:
-        """Lets a cache into the room, of which it has a share."""
+        """Registers a cache that has a share."""
         self._caches[name] = cache
 
     def reach(self, name: str) -> int:
-        """What a cache can hold at the moment without another giving way, or its share if that is more."""
-        others = sum(cache.weight for other, cache in self._caches.items() if other != name)
-        return max(self._shares[name], self.capacity - others)
+        """Returns the most bytes that a cache can hold now without shrinking another; at least its share."""
+        other_bytes = sum(cache.weight for other, cache in self._caches.items() if other != name)
+        return max(self._shares[name], self.capacity - other_bytes)
 
     def settle(self) -> None:
-        """Has caches give way until all fit again; of several threads one sees to it."""
+        """Shrinks caches until all fit; does nothing if another thread is at it."""
         if not self._settling.acquire(blocking=False):
             return
         try:
             weights = {name: cache.weight for name, cache in self._caches.items()}
             excess = sum(weights.values()) - self.capacity
-            beyond = {name: weight - self._shares[name] for name, weight in weights.items()}
-            for name in sorted(beyond, key=beyond.__getitem__, reverse=True):
-                if excess <= 0 or beyond[name] <= 0:
+            excess_of = {name: weight - self._shares[name] for name, weight in weights.items()}
+            for name in sorted(excess_of, key=excess_of.__getitem__, reverse=True):
+                if excess <= 0 or excess_of[name] <= 0:
                     return
-                given = min(excess, beyond[name])
-                self._caches[name].shrink(weights[name] - given)
-                excess -= given
+                freed = min(excess, excess_of[name])
+                self._caches[name].shrink(weights[name] - freed)
+                excess -= freed
         finally:
             self._settling.release()
 
@@ -97,18 +95,16 @@ class _Entry(Generic[Item]):
 
 
 class ByteCache(Generic[Item]):
-    """Keeps the objects that were used last, up to a weight in bytes.
+    """Keeps the most recently used objects, up to a weight in bytes.
 
-    Objects are shared between threads, so they must be immutable. One key is loaded by one thread at a
-    time; others that ask for it meanwhile wait for that result. A failed load is kept for nobody but those
-    who were waiting.
-
-    A load that asks for other keys passes ``expected_bytes=0``, or it can wait for itself.
+    Objects are shared between threads, so they must be immutable. One thread loads a key; concurrent callers
+    wait for its result, or its error, which is not cached. A load that asks for other keys must pass
+    ``expected_bytes=0``, or it can wait for itself.
 
     Args:
-        capacity_bytes: weight of all objects together; 0 keeps nothing, and still loads once for many.
-        weigh: bytes of memory that an object takes.
-        room: shared with other caches, of which this one has a share; its capacity is that of the room then.
+        capacity_bytes: weight of all objects together; 0 keeps none, and still shares loads.
+        weigh: returns the bytes of an object.
+        room: shared with other caches; its capacity then replaces this one's.
     """
 
     def __init__(
@@ -120,16 +116,16 @@ class ByteCache(Generic[Item]):
     ) -> None:
         self.name = name
         self.capacity = capacity_bytes if room is None else room.capacity
-        """Weight of all objects together, at most."""
+        """Most bytes of all objects together."""
         self._shared = room
         if room is not None:
             room.add(name, self)
         self._weigh = weigh
         self._lock = threading.Lock()
-        # Those used longest ago come first.
+        # Least recently used first.
         self._objects: OrderedDict[Hashable, _Entry[Item]] = OrderedDict()
         self._weight = 0
-        self._under_way: dict[Hashable, _Flight[Item]] = {}
+        self._in_flight: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
         LEDGER.add(self)
         self._hits = 0
@@ -139,11 +135,11 @@ class ByteCache(Generic[Item]):
         self._rejected = 0
 
     def get(self, key: Hashable) -> Item | None:
-        """The object of ``key``, if it is kept."""
+        """Returns the object of ``key``, or None."""
         return self.get_many((key,)).get(key)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
-        """The objects that are kept of those asked for, all of one moment."""
+        """Returns the cached objects among ``keys``, at one moment."""
         distinct = dict.fromkeys(keys)
         with self._lock:
             now = time.monotonic()
@@ -154,16 +150,13 @@ class ByteCache(Generic[Item]):
         return items
 
     def keeps(self, key: Hashable, item: Item) -> bool:
-        """Tells whether the cache holds this very object, without counting as an access."""
+        """Returns True if the cache holds this very object; not counted as a use."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item
 
     def put(self, key: Hashable, item: Item) -> None:
-        """Keeps an object as one that was loaded; it takes the place of what is kept of that key.
-
-        An object that is kept for good and grew is kept on: the objects that are used least make room.
-        """
+        """Caches an object, replacing the one of its key."""
         self._keep_all({key: (item, self._weigh(item))})
 
     def get_or_load(
@@ -175,13 +168,12 @@ class ByteCache(Generic[Item]):
         line: str = "",
         is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> Item:
-        """The object of ``key``, from the cache or from ``load``, which is called once for all who ask.
+        """Returns the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
 
         Args:
-            expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
-                for it.
-            line: for whom that is claimed, the warehouse which ``load`` reads from.
-            is_kept: whether others are to have the object who ask later.
+            expected_bytes: weight of the object if known; claimed before ``load`` starts.
+            line: the warehouse for which memory is claimed.
+            is_kept: decides whether the loaded object is cached.
         """
         items = self.get_or_load_many(
             (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line, is_kept=is_kept
@@ -197,47 +189,44 @@ class ByteCache(Generic[Item]):
         line: str = "",
         is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> dict[Key, Item]:
-        """The objects of all ``keys``; those that are missing are loaded together.
+        """Returns the objects of ``keys``, loading missing ones in batches.
 
-        ``load_missing`` gives the objects of its keys in their order. It is called again for further keys
-        where not all may be claimed at once.
+        ``load_missing`` returns the objects of its keys, in order. It is called more than once if memory for
+        all keys may not be claimed together.
         """
         items: dict[Key, Item] = {}
         most = LEDGER.portion
-        # What is expected may come from a file, which may say anything.
-        wanted = {key: min(max(0, expected_bytes(key)), most) for key in keys}
-        while wanted:
+        # An expected size may come from a damaged file.
+        pending = {key: min(max(0, expected_bytes(key)), most) for key in keys}
+        while pending:
             with self._lock:
-                others, batches = self._sort_out(wanted, items, most)
+                in_flight, batches = self._sort_out(pending, items, most)
             missing = sum(len(batch.keys) for batch in batches)
-            observer().cache_asked(self.name, len(wanted) - missing, missing)
+            observer().cache_asked(self.name, len(pending) - missing, missing)
             self._load_all(batches, lambda batch: self._load(batch, load_missing, line, is_kept), items)
-            # What this thread took upon itself is done: no two threads wait for each other.
-            wanted = {key: wanted[key] for key in _collect(others, items)}
+            # Own loads are done before this thread waits for others, so no two wait for each other.
+            pending = {key: pending[key] for key in _collect(in_flight, items)}
         return items
 
     def clear(self) -> None:
-        """Forgets every object; loads under way end, but are not kept. The counters run on."""
+        """Drops all objects; the results of loads in flight are not cached. Counters run on."""
         with self._lock:
             self._objects.clear()
             self._weight = 0
-            self._under_way.clear()
+            self._in_flight.clear()
 
     @property
     def weight(self) -> int:
-        """Bytes of all objects that are kept."""
+        """Bytes of all cached objects."""
         return self._weight
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Drops objects until the rest weighs no more than ``weight``, since others need the memory.
-
-        Only those that nobody has asked for in the last ``unused_seconds``.
-        """
+        """Evicts objects until the rest weighs at most ``weight``; spares those used in the last seconds."""
         with self._lock:
             self._make_room(weight, unused_seconds)
 
     def statistics(self) -> CacheState:
-        """The counters, all of one moment."""
+        """Returns the counters, at one moment."""
         capacity = self._reach
         with self._lock:
             return CacheState(
@@ -264,22 +253,23 @@ class ByteCache(Generic[Item]):
         return entry
 
     def _keep_all(self, loaded: Mapping[Any, tuple[Item, int]]) -> None:
-        most = self._reach
+        capacity = self._reach
         with self._lock:
             now = time.monotonic()
             for key, (item, weight) in loaded.items():
-                self._keep(key, _Entry(item, weight, now), most)
+                self._keep(key, _Entry(item, weight, now), capacity)
         if self._shared is not None:
             self._shared.settle()
 
-    def _keep(self, key: Hashable, entry: _Entry[Item], most: int) -> None:
+    def _keep(self, key: Hashable, entry: _Entry[Item], capacity: int) -> None:
         before = self._objects.pop(key, None)
         if before is not None:
             self._weight -= before.weight
-        left = most - entry.weight
-        if left >= 0:
-            self._make_room(left, RECENT_SECONDS if before is None else 0)
-        if self._weight > left:
+        free = capacity - entry.weight
+        if free >= 0:
+            # An object that is cached and grew keeps its place: then even recently used ones make room.
+            self._make_room(free, RECENT_SECONDS if before is None else 0)
+        if self._weight > free:
             self._rejected += 1
             return
         self._objects[key] = entry
@@ -296,28 +286,28 @@ class ByteCache(Generic[Item]):
             self._evictions += 1
 
     def _sort_out(
-        self, wanted: Mapping[Key, int], items: dict[Key, Item], most: int
+        self, pending: Mapping[Key, int], items: dict[Key, Item], most: int
     ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
-        """Puts what is kept into ``found``; tells who loads what, and registers this thread for the rest."""
-        others: dict[Key, _Flight[Item]] = {}
+        """Puts cached objects into ``items``; returns flights to wait for, and batches to load here."""
+        in_flight: dict[Key, _Flight[Item]] = {}
         batches: list[_Batch[Key, Item]] = []
-        already, now = len(items), time.monotonic()
-        for key, expected in wanted.items():
+        before, now = len(items), time.monotonic()
+        for key, expected in pending.items():
             entry = self._used(key, now)
             if entry is not None:
                 items[key] = entry.item
-            elif key in self._under_way:
-                others[key] = self._under_way[key]
+            elif key in self._in_flight:
+                in_flight[key] = self._in_flight[key]
             else:
                 self._misses += 1
                 if not batches or batches[-1].expected + expected > most:
                     batches.append(_Batch())
                 batches[-1].keys.append(key)
                 batches[-1].expected += expected
-                self._under_way[key] = batches[-1].flight
-        self._hits += len(others) + len(items) - already
-        self._waits += len(others)
-        return others, batches
+                self._in_flight[key] = batches[-1].flight
+        self._hits += len(in_flight) + len(items) - before
+        self._waits += len(in_flight)
+        return in_flight, batches
 
     def _load_all(
         self,
@@ -345,7 +335,7 @@ class ByteCache(Generic[Item]):
         is_kept: Callable[[Item], bool],
     ) -> dict[Key, Item]:
         LEDGER.require(f"loads of {self.name}")
-        # What claims nothing may ask for other objects, and holds nothing while it waits for them.
+        # A load without a claim may ask for other objects: holding none, it cannot deadlock with theirs.
         claim = LEDGER.claim("loads", batch.expected, line=line) if batch.expected else nullcontext()
         with claim:
             with self._lock:
@@ -357,29 +347,29 @@ class ByteCache(Generic[Item]):
                 with self._lock:
                     self._claimed -= batch.expected
                     landed = self._land(batch)
-                # Where a load fails, what came before the failure is whole nevertheless.
+                # Objects that were loaded before a failure are complete, so they are cached.
                 kept = [key for key in landed if key in loaded and is_kept(loaded[key])]
                 self._keep_all({key: (loaded[key], self._weigh(loaded[key])) for key in kept})
         return loaded
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
-        """Takes the keys of a load off the list; those that clear() had not taken off before."""
-        landed = [key for key in batch.keys if self._under_way.get(key) is batch.flight]
+        """Removes a batch from the loads in flight; returns its keys unless clear() removed them."""
+        landed = [key for key in batch.keys if self._in_flight.get(key) is batch.flight]
         for key in landed:
-            del self._under_way[key]
+            del self._in_flight[key]
         return landed
 
 
-def _collect(others: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
-    """Waits for the loads of other threads; the keys of those whose request could wait no longer."""
-    spent = []
-    for key, flight in others.items():
+def _collect(in_flight: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
+    """Waits for other threads' loads; returns keys whose loader ran out of time or memory."""
+    retried = []
+    for key, flight in in_flight.items():
         try:
             items[key] = wait_for(flight)[key]
         except (DeadlineExceededError, MemoryShortError):
             check_deadline()
-            spent.append(key)
-    return spent
+            retried.append(key)
+    return retried
 
 
 class _Batch(Generic[Key, Item]):

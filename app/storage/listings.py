@@ -1,7 +1,7 @@
-"""Whether warehouses can be listed: otherwise a missing directory or bucket looks like an empty one.
+"""Checks that warehouses can be listed: otherwise a missing directory or bucket looks like an empty one.
 
-Object stores know no directories, so a prefix without objects is the same as an empty warehouse. What can be
-told from it: a bucket or a directory of a file system that is missing, and a listing that is refused.
+Object stores have no directories: a prefix without objects equals an empty warehouse. A missing bucket, a
+missing directory of a file system, and a refused listing can be told from it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ _PAUSE_SECONDS: Final = 60.0
 def check_listable(warehouse: Warehouse) -> None:
     """Lists a warehouse.
 
-    Raises:
-        StorageError: it cannot be listed, or is not there; the message names the warehouse, and its URL
-            if there is nothing at it.
+    Raises StorageError with its name if it cannot be listed, and with its URL if nothing is there.
     """
     what = f"warehouse {warehouse.name!r} cannot be listed"
     try:
@@ -40,14 +38,14 @@ def check_listable(warehouse: Warehouse) -> None:
 
 
 class MissingWarehouseError(StorageError):
-    """Storage answers that there is no directory or bucket of a warehouse."""
+    """Storage says that the directory or bucket of a warehouse does not exist."""
 
 
 class Listings:
-    """Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
+    """Lists each warehouse at start and then every minute, beside requests, and warns of failures.
 
-    ``listable`` tells by name whether the last listing went well, without those not listed yet; ``missing``
-    names the warehouses whose directory or bucket was not there.
+    ``listable``: success of the last listing by name, once there was one. ``missing``: names of warehouses
+    whose directory or bucket does not exist.
     """
 
     def __init__(self, warehouses: Mapping[str, Warehouse]) -> None:
@@ -57,28 +55,28 @@ class Listings:
         self.missing: set[str] = set()
 
     def start(self) -> None:
-        """Begins; each warehouse has a thread of its own, since one that hangs must not hold the others."""
+        """Starts a thread per warehouse, so that one that hangs does not hold up the others."""
         for warehouse in self._warehouses.values():
             threading.Thread(
                 target=self._watch, args=(warehouse,), name=f"list {warehouse.name}", daemon=True
             ).start()
 
     def stop(self) -> None:
-        """Lists no more."""
+        """Stops the listings."""
         self._ended.set()
 
     @property
     def failing(self) -> int:
-        """How many warehouses could not be listed."""
+        """Number of warehouses whose last listing failed."""
         return sum(not is_listable for is_listable in self.listable.values())
 
     @property
     def all_missing(self) -> bool:
-        """Tells whether no warehouse is there."""
+        """True if no warehouse exists."""
         return len(self.missing) == len(self._warehouses)
 
     def check(self, warehouse: Warehouse) -> None:
-        """Lists one warehouse; warns where that fails and did not before."""
+        """Lists one warehouse; warns when listing begins to fail."""
         try:
             with time_limit(_CHECK_SECONDS):
                 check_listable(warehouse)

@@ -1,8 +1,8 @@
-"""Which places a path may name.
+"""Checks the places that a path may name.
 
-A path is either relative to the warehouse (``db.db/t/snapshot/LATEST``) or an absolute URI, which metadata
-may hold for files outside of their table (``s3://bucket/x``, ``file:/x``). Both are text taken literally:
-``%2F`` in a partition directory is part of its name and never decoded.
+A path is relative to the warehouse (``db.db/t/snapshot/LATEST``) or an absolute URI, which metadata may hold
+for files outside of their table (``s3://bucket/x``, ``file:/x``). Both are taken literally: ``%2F`` in a
+partition directory is part of its name.
 """
 
 from __future__ import annotations
@@ -25,18 +25,15 @@ _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 
 
 class Root(NamedTuple):
-    """A directory that may be read, with everything below it.
+    """A directory that may be read, with everything below it."""
 
-    Paths below it start with ``uri``, in its normal form and ending in a slash.
-    """
-
-    uri: str
+    uri: str  # In normal form, ending in a slash; paths below it start with it.
     store: Store
 
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The root of a warehouse, and those of files outside of it that its metadata may name."""
+    """The root of a warehouse, and those of external files that its metadata may name."""
 
     warehouse: str
     own: Root
@@ -46,11 +43,10 @@ class Roots:
     def open(
         cls, warehouse: str, url: str, allow_external: Sequence[str], open_store: Callable[[str], Store]
     ) -> Roots:
-        """The roots at ``url``, and at an operator's ``URI`` or ``URI=LOCATION``, for trees that were moved.
+        """Opens the root at ``url``, and external ones: ``URI``, or for moved trees ``URI=LOCATION``.
 
-        Raises:
-            SettingsError: there is no library for such locations.
-            PathNotAllowedError: a location has ``..``, ``.`` or empty segments.
+        Raises SettingsError without a library for a location, PathNotAllowedError for ``..``, ``.`` or empty
+        segments.
         """
 
         def root(known_as: str, location: str) -> Root:
@@ -69,11 +65,11 @@ class Roots:
 
     @property
     def are_local(self) -> bool:
-        """Whether all files lie on this machine."""
+        """True if all files lie on this machine."""
         return all(root.store.is_local for root in (self.own, *self.external))
 
     def locate(self, path: str) -> tuple[Store, str]:
-        """The store that holds ``path``, and its path there."""
+        """Returns the store that holds ``path``, and the path within it."""
         if not is_absolute_uri(path):
             return self.own.store, check_segments(path)
         uri = normal_uri(path)
@@ -88,24 +84,23 @@ class Roots:
 
 
 def without_credentials(text: str, mark: str = "") -> str:
-    """A text in which no URL has a user with a password, but ``mark`` in their place.
+    """Replaces user and password in URLs by ``mark``.
 
-    A name alone stays: it may be part of the place, as the container in ``abfss://container@account/``.
+    A user without a password stays: it may be part of the place, as the container in
+    ``abfss://container@account/``.
     """
     return _CREDENTIALS.sub(f"://{mark}", text)
 
 
 def is_absolute_uri(path: str) -> bool:
-    """Whether ``path`` is a URI rather than a path inside of the warehouse."""
+    """Returns True if ``path`` is a URI and not a path within the warehouse."""
     return _SCHEME.match(path) is not None
 
 
 def normal_uri(location: str) -> str:
-    """One spelling per place: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
+    """Spells a place one way: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
 
-    Raises:
-        PathNotAllowedError: the text is no URI or path, has ``..``, ``.`` or empty segments, or is
-            that of a file on another host.
+    Raises PathNotAllowedError for ``..``, ``.`` or empty segments, and for a file on another host.
     """
     parts = _SCHEME.match(location)
     if parts is None:
@@ -117,7 +112,7 @@ def normal_uri(location: str) -> str:
     if scheme == "file":
         rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
         if rest and not rest.startswith("/"):
-            # The engine leaves the host out, so that this would be another directory than the one it reads.
+            # The engine drops the host, so it would read another directory than this one.
             host = rest.partition("/")[0]
             place, named = without_credentials(location), "a user" if "@" in host else f"a host, {host!r}"
             raise PathNotAllowedError(
@@ -130,9 +125,10 @@ def normal_uri(location: str) -> str:
 
 
 def check_segments(path: str) -> str:
-    """``path`` itself, if it can only name something below where it starts.
+    """Returns ``path`` if it can only name something below its start.
 
-    PathNotAllowedError: it is empty or absolute, or has ``..``, ``.``, empty segments or control characters.
+    Raises PathNotAllowedError if it is empty or absolute, or has ``..``, ``.``, empty segments or control
+    characters.
     """
     if _CONTROL.search(path):
         raise PathNotAllowedError("control characters are not allowed in paths", path=path)

@@ -1,4 +1,4 @@
-"""Many ranges of files at once, read side by side; those of one file that lie close together in one go."""
+"""Reads many ranges of files in parallel, joining close ranges of one file."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
 from app.work import LEDGER
 
+# A batch from the page cache takes less than this; from a disk, much more.
 _CACHED_SECONDS: Final = 0.002
-"""A batch of what the operating system has in memory takes less than this; from a disk, much more."""
 
-# Reading this much for nothing costs less than another request, from a disk as from an object store.
+# Reading such a gap costs less than another request, from a disk as from an object store.
 _WIDEST_GAP_BYTES = 8 << 10
 _LONGEST_MERGED_BYTES = 8 << 20
 
-# A small file of this machine takes less time to read than threads take to hand over to each other.
+# A small local file takes less time to read than a handover between threads.
 _LOCAL_FILES_AT_ONCE = 16
 _LOCAL_BYTES_AT_ONCE = 1 << 20
 
-# Of 64 KiB each, as many as are under way at the same time.
+# As many ranges of 64 KiB as are in flight at once.
 _BYTES_TOGETHER = 16 << 20
 _MOST_TOGETHER = 1024
 
@@ -47,13 +47,13 @@ class FileRange(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """Offset of the first byte after it."""
         return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class MergedRange:
-    """One range that is read for several that were asked for; its parts are by their offsets."""
+    """One range read for several requested ones; its parts are sorted by offset."""
 
     whole: FileRange
     parts: Sequence[FileRange]
@@ -72,19 +72,19 @@ class RangeReader:
     max_bytes: int
 
     def read(self, ranges: Sequence[FileRange]) -> list[bytes | PaimonIndexError]:
-        """In the order of ``ranges`` their bytes, or why there are none."""
+        """Returns bytes or an error for each of ``ranges``, in order."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         places: _Places = {}
         missing: list[FileRange] = []
-        for one in dict.fromkeys(ranges):
-            if (why := self._refused(one, places)) is not None:
-                answers[one] = why
-            elif not one.length:
-                answers[one] = b""
+        for file_range in dict.fromkeys(ranges):
+            if (refusal := self._refusal(file_range, places)) is not None:
+                answers[file_range] = refusal
+            elif not file_range.length:
+                answers[file_range] = b""
             else:
-                missing.append(one)
+                missing.append(file_range)
         answers |= self._read(places, missing)
-        return [answers[one] for one in ranges]
+        return [answers[file_range] for file_range in ranges]
 
     def _read(
         self, places: _Places, ranges: Iterable[FileRange]
@@ -106,16 +106,16 @@ class RangeReader:
                 with self.readers.room(size, batch[0].whole.path):
                     read()
             except LimitExceededError as error:
-                # There can never be room for it; whoever asked knows what that means for a file.
+                # An error of these ranges alone: the caller decides what it means for their file.
                 answers.update((part, error) for merged in batch for part in merged.parts)
 
-        def read_together(portion: Sequence[MergedRange]) -> None:
-            attempts = self._ask_together(places, portion)
-            made = {merged.whole for merged in portion if _is_read(attempts.get(merged.whole))}
-            # What was read already needs no helpers.
-            read_batch(attempts, [merged for merged in portion if merged.whole in made])
-            others = ([merged] for merged in portion if merged.whole not in made)
-            self.readers.map(partial(read_batch, attempts), others)
+        def read_together(group: Sequence[MergedRange]) -> None:
+            attempts = self._attempt_batch(places, group)
+            answered = {merged.whole for merged in group if _is_read(attempts.get(merged.whole))}
+            # Ranges that were read need no helpers; only retries do.
+            read_batch(attempts, [merged for merged in group if merged.whole in answered])
+            failed = ([merged] for merged in group if merged.whole not in answered)
+            self.readers.map(partial(read_batch, attempts), failed)
 
         merged = merge_ranges(ranges)
         if self.roots.are_local:
@@ -125,31 +125,31 @@ class RangeReader:
                 alone_seconds=_CACHED_SECONDS,
             )
             return answers
-        for portion in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
-            read_in_room(portion, partial(read_together, portion))
+        for group in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):
+            read_in_room(group, partial(read_together, group))
         return answers
 
-    def _ask_together(
-        self, places: _Places, portion: Iterable[MergedRange]
+    def _attempt_batch(
+        self, places: _Places, batch: Iterable[MergedRange]
     ) -> Mapping[FileRange, Attempt[bytes]]:
-        """Asks stores for ranges, all side by side, each once; what became of that, by range."""
+        """Asks each store for all of its ranges in one batch, once; returns attempts by range."""
         by_store: dict[Store, list[tuple[FileRange, str]]] = defaultdict(list)
-        for merged in portion:
+        for merged in batch:
             store, place = places[merged.whole.path]
             by_store[store].append((merged.whole, place))
         attempts: dict[FileRange, Attempt[bytes]] = {}
-        for store, wanted in by_store.items():
-            made = store.read_many(
-                [(place, whole.offset, whole.end) for whole, place in wanted], self.readers.calls
+        for store, requested in by_store.items():
+            results = store.read_many(
+                [(place, whole.offset, whole.end) for whole, place in requested], self.readers.calls
             )
-            if made is not None:
-                attempts |= zip((whole for whole, _ in wanted), made, strict=True)
+            if results is not None:
+                attempts |= zip((whole for whole, _ in requested), results, strict=True)
         return attempts
 
     def _contents(
         self, places: _Places, merged: MergedRange, first: Attempt[bytes] | None
     ) -> Mapping[FileRange, bytes]:
-        """The parts of a merged range, of which a first attempt may have been made."""
+        """Reads a merged range, starting from its first attempt, and cuts it into parts."""
         path, start, _ = merged.whole
         store, place = places[path]
         content = self.retry.call(
@@ -160,11 +160,11 @@ class RangeReader:
         )
         return {part: content[part.offset - start : part.end - start] for part in merged.parts}
 
-    def _refused(self, wanted: FileRange, places: _Places) -> PaimonIndexError | None:
-        """Why a range may not be read, if so; otherwise ``places`` has where its file lies."""
-        path, offset, length = wanted
+    def _refusal(self, file_range: FileRange, places: _Places) -> PaimonIndexError | None:
+        """Returns the error of a range that may not be read; otherwise enters its file into ``places``."""
+        path, offset, length = file_range
         if offset < 0 or length < 0:
-            return StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
+            return StorageError(f"bytes {offset} to {file_range.end} of {path} are not a range", path=path)
         if path not in places:
             try:
                 places[path] = self.roots.locate(path)
@@ -174,7 +174,7 @@ class RangeReader:
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:
-    """Why so much of a file may not be read, if it may not."""
+    """Returns the error for reading so much of a file, if it is too much."""
     if size <= max_bytes:
         return None
     return LimitExceededError(
@@ -190,33 +190,33 @@ def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
     """Joins ranges of one file that overlap or lie close together, up to some length."""
     wholes: list[FileRange] = []
     parts: list[list[FileRange]] = []
-    for wanted in sorted(ranges):
-        joined = _join(wholes[-1], wanted) if wholes else None
+    for file_range in sorted(ranges):
+        joined = _join(wholes[-1], file_range) if wholes else None
         if joined is None:
-            wholes.append(wanted)
-            parts.append([wanted])
+            wholes.append(file_range)
+            parts.append([file_range])
         else:
             wholes[-1] = joined
-            parts[-1].append(wanted)
-    return [MergedRange(*found) for found in zip(wholes, parts, strict=True)]
+            parts[-1].append(file_range)
+    return [MergedRange(*merged) for merged in zip(wholes, parts, strict=True)]
 
 
 def portions(ranges: Iterable[MergedRange], most: int, most_bytes: int) -> Iterator[list[MergedRange]]:
-    """Cuts ranges into lists of at most so many and so many bytes, or of one longer range."""
-    portion: list[MergedRange] = []
+    """Cuts ranges into batches of at most so many and so many bytes, or of one longer range."""
+    batch: list[MergedRange] = []
     size = 0
-    for each in ranges:
-        if portion and (len(portion) == most or size + each.whole.length > most_bytes):
-            yield portion
-            portion, size = [], 0
-        portion.append(each)
-        size += each.whole.length
-    if portion:
-        yield portion
+    for merged in ranges:
+        if batch and (len(batch) == most or size + merged.whole.length > most_bytes):
+            yield batch
+            batch, size = [], 0
+        batch.append(merged)
+        size += merged.whole.length
+    if batch:
+        yield batch
 
 
 def _join(before: FileRange, after: FileRange) -> FileRange | None:
-    """Both as one range, if it is worth it; ``after`` does not begin before the other."""
+    """Joins two ranges, the second of which begins no earlier; None if they are too far apart or too long."""
     if after.path != before.path or after.offset > before.end + _WIDEST_GAP_BYTES:
         return None
     length = max(before.end, after.end) - before.offset

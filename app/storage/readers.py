@@ -1,4 +1,4 @@
-"""Several files at once: object stores answer one request slowly and many side by side."""
+"""Reads several files in parallel: object stores answer a single call slowly, and many at once."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from app.work import CORES, LEDGER, Claim, apart, check_deadline, wait_for
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
 
+# Most threads that read from a disk for one request; only object stores gain from more.
 _MOST_ON_DISK = 16
-"""Threads that read from a disk for one request; only object stores answer more of them sooner."""
 
+# Loads judged together at least: the first may have to wait for memory from the system.
 _FEWEST_ALONE = 8
-"""Loads that are judged together at least: memory for the first of them may have to come from the system."""
 
 
 class Readers:
-    """Threads that help requests to load files; a request's deadline and its end go with its work.
+    """Threads that help requests to load files, under the request's deadline and cancellation.
 
-    The thread that asks takes part, so work may be shared out again from inside of shared work. Each
-    warehouse has its own: threads of one that hangs are not missing to others.
+    The requesting thread takes part, so a load may call :meth:`map` itself. Each warehouse has its own
+    threads, so that one that hangs blocks no other.
 
     Args:
-        threads: files that are read for one request at the same time, and threads that help all requests.
-        warehouse: whose files they read, and claim memory for.
-        store_calls: small reads of an object store that are under way at the same time, over all requests.
+        threads: limit of parallel reads per request, and of helpers for all requests.
+        warehouse: name under which reads claim memory.
+        store_calls: limit of small reads of an object store in flight, over all requests.
     """
 
     def __init__(self, threads: int = 64, *, warehouse: str = "", store_calls: int = 256) -> None:
@@ -48,23 +48,19 @@ class Readers:
         *,
         alone_seconds: float = 0,
     ) -> list[Loaded]:
-        """``load`` of each item, in their order.
+        """Applies ``load`` to each item in parallel; returns results in order.
 
-        Args:
-            alone_seconds: helpers come once loads take longer than this on average. What takes next to no
-                time is done before threads have handed over to each other.
-
-        Raises:
-            Exception: one that a load raised; loads that have not begun then never do.
+        ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
+        more than very short loads. Raises the error of a load; loads not started then never start.
         """
-        waiting = deque(enumerate(items))
+        pending = deque(enumerate(items))
         loaded: dict[int, Loaded] = {}
         helpers: list[Future[None]] = []
-        count = len(waiting)
+        count = len(pending)
 
         def load_next() -> bool:
             try:
-                position, item = waiting.popleft()
+                position, item = pending.popleft()
             except IndexError:
                 return False
             check_deadline()
@@ -77,12 +73,12 @@ class Readers:
                     pass
             finally:
                 # After an error nobody needs the rest.
-                waiting.clear()
+                pending.clear()
 
         def call_helpers() -> None:
             most = min(self._threads, _MOST_ON_DISK) if alone_seconds else self._threads
-            wanted = min(most - 1, len(waiting))
-            helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(wanted))
+            count_of_helpers = min(most - 1, len(pending))
+            helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(count_of_helpers))
 
         started = time.perf_counter()
         if not alone_seconds:
@@ -93,38 +89,38 @@ class Readers:
                 if not helpers and time.perf_counter() - started > patience:
                     call_helpers()
         finally:
-            waiting.clear()
+            pending.clear()
             busy = [helper for helper in helpers if not helper.cancel()]
         for helper in busy:
             wait_for(helper)
         return [loaded[position] for position in range(count)]
 
     def room(self, size: int, path: str) -> AbstractContextManager[Claim]:
-        """So many bytes for what is read of a file, of which the block has to make no more."""
+        """Claims memory for the bytes read of a file."""
         return LEDGER.claim("reads", size, path=path, line=self.warehouse)
 
     def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
-        """Has a thread do something that this request waits for later, with its deadline and its end."""
-        # Of several that are begun, each may wait for memory while others hold some.
+        """Runs work in a thread, under this request's deadline and cancellation."""
+        # Claims of its own: else it would be refused, and not wait, while other parts hold memory.
         with apart():
             return self._pool.submit(copy_context().run, work)
 
-    def later(self, work: Callable[[], object]) -> None:
-        """Has a thread do something that nobody waits for."""
+    def submit_detached(self, work: Callable[[], object]) -> None:
+        """Runs work in a thread without a caller."""
         self._pool.submit(work)
 
     @contextmanager
     def decoding(self, path: str) -> Iterator[Claim]:
-        """A core as of :meth:`core`, and a claim on memory for what a file expands to."""
+        """Acquires a core, and a claim on memory for the expanded file."""
         with self.core(), LEDGER.claim("decoding", path=path, line=self.warehouse) as claim:
             yield claim
 
     @contextmanager
     def core(self) -> Iterator[None]:
-        """One of the machine's cores, for decoding what was read."""
+        """Acquires a core to decode what was read."""
         with CORES.computing(is_begun=True):
             yield
 
     def close(self) -> None:
-        """Ends the threads once what they are loading is loaded, which nobody waits for."""
+        """Ends the threads after their present loads, without waiting."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""Second chances for storage calls, and the one place where a library's exceptions become this project's.
+"""Retries storage calls, and turns every library's exceptions into this project's.
 
-Nothing below repeats a call (:mod:`app.storage.stores`), and nothing above does. Which failures are worth
-asking again: :func:`~app.storage.stores.failures.is_transient`.
+No other layer repeats a call. :func:`~app.storage.stores.failures.is_transient` decides which failures are
+retried.
 """
 
 from __future__ import annotations
@@ -27,62 +27,53 @@ from app.storage.stores.store import Attempt, Result
 from app.work import check_deadline, pause, remaining_seconds, waiting
 
 REPEATED_CALLS: Final = 100
-"""That may have failed, more than have succeeded, in one process."""
+"""Retries that one process may spend beyond those that succeed."""
 
 _FEWEST: Final = 10
 _EARNED: Final = 0.1
 
 
 class RetryBudget:
-    """How many storage calls may be repeated, so that an outage does not multiply what a store is asked.
+    """Bounds retries, so that an outage does not multiply the load of a store.
 
-    As in the retry budgets of gRPC and the AWS SDKs: repeating a call takes from the budget, a repeated call
-    that succeeds gives back what it took, and one that succeeds at once gives a little. While most calls
-    fail, the budget is spent soon and every call is made once; while few fail, it is never spent.
+    As in gRPC and the AWS SDKs: a retry takes from the budget, a successful retry returns what it took, and a
+    call that succeeds at once adds a little. While most calls fail, the budget is soon spent, and every call
+    is made once.
     """
 
     def __init__(self, most: float = REPEATED_CALLS) -> None:
-        self._most = self._left = float(most)
+        self._most = self._remaining = float(most)
         self._lock = threading.Lock()
 
     @classmethod
     def of_each(cls, warehouses: int) -> list[RetryBudget]:
-        """A budget for each of so many warehouses, so that none spends what another needs.
-
-        Each gets an equal part of :data:`REPEATED_CALLS`, and at least a tenth.
-        """
+        """Splits :data:`REPEATED_CALLS` by warehouse, at least a tenth each, so that none spends it all."""
         return [cls(max(REPEATED_CALLS / warehouses, _FEWEST)) for _ in range(warehouses)]
 
     def take(self) -> bool:
-        """Takes one repeated call, if there is one left."""
+        """Takes one retry, if any remains."""
         with self._lock:
-            if self._left < 1:
+            if self._remaining < 1:
                 return False
-            self._left -= 1
+            self._remaining -= 1
             return True
 
     def succeeded(self, *, is_repeated: bool) -> None:
-        """Gives back, or gives, for a call that succeeded."""
-        if self._left < self._most:
+        """Adds to the budget for a successful call."""
+        if self._remaining < self._most:
             with self._lock:
-                self._left = min(self._most, self._left + (1 if is_repeated else _EARNED))
+                self._remaining = min(self._most, self._remaining + (1 if is_repeated else _EARNED))
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently a storage call is repeated.
-
-    Attributes:
-        first_wait_seconds: upper bound of the first wait; it doubles with every attempt, and the wait is
-            drawn evenly between zero and the bound, so that many callers do not come back at once.
-        max_wait_seconds: no bound grows beyond this.
-        budget: of repeated calls, for all that the policy is used for; once it is spent, calls fail at once.
-    """
+    """Number of attempts of a storage call, and their backoff."""
 
     attempts: int = 4
+    # Doubles with every attempt; the backoff is drawn evenly from zero up to it.
     first_wait_seconds: float = 0.1
-    max_wait_seconds: float = 2.0
-    budget: RetryBudget = field(default_factory=RetryBudget)
+    max_wait_seconds: float = 2.0  # Limit of that bound.
+    budget: RetryBudget = field(default_factory=RetryBudget)  # Once it is spent, calls fail at once.
 
     def call(
         self,
@@ -92,18 +83,16 @@ class RetryPolicy:
         kind: StorageOperation = StorageOperation.READ,
         first: Attempt[Result] | None = None,
     ) -> Result:
-        """The result of ``operation``, which does to ``path`` what ``kind`` says.
+        """Returns the result of ``operation``, which does to ``path`` what ``kind`` says.
 
-        Args:
-            first: the first attempt, where it was made together with others; its error counts as one here.
+        ``first``: the first attempt, if it was made in a batch; its error counts as one here.
 
         Raises:
             FileMissingError: storage says that there is no such file.
-            DeadlineExceededError: the request's time is used up, or would be before the next attempt; or its
-                caller went away.
+            DeadlineExceededError: time ran out, or would before the next attempt; or the caller left.
             StorageError: every attempt failed, or one failed for good, or the budget is spent.
         """
-        made = 0
+        attempts_made = 0
         while True:
             check_deadline()
             try:
@@ -111,31 +100,31 @@ class RetryPolicy:
                     result = _report_first_attempt(kind, path, first)
                 else:
                     with waiting():
-                        result = _observed(kind, path, operation, is_repeated=made > 0)
+                        result = _observed(kind, path, operation, is_repeated=attempts_made > 0)
             except PaimonIndexError:
                 raise
             except Exception as error:
                 if is_missing(error):
-                    # Whoever made it may hold it, and its frames hold all that their callers have found.
+                    # Its maker may keep the error, whose frames hold everything that their callers loaded.
                     error.__traceback__ = None
                     raise FileMissingError(f"there is no file {path}", path=path) from error
-                made, first = made + 1, None
-                self._wait_after(error, kind, path, made)
+                attempts_made, first = attempts_made + 1, None
+                self._wait_after(error, kind, path, attempts_made)
             else:
-                self.budget.succeeded(is_repeated=made > 0)
+                self.budget.succeeded(is_repeated=attempts_made > 0)
                 return result
 
-    def _wait_after(self, error: Exception, kind: StorageOperation, path: str, made: int) -> None:
-        """Waits until a call may be made again of which so many were ``made``; raises if it may not."""
+    def _wait_after(self, error: Exception, kind: StorageOperation, path: str, attempts_made: int) -> None:
+        """Waits before the next attempt; raises if there is none."""
         why = f"cannot {kind.verb} {path or 'the root of the warehouse'}: {failure_of(error)}"
-        if made >= self.attempts or not is_transient(error):
+        if attempts_made >= self.attempts or not is_transient(error):
             raise StorageError(why, path=path) from error
-        longest = min(self.first_wait_seconds * 2 ** (made - 1), self.max_wait_seconds)
-        seconds, left = random.uniform(0, longest), remaining_seconds()  # noqa: S311 - no secret
-        if left is not None and seconds >= left:
+        longest = min(self.first_wait_seconds * 2 ** (attempts_made - 1), self.max_wait_seconds)
+        seconds, remaining = random.uniform(0, longest), remaining_seconds()  # noqa: S311 - no secret
+        if remaining is not None and seconds >= remaining:
             message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
             raise DeadlineExceededError(message, path=path) from error
-        # Only calls that are made take from it.
+        # Last, so that only retries that are made take from the budget.
         if not self.budget.take():
             raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
         pause(seconds)
@@ -149,14 +138,14 @@ def _observed(
         result = operation()
     except BaseException as error:
         seconds = time.perf_counter() - began
-        # No second name for the error: one in this frame, which its traceback has, would keep both.
+        # No second name for the error: its traceback has this frame, so the two would keep each other alive.
         observer().storage_called(
             StorageCall(
                 kind,
                 path,
                 seconds,
                 0,
-                # Where nobody waits any more, or nothing was asked, storage did not fail.
+                # A cancelled request, or a refused path, is no failure of storage.
                 None if isinstance(error, RequestCancelledError | PathNotAllowedError) else error,
                 is_repeated,
             )
@@ -176,7 +165,7 @@ def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[Resul
 
 
 def _size(kind: StorageOperation, result: object) -> int:
-    """Bytes that were read; readers give them, or how many there were."""
+    """Returns the bytes read: readers return them, or their number."""
     if kind not in (StorageOperation.READ, StorageOperation.READ_RANGE):
         return 0
     return len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0

@@ -11,8 +11,8 @@ offset    width     type         meaning
 52        to *n*    zstd         the entry (:mod:`app.storage.disk.column_entry`)
 ========  ========  ===========  ===========================================================================
 
-The signature covers all that is used of an object, the name too, which says what it was made of: nobody
-without the key can write an object, alter one, or pass one off as another.
+The signature covers the name too, which says what the object was derived from. Without the key nobody can
+write an object, alter one, or pass one off as another.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from numpy.typing import NDArray
 from app.storage.disk.column_entry import DamagedEntryError
 
 LARGEST: Final = 128 << 20
-"""Bytes of an entry that an object has at most."""
+"""Most bytes of an entry in an object."""
 
 _START: Final = struct.Struct("<4sQQ")
 _MAGIC: Final = b"PSH2"
 _SIGNATURE_BYTES: Final = 32
 _PACKED_FROM: Final = _START.size + _SIGNATURE_BYTES
+# Most bytes of an object: incompressible content grows less than this.
 _MOST_STORED: Final = LARGEST + (LARGEST >> 6)
-"""Bytes of an object at most: packing what cannot be packed adds less."""
 
 
 def object_name(key: bytes) -> str:
-    """The name of the object whose entry has this key."""
+    """Returns the name of the object for an entry's key."""
     return hashlib.sha256(key).hexdigest()
 
 
 def key_name(key: bytes) -> str:
-    """What names of objects end with that are signed with a key: it tells keys apart, and nothing else."""
+    """Returns the suffix of objects' names for a key; it tells keys apart and reveals nothing else."""
     return f"-{hmac.new(key, b'name', hashlib.sha256).hexdigest()[:8]}" if key else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the beginning of an object says of its bytes, which nothing vouches for yet."""
+    """Sizes from the beginning of an object, not verified yet."""
 
     stored: int
     unpacked: int
 
     @classmethod
     def read(cls, start: bytes | memoryview) -> Self:
-        """Reads the beginning of an object; DamagedEntryError: it is that of none."""
+        """Reads the beginning of an object. Raises DamagedEntryError if no object begins so."""
         if len(start) < _PACKED_FROM:
             raise DamagedEntryError(f"expected at least {_PACKED_FROM} bytes, found {len(start)}")
         magic, stored, unpacked = _START.unpack_from(start)
@@ -70,11 +70,7 @@ class Sizes:
 
 
 def write_object(name: str, key: bytes, entry: Sequence[bytes | pa.Buffer]) -> bytes | None:
-    """The bytes of an object; None if it would be larger than any.
-
-    Args:
-        entry: in pieces.
-    """
+    """Packs and signs an entry, given in pieces; None if it is too large."""
     sink = pa.BufferOutputStream()
     for piece in entry:
         sink.write(piece)
@@ -89,12 +85,10 @@ def write_object(name: str, key: bytes, entry: Sequence[bytes | pa.Buffer]) -> b
 def read_object(
     name: str, key: bytes, content: bytes | memoryview, claim: Callable[[int], None] = lambda _: None
 ) -> NDArray[np.uint8]:
-    """The entry of an object.
+    """Verifies and unpacks an object.
 
-    ``claim``: has memory claimed, so many bytes in all, once it is known who says how many.
-
-    Raises:
-        DamagedEntryError: it is not what a holder of the key has written under this name.
+    ``claim`` claims memory for the sizes once they are verified. Raises DamagedEntryError unless a holder of
+    the key wrote this content under this name.
     """
     sizes, view = Sizes.read(content), memoryview(content)
     signature = _signature(key, name, view[: _START.size], view[_PACKED_FROM:])

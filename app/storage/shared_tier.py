@@ -1,9 +1,9 @@
-"""A directory of a store in which processes leave what they have decoded for all others.
+"""A directory of a store in which processes share what they have decoded.
 
-Objects are named by what they were made of, created only if there is none of that name, and believed only if
-they are signed (:mod:`app.storage.shared_object`). No answer depends on them: what is absent, damaged, late
-or refused is read from the source. So a store that fails, or is slow, is left alone for a while, and asked by
-nobody who waits before it has answered in time, at first as well as later.
+Objects are named by what they were derived from, created exclusively, and believed only if they are signed
+(:mod:`app.storage.shared_object`). No answer depends on them: whatever is absent, damaged, late or refused is
+read from the source. A store that fails or is slow rests, and no request asks it before a probe was answered
+in time; nor does any before the first probe.
 """
 
 from __future__ import annotations
@@ -39,60 +39,58 @@ from app.work import Claim, check_deadline, time_limit, waiting
 
 _log = logging.getLogger("paimon_index.storage")
 
+# The first call for an object asks for so many bytes beyond the expected ones, which covers most objects.
 _FIRST_BYTES: Final = 1 << 20
-"""What the first call for an object asks for beyond what is expected, which is all of most."""
+# Bytes of each further call, beside the buffer of the whole.
 _PIECE_BYTES: Final = 16 << 20
-"""What each further call asks for, beside the buffer of the whole."""
+# Time limit of the first call for an object, and of the store's first answer after opening.
 _WAIT_SECONDS: Final = 1.0
-"""For the first bytes of an object, and for the first answer of the store once it was opened."""
+# Slowest usable call: a plan of a new process makes three in a row.
 _SLOW_SECONDS: Final = 0.2
-"""Of a call. A plan of a new process makes three in a row, and of a slower store they cost it too much."""
+# Calls of a probe, of which the fastest is judged: the first one opens connections.
 _PROBES: Final = 2
-"""Calls of which the fastest is judged: the first one makes connections."""
+# Least rate of further calls, with many objects at once.
 _BYTES_PER_SECOND: Final = 4 << 20
-"""How fast the others come at least, of many objects at once; silence is given up before."""
+# Several, since a version may have thousands of manifests, each of them an object.
 _WRITERS: Final = 4
-"""A version may have thousands of manifests, each of them an object."""
 _WRITE_SECONDS: Final = 15.0
 _REST_SECONDS: Final = 30.0
 _ABSENT_SECONDS: Final = 60.0
+# Objects whose presence is remembered.
 _MOST_NAMES: Final = 10_000
-"""Of objects of which is known whether they are there."""
+# Bytes in the write queue; beyond it, objects are dropped.
 _MOST_WAITING_BYTES: Final = 256 << 20
-"""Of what is to be written; more is dropped."""
 
 Entry = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class SharedCacheState:
-    """What this service has read from the shared cache, and left there."""
+    """Reads and writes of the shared cache by this service."""
 
     __pydantic_config__ = DESCRIBED
 
     hits: int = 0
-    """Objects that were read."""
+    """Objects read."""
     misses: int = 0
-    """Objects that were not there, not in time, or not asked for since the store fails."""
+    """Objects absent, late, or not asked for because the store fails."""
     bytes: int = 0
-    """Of the objects that were read."""
+    """Bytes of the objects read."""
     failures: int = 0
     """Calls that failed or took too long."""
     corrupt: int = 0
-    """Objects that nobody with the key has written as they were."""
+    """Objects that no holder of the key wrote in this form."""
     written: int = 0
-    """Objects that were written."""
+    """Objects written."""
     written_bytes: int = 0
     dropped: int = 0
-    """Objects not written, since others were being written or the store failed."""
+    """Objects not written, because the queue was full or the store failed."""
 
 
 class SharedTier:
-    """What processes share.
+    """Reads and writes the shared cache.
 
-    Args:
-        store: the directory, which no failed call to is repeated.
-        key: what objects are signed with; empty where nobody else can write to the directory.
+    ``store``: its directory, without retries. ``key``: signs objects; empty if nobody else can write there.
     """
 
     def __init__(self, store: Warehouse, key: bytes) -> None:
@@ -104,25 +102,22 @@ class SharedTier:
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="shared cache")
         self._pending: set[Future[None]] = set()
         self._is_closed = False
-        # Until when each is not asked for again.
+        # Time before which each is not looked up again.
         self._absent: dict[str, float] = {}
         self._damaged: set[str] = set()
         self._present: set[str] = set()
         self._rests_until: float | None = math.inf
         self._writes_from = self._believed_from = 0.0
-        self._waiting_bytes = 0
+        self._queued_bytes = 0
         self._has_warned = False
         self._counts = asdict(SharedCacheState())
         self._opened_at = time.monotonic()
         self._opening = self._pool.submit(self._probe)
 
     def get(self, key: bytes, expected_bytes: int = 0) -> Entry | None:
-        """The entry of a key; None if it cannot be had now.
+        """Returns the entry of a key; None if it is not available now.
 
-        Args:
-            expected_bytes: of the object, as far as known; one call gets so many.
-
-        Raises DeadlineExceededError: the request's time ran out.
+        ``expected_bytes``: size of the object if known, for a single call. Raises DeadlineExceededError.
         """
         name = object_name(key)
         self._wait_for_opening()
@@ -134,41 +129,41 @@ class SharedTier:
         return entry
 
     def offer(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
-        """Has columns written in the background, unless they are known to be there."""
+        """Queues columns to be written, unless they are known to be there."""
         name = object_name(key)
         size = sum(column.nbytes for column in columns.values())
         with self._lock:
             if name in self._present or size > LARGEST or self._is_closed:
                 return
-            # What is offered before the store has answered waits for its answer.
+            # Before the first probe is answered, writes queue up behind it.
             is_refused = self._opening.done() and self._may_not_write()
-            if is_refused or self._waiting_bytes + size > _MOST_WAITING_BYTES:
+            if is_refused or self._queued_bytes + size > _MOST_WAITING_BYTES:
                 self._counts["dropped"] += 1
                 return
-            self._waiting_bytes += size
-            self._is_there(name)
-        self._later(self._write, name, key, size, columns)
+            self._queued_bytes += size
+            self._note_present(name)
+        self._submit(self._write, name, key, size, columns)
 
     def flush(self) -> None:
-        """Waits until all that was offered is written, or has failed."""
+        """Waits until every queued write is done, or has failed."""
         with self._lock:
             pending = [self._opening, *self._pending]
         wait(pending)
 
     def statistics(self) -> SharedCacheState:
-        """The counters, all of one moment."""
+        """Returns the counters, at one moment."""
         with self._lock:
             return SharedCacheState(**self._counts)
 
     def close(self) -> None:
-        """Writes no more."""
+        """Drops queued writes."""
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
 
     @property
     def is_opening(self) -> bool:
-        """Whether the store may still answer for the first time, which who asks now waits for."""
+        """True while the first probe may still be answered; requests wait for it."""
         return not self._opening.done() and time.monotonic() < self._opened_at + _WAIT_SECONDS
 
     def _wait_for_opening(self) -> None:
@@ -179,23 +174,23 @@ class SharedTier:
     def _may_not_write(self) -> bool:
         return time.monotonic() < self._writes_from
 
-    def _later(self, work: Callable[..., None], *arguments: object) -> None:
-        # Plans may still end while the service is closed.
+    def _submit(self, work: Callable[..., None], *arguments: object) -> None:
+        # A plan may finish after close, when the pool refuses work.
         with suppress(RuntimeError):
-            begun = self._pool.submit(work, *arguments)
+            submitted = self._pool.submit(work, *arguments)
             with self._lock:
-                self._pending.add(begun)
-            begun.add_done_callback(self._end)
+                self._pending.add(submitted)
+            submitted.add_done_callback(self._end)
 
     def _end(self, done: Future[None]) -> None:
-        """Logs what failed that nobody waits for."""
+        """Logs unexpected errors of background work, which has no caller."""
         with self._lock:
             self._pending.discard(done)
         if not done.cancelled() and (error := done.exception()) is not None:
-            _log.warning("the shared cache: nothing is left for others", exc_info=error)
+            _log.warning("the shared cache: a background write failed; the service goes on", exc_info=error)
 
     def _rest(self) -> None:
-        """Leaves the store alone for a while."""
+        """Pauses reads and writes."""
         with self._lock:
             self._rests_until = self._writes_from = time.monotonic() + _REST_SECONDS
 
@@ -210,7 +205,7 @@ class SharedTier:
         if self._rests_until is not None:
             if now >= self._rests_until:
                 self._rests_until = now + _REST_SECONDS
-                self._later(self._probe)
+                self._submit(self._probe)
             return False
         return self._absent.get(name, now) <= now
 
@@ -221,32 +216,32 @@ class SharedTier:
                 with self._store.readers.core():
                     entry = read_object(name, self._key, content, claim.grow_to)
         except FileMissingError:
-            self._is_absent(name)
+            self._note_absent(name)
             return None
         except DamagedEntryError as error:
-            self._is_absent(name)
+            self._note_absent(name)
             with self._lock:
                 self._damaged.add(name)
                 self._counts["corrupt"] += 1
-                # More of the kind would take longer than the source.
+                # More damaged objects would take longer than the source.
                 self._believed_from = time.monotonic() + _REST_SECONDS
             self._warn(f"{self._path(name)} is not believed: {error}")
             return None
         except (MemoryShortError, LimitExceededError):
             return None
         except PaimonIndexError as error:
-            # Where it is the request that has no time left, the store may be sound.
+            # If the request itself ran out of time, the store is not to blame.
             check_deadline()
-            self._failed(error)
+            self._note_failure(error)
             self._rest()
             return None
         with self._lock:
             self._counts["bytes"] += len(content)
-            self._is_there(name)
+            self._note_present(name)
         return entry
 
     def _fetch(self, path: str, expected_bytes: int, claim: Claim) -> bytes | memoryview:
-        """The bytes of an object, claimed before they are read: its length is not signed for yet."""
+        """Reads an object, claiming memory first, since its length is not verified yet."""
         first = min(expected_bytes + _FIRST_BYTES, LARGEST)
         with time_limit(_WAIT_SECONDS + expected_bytes / _BYTES_PER_SECOND):
             start = self._range(path, 0, first)
@@ -272,21 +267,21 @@ class SharedTier:
             raise content
         return content
 
-    def _is_absent(self, name: str) -> None:
+    def _note_absent(self, name: str) -> None:
         with self._lock:
             self._present.discard(name)
             if len(self._absent) >= _MOST_NAMES:
                 self._absent.clear()
             self._absent[name] = time.monotonic() + _ABSENT_SECONDS
 
-    def _is_there(self, name: str) -> None:
+    def _note_present(self, name: str) -> None:
         if len(self._present) >= _MOST_NAMES:
             self._present.clear()
         self._present.add(name)
         self._absent.pop(name, None)
 
     def _probe(self) -> None:
-        """Asks the store for anything; from an answer in time on, it is asked by those who wait."""
+        """Calls the store; after an answer in time, requests may ask it."""
         fastest = math.inf
         try:
             for _ in range(_PROBES):
@@ -295,11 +290,11 @@ class SharedTier:
                     self._store.exists(self._path("probe"))
                 fastest = min(fastest, time.monotonic() - started)
         except PaimonIndexError as error:
-            self._failed(error)
+            self._note_failure(error)
             self._rest()
             return
         if fastest > _SLOW_SECONDS:
-            self._failed(DeadlineExceededError(f"a call takes {fastest:.2f} s"))
+            self._note_failure(DeadlineExceededError(f"a call takes {fastest:.2f} s"))
             self._rest()
             return
         with self._lock:
@@ -329,7 +324,7 @@ class SharedTier:
             with self._lock:
                 self._counts["dropped"] += 1
         except PaimonIndexError as error:
-            self._failed(error)
+            self._note_failure(error)
             with self._lock:
                 self._present.discard(name)
             self._write_later()
@@ -339,17 +334,17 @@ class SharedTier:
                 self._counts["written_bytes"] += len(content)
         finally:
             with self._lock:
-                self._waiting_bytes -= size
+                self._queued_bytes -= size
 
     def _path(self, name: str) -> str:
-        # Releases of another format look elsewhere, and so does who has another key.
+        # Releases of another format, and holders of another key, use other names.
         return f"{FORMAT}/{name}{self._key_name}"
 
-    def _failed(self, error: PaimonIndexError) -> None:
+    def _note_failure(self, error: PaimonIndexError) -> None:
         with self._lock:
             self._counts["failures"] += 1
         what = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
-        self._warn(f"it {what}; what it may have is read from the warehouses")
+        self._warn(f"it {what}; its entries are read from the warehouses instead")
 
     def _warn(self, what: str) -> None:
         with self._lock:

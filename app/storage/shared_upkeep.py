@@ -1,4 +1,4 @@
-"""Removing old objects of a shared cache, which nobody counts the use of: what is needed is written again."""
+"""Removes old objects of a shared cache. Nobody records their use; objects in use are written again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Objects that are older than a time, and those that stay, with their bytes."""
+    """Numbers and bytes of removed and remaining objects."""
 
     removed: int
     removed_bytes: int
@@ -26,9 +26,9 @@ class Pruned:
 
 
 def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
-    """Removes objects and claims of all formats that were written before a time, and nothing else.
+    """Removes objects and claims of all formats that were written before a time.
 
-    ``is_tried``: only tells which these are. Raises StorageError: the store failed.
+    ``is_tried``: only counts them. Raises StorageError if the store failed.
     """
     writing = Writing(store)
     counts = {True: [0, 0], False: [0, 0]}
@@ -38,7 +38,7 @@ def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pr
         for file in store.ask(StorageOperation.LIST, directory, lambda found, place: found.files(place)):
             if not _OBJECT.fullmatch(file.name):
                 continue
-            # What nobody knows the age of stays.
+            # Without a time in the listing, the age is unknown, and the object stays.
             is_old = file.written is not None and file.written < before
             if is_old and not is_tried:
                 writing.delete(f"{directory}/{file.name}")

@@ -1,7 +1,7 @@
-"""Where decoded columns lie beneath memory: a directory of this machine, then a store that processes share.
+"""Decoded columns beneath memory: a directory of this machine, then a store that processes share.
 
-Each entry holds what was made of one file that never changes. Whoever makes it looks for it here first, and
-puts it here if nobody has it: nothing else knows in which of the two it lies.
+An entry holds what was derived from one immutable file. Callers look it up here before they decode the file,
+and put it here afterwards; they need not know which tier has it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from app.storage.shared_tier import SharedTier
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """The tiers of a service, each if there is one."""
+    """The tiers of a service, each optional."""
 
     directory: DiskTier | None = None
     store: SharedTier | None = None
 
     @property
     def on_disk(self) -> Tiers:
-        """The directory alone, for what processes do not share."""
+        """The directory alone, for entries that processes do not share."""
         return replace(self, store=None)
 
     def entry(self, warehouse: str, path: str, size: int | None, form: str) -> TierEntry | None:
-        """The entry of one thing made of a file; None without tiers.
+        """Returns the entry of something derived from a file; None without tiers.
 
-        Args:
-            warehouse: its URL, which is the same in every process.
-            size: bytes of the file, if metadata state them.
-            form: what was made of the file; it goes up with every change of what that is.
+        ``warehouse``: URL, equal in every process. ``size``: bytes of the file, if metadata state them.
+        ``form``: kind and version of the derived columns.
         """
         if self.directory is None and self.store is None:
             return None
@@ -43,27 +41,24 @@ class Tiers:
 
 @dataclass(frozen=True, slots=True)
 class TierEntry:
-    """An entry of columns, wherever it lies."""
+    """An entry of columns, in any tier."""
 
     tiers: Tiers
     key: bytes
 
     @property
     def is_on_disk(self) -> bool:
-        """Tells whether the directory has the entry, whatever is in it."""
+        """True if the directory has the entry, whatever its content."""
         return self.tiers.directory is not None and self.tiers.directory.has(self.key)
 
     def get(self) -> Columns | None:
-        """The columns, mapped, if the directory has them."""
+        """Maps the columns from the directory; None if it lacks them."""
         return None if self.tiers.directory is None else self.tiers.directory.get(self.key)
 
     def fetch(self, expected_bytes: int = 0) -> Columns | None:
-        """The columns, if the store has them; from now on the directory has them too.
+        """Reads the columns from the store, and copies them to the directory; None if the store lacks them.
 
-        Args:
-            expected_bytes: of the columns, as far as known.
-
-        Raises DeadlineExceededError: the request's time ran out.
+        ``expected_bytes``: size of the columns, if known. Raises DeadlineExceededError.
         """
         directory, store = self.tiers.directory, self.tiers.store
         entry = None if store is None else store.get(self.key, expected_bytes)
@@ -79,16 +74,16 @@ class TierEntry:
             return None
 
     def put(self, columns: Mapping[str, pa.Array]) -> None:
-        """Keeps columns, each of one item, in the directory."""
+        """Writes columns, each of one item, to the directory."""
         if self.tiers.directory is not None:
             self.tiers.directory.put(self.key, columns)
 
     def share(self, columns: Mapping[str, pa.Array]) -> None:
-        """Leaves columns in the store, in the background, unless it has them."""
+        """Writes columns to the store in the background, unless it has them."""
         if self.tiers.store is not None:
             self.tiers.store.offer(self.key, columns)
 
     def drop(self) -> None:
-        """Forgets columns that turned out to be damaged."""
+        """Removes damaged columns from the directory."""
         if self.tiers.directory is not None:
             self.tiers.directory.drop(self.key)

@@ -1,4 +1,4 @@
-"""A named warehouse: one directory, on a disk or in an object store, that is only ever read."""
+"""A named warehouse: one directory, on a disk or in an object store."""
 
 from __future__ import annotations
 
@@ -32,23 +32,20 @@ _LARGE_BYTES = 4 << 20
 class Warehouse:
     """Reads files below one root, and below the external roots that the operator allows.
 
-    Every ``path`` is relative to the root (``sales.db/orders/snapshot/LATEST``) or an absolute URI as
-    metadata holds it for external files. Methods block; they may be called from many threads, and may raise
-    PathNotAllowedError (the path leaves these roots), FileMissingError, StorageError (storage failed, after
-    retries) and DeadlineExceededError.
-
-    What never changes once it is written may be kept in a :class:`~app.storage.disk.disk_tier.DiskTier`.
+    A ``path`` is relative to the root (``sales.db/orders/snapshot/LATEST``), or an absolute URI as metadata
+    holds it for external files. Methods block and are thread-safe. They may raise PathNotAllowedError,
+    FileMissingError, StorageError (after retries) and DeadlineExceededError. A
+    :class:`~app.storage.disk.disk_tier.DiskTier` may keep immutable content.
 
     Args:
         url: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,
             ``memory://warehouse``.
-        public_url: what others call ``url``, where that is another one.
-        allow_external: roots of files outside of the warehouse that its metadata may name, each a ``URI`` or
-            ``URI=LOCATION``. With the latter, what metadata calls ``URI`` is read from ``LOCATION``, for
-            trees that were moved after they were written.
-        options: passed to the storage library for ``url`` and external roots (endpoint, credentials).
-        max_file_bytes: no file larger than this is read whole, and no range longer.
-        stall_seconds: how long an object store may be silent in a call before it is given up, and repeated.
+        public_url: URL shown to callers, if not ``url``.
+        allow_external: roots of external files, each a ``URI`` or ``URI=LOCATION``. With the latter, files
+            that metadata places at ``URI`` are read from ``LOCATION``, for trees that were moved.
+        options: for the storage library of ``url`` and external roots (endpoint, credentials).
+        max_file_bytes: limit of a file read whole, and of a range.
+        stall_seconds: silence after which a call to an object store is given up, and repeated.
     """
 
     def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit
@@ -71,34 +68,34 @@ class Warehouse:
         self._roots = Roots.open(
             name, url, allow_external, lambda place: open_store(place, options or {}, stall_seconds)
         )
-        # Who is told where files lie gets no user and password of the operator's.
+        # Shown to callers, who must not see the operator's user and password.
         own_url = without_credentials(self.url)
         self.public_url = own_url if public_url is None else public_url.rstrip("/") + "/"
         self._max_file_bytes = max_file_bytes
         self._retry = retry or RetryPolicy()
         self.readers = readers or Readers(warehouse=name)
         self.place = own_url
-        """Place that tells its files from those of others, whatever a process calls the warehouse."""
+        """Identifies the warehouse's files in every process, whatever its name there."""
         self._disk = disk
         self._scratch = Scratch()
         self._ranges = RangeReader(self._roots, self._retry, self.readers, max_file_bytes)
 
     @property
     def url(self) -> str:
-        """The root's URI in its normal form, ending in a slash."""
+        """The root's URI in normal form, ending in a slash."""
         return self._roots.own.uri
 
     @property
     def is_local(self) -> bool:
-        """Whether all files lie on this machine, those of external roots as well."""
+        """True if all files lie on this machine, including those of external roots."""
         return self._roots.are_local
 
     def read(self, path: str, size: int | None = None) -> bytes:
-        """The whole file; if it is longer than ``size``, one byte more.
+        """Reads a whole file, or one byte more than ``size`` if it is longer.
 
-        LimitExceededError: it is larger than ``max_file_bytes``.
+        Raises LimitExceededError if it is larger than ``max_file_bytes``.
         """
-        # One byte more than allowed tells a file that is too large without another question.
+        # One byte more than allowed: a file that is too large shows without a call for its size.
         most = self._max_file_bytes if size is None else max(0, min(size, self._max_file_bytes))
         content = self.read_start(path, most + 1)
         why = too_large(path, len(content), self._max_file_bytes)
@@ -107,21 +104,20 @@ class Warehouse:
         return content
 
     def read_start(self, path: str, count: int) -> bytes:
-        """The first ``count`` bytes of a file, fewer where it ends before."""
+        """Reads the first ``count`` bytes of a file, or all of a shorter one."""
         return self.ask(StorageOperation.READ, path, lambda store, place: store.read(place, 0, count))
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        """The first ``count`` bytes of a file; None if there is no such file."""
+        """Reads the first ``count`` bytes of a file; None if there is no such file."""
         try:
             return self.read_start(path, count)
         except FileMissingError:
             return None
 
     def read_immutable(self, path: str, size: int) -> bytes:
-        """The whole of a file that never changes, from the disk tier if it is there.
+        """Reads an immutable file, from the disk tier where it is there.
 
-        Only for files under names that no other file ever has, before or after. What is not as long as
-        ``size`` is answered, but not kept.
+        Only for names that no other file ever gets. Content of another length than ``size`` is not kept.
         """
         content = self._copy_of(path, size)
         if content is None:
@@ -132,18 +128,18 @@ class Warehouse:
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes | memoryview]:
-        """As :meth:`read_immutable`, for content that nobody looks at after the block.
+        """Lends a file's content for the block; large local files share buffers.
 
-        Large local files share buffers. The disk tier need not keep a file where it keeps what is made of it.
+        ``is_kept``: False keeps the file out of the disk tier, for callers who keep what they derive from it.
         """
         store, place = self._roots.locate(path)
         if size is None:
-            with self._of_unknown_size(path, is_kept=is_kept) as content:
+            with self._reading_unsized(path, is_kept=is_kept) as content:
                 yield content
         elif is_kept and self._disk is not None:
             yield self.read_immutable(path, size)
         elif isinstance(store, LocalFiles) and _LARGE_BYTES <= size < self._max_file_bytes:
-            # One byte more tells a file that is longer than its metadata says.
+            # One byte more reveals a file that is longer than its metadata says.
             with self._scratch.buffer(size + 1) as buffer:
                 count = self._retry.call(path, lambda: store.read_into(place, buffer))
                 yield buffer[:count]
@@ -151,14 +147,14 @@ class Warehouse:
             yield self.read(path, size)
 
     @contextmanager
-    def _of_unknown_size(self, path: str, *, is_kept: bool) -> Iterator[bytes]:
-        """The whole of a file that never changes; a large one claims memory, since nobody could before."""
+    def _reading_unsized(self, path: str, *, is_kept: bool) -> Iterator[bytes]:
         content = self._copy_of(path, None) if is_kept else None
         if content is not None:
             yield content
             return
         content = self.read_start(path, _LARGE_BYTES)
         is_whole = len(content) < _LARGE_BYTES
+        # The caller could not claim memory without a size.
         with self.readers.room(len(content) if is_whole else self.size(path), path):
             if not is_whole:
                 content = self.read(path)
@@ -167,63 +163,71 @@ class Warehouse:
             yield content
 
     def _copy_of(self, path: str, size: int | None, *of: int) -> bytes | None:
-        """The copy of a file, or of a range of it, if there is one and the file may be read."""
+        """Returns the disk tier's copy of a file or range, if the path is allowed."""
         if self._disk is None:
             return None
         self._roots.locate(path)
         return self._disk.get_bytes(self._copy_key(path, size, *of))
 
     def _copy_key(self, path: str, size: int | None = None, *of: int) -> bytes:
-        # A name may be given to another directory while the disk tier keeps copies of this one.
+        # With the URL: an operator may give the name to another directory, and the disk tier stays.
         return entry_key(f"{self.name} {self.url}", path, size, *of)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False
     ) -> list[bytes | PaimonIndexError]:
-        """Many ranges at once, read side by side; those of one file that lie close together in one go.
+        """Reads many ranges in parallel, joining close ones of one file into one call.
 
-        In the order of ``ranges`` the bytes, fewer where a file ends before; or why there are none: as
-        :meth:`read`, or the range is none, or longer than ``max_file_bytes``. The disk tier may keep those
-        of immutable files.
+        Returns for each range its bytes, fewer at the end of a file, or an error: one of :meth:`read`, or
+        that of an invalid range or one above ``max_file_bytes``. The disk tier may keep ranges of immutable
+        files.
         """
-        wanted = [FileRange(*one) for one in ranges]
+        file_ranges = [FileRange(*file_range) for file_range in ranges]
         disk = self._disk if immutable else None
         if disk is None:
-            return self._ranges.read(wanted)
+            return self._ranges.read(file_ranges)
         contents: dict[FileRange, bytes | PaimonIndexError] = {}
-        for one in wanted:
-            # Why a file may not be read is told by who reads it.
+        for file_range in file_ranges:
+            # The read below returns the error.
             with suppress(PathNotAllowedError):
-                if (content := self._copy_of(one.path, None, one.offset, one.length)) is not None:
-                    contents[one] = content
-        missing = [one for one in dict.fromkeys(wanted) if one not in contents]
-        for one, answer in zip(missing, self._ranges.read(missing), strict=True):
-            contents[one] = answer
-            # Less than was asked for is all of an object, and of a local file all there is so far.
-            if isinstance(answer, bytes) and answer and (len(answer) == one.length or not self.is_local):
-                disk.put_bytes(self._copy_key(one.path, None, one.offset, one.length), answer)
-        return [contents[one] for one in wanted]
+                if (
+                    content := self._copy_of(file_range.path, None, file_range.offset, file_range.length)
+                ) is not None:
+                    contents[file_range] = content
+        missing = [file_range for file_range in dict.fromkeys(file_ranges) if file_range not in contents]
+        for file_range, answer in zip(missing, self._ranges.read(missing), strict=True):
+            contents[file_range] = answer
+            # A short answer is the whole of an object, but a local file may still be growing.
+            if (
+                isinstance(answer, bytes)
+                and answer
+                and (len(answer) == file_range.length or not self.is_local)
+            ):
+                disk.put_bytes(
+                    self._copy_key(file_range.path, None, file_range.offset, file_range.length), answer
+                )
+        return [contents[file_range] for file_range in file_ranges]
 
     def list_names(self, directory: str) -> list[str]:
-        """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.
+        """Names of files and directories right below ``directory``, sorted; ``""`` is the root.
 
-        A directory that is not there has no names, as in an object store.
+        A missing directory has none, as in an object store.
         """
         return sorted({name for name, _ in self.entries(directory)})
 
     def entries(self, directory: str) -> list[tuple[str, bool]]:
-        """Names right below a directory, and whether each is a directory's; links are none."""
+        """Lists names right below a directory, with True for directories; links are not."""
         try:
             return self.ask(StorageOperation.LIST, directory, lambda store, place: store.entries(place))
         except FileMissingError:
             return []
 
     def has_root(self) -> bool:
-        """Whether the directory of the warehouse is there; of an object store, its bucket."""
+        """Returns True if the directory of the warehouse, or its bucket, exists."""
         return self.ask(StorageOperation.LIST, "", lambda store, _: store.has_root())
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory."""
+        """Returns True if there is such a file or directory."""
         try:
             self.size(path)
         except FileMissingError:
@@ -231,17 +235,16 @@ class Warehouse:
         return True
 
     def size(self, path: str) -> int:
-        """Bytes of the file, 0 for a directory."""
+        """Returns the size of a file in bytes, 0 for a directory."""
         return self.ask(StorageOperation.STAT, path, lambda store, place: store.size(place))
 
     def path_of(self, location: str) -> str:
-        """The path inside of the warehouse of a directory that callers name by its URL or absolute path.
+        """Returns the path within the warehouse of a directory that callers name by URL or absolute path.
 
-        Raises:
-            NotFoundError: it does not lie below the warehouse's root.
-            RequestError: it is no URL, or has ``..``, ``.`` or empty segments.
+        Raises NotFoundError outside of the warehouse, RequestError for no URL, or ``..``, ``.`` or empty
+        segments.
         """
-        # Who reads a place, and by which password, does not tell it from others; nobody logs in to a file.
+        # User and password do not identify a place. A file URL has none, so any that it names is an error.
         is_file = location.lower().startswith(("file:", "local:"))
         place = location if is_file else without_credentials(location)
         if place.startswith("/"):
@@ -262,12 +265,12 @@ class Warehouse:
         )
 
     def local_path(self, path: str) -> Path | None:
-        """A file or directory on this machine; None if it lies elsewhere."""
+        """Returns the path of a file or directory on this machine; None if it lies elsewhere."""
         store, place = self._roots.locate(path)
         return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
 
     def ask(self, kind: StorageOperation, path: str, question: Callable[[Store, str], Result]) -> Result:
-        """What the store of a path answers, given the path that it has there; asked again where it fails."""
+        """Calls ``question`` with the store of a path and the path within it, with retries."""
         is_root = kind is StorageOperation.LIST and not path
         store, place = (self._roots.own.store, "") if is_root else self._roots.locate(path)
         return self._retry.call(path, lambda: question(store, place), kind=kind)

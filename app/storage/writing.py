@@ -1,7 +1,7 @@
-"""Writing into a warehouse: files that are made once and never overwritten, and hints, which may be.
+"""Writes into a warehouse: files that are created once and never overwritten, and hints, which may be.
 
-The service writes to its shared cache alone, only jobs to warehouses. Nobody finds a part of a file, and of
-several writers of one name exactly one succeeds.
+The service writes to its shared cache only; jobs write to warehouses. Readers never see part of a file, and
+exactly one of several writers of a name succeeds.
 """
 
 from __future__ import annotations
@@ -16,50 +16,46 @@ from app.storage.warehouse import Warehouse
 class Writing:
     """Writes below the root of a warehouse, and below its external roots.
 
-    Every call may raise PathNotAllowedError (the path leaves these) and StorageError (after retries).
+    Every call may raise PathNotAllowedError for a path outside of them, and StorageError after retries.
     """
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
 
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a file under a name that no file has. False: another file has its name.
+        """Creates a file; returns False if the name has another content already.
 
-        A call whose answer got lost may have written: a file that is there and has just this content is taken
-        for that of this call. Who needs to know who wrote it puts something random into the content.
+        A call whose answer was lost may have created the file, so an existing file with this very content
+        counts as created. A caller who must know who created it adds something random to the content.
 
-        Raises:
-            SettingsError: the library of this store cannot create a file only if there is none.
-            StorageError: storage failed, after retries. The file may be there, or may still come to be.
+        Raises SettingsError if the store's library has no exclusive create, StorageError after retries; then
+        the file may or may not exist.
         """
         is_new = self.warehouse.ask(
             StorageOperation.WRITE, path, lambda store, place: store.create(place, content)
         )
-        return is_new or self._holds(path, content)
+        return is_new or self._has_content(path, content)
 
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a file whether or not there is one of that name; readers find the old one or the new one.
-
-        Only for hints, which nobody relies on.
-        """
+        """Writes or overwrites a hint, on which no reader relies; readers find the old content or the new."""
         self.warehouse.ask(StorageOperation.WRITE, path, lambda store, place: store.replace(place, content))
 
     def delete(self, path: str) -> None:
-        """Deletes a file; one that is not there is deleted already."""
+        """Deletes a file; a missing file is no error."""
         with contextlib.suppress(FileMissingError):
             self.warehouse.ask(StorageOperation.DELETE, path, lambda store, place: store.delete(place))
 
     def files_below(self, directory: str) -> list[str]:
-        """Paths of every file below a directory, at any depth; links are files."""
+        """Lists the paths of all files below a directory, at any depth; links count as files."""
         paths: list[str] = []
-        waiting = [directory]
-        while waiting:
-            parent = waiting.pop()
+        pending = [directory]
+        while pending:
+            parent = pending.pop()
             for name, is_directory in self.warehouse.entries(parent):
-                (waiting if is_directory else paths).append(f"{parent}/{name}")
+                (pending if is_directory else paths).append(f"{parent}/{name}")
         return paths
 
-    def _holds(self, path: str, content: bytes) -> bool:
+    def _has_content(self, path: str, content: bytes) -> bool:
         try:
             return self.warehouse.read(path) == content
         except FileMissingError:

@@ -322,5 +322,5 @@ class TableMetadata:
         )
         found |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
-            readers.later(give_memory_back)
+            readers.submit_detached(give_memory_back)
         return [found[key] for key in keys]

@@ -1,6 +1,6 @@
-"""How the service is doing: metrics, a log line for each request, and traces.
+"""Metrics, a log line per request, and traces.
 
-What happens is told by :mod:`app.observation`; the rooms below know nothing of the libraries used here.
+:mod:`app.observation` reports events; the rooms below know nothing of the libraries used here.
 """
 
 from app.telemetry.logs import event_record, logging_config

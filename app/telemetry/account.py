@@ -1,4 +1,4 @@
-"""What one request comes to, noted while it is under way."""
+"""Accounts for one request while it runs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from app.telemetry.spans import RequestSpans
 
 UNROUTED: Final = "unrouted"
-"""The route of requests that no route was found for, or looked for."""
+"""The route of requests that matched none, or were refused before routing."""
 
 _FAILURE: Final = 500
 
 NO_ANSWER: Final = "499"
-"""The status of requests that got no answer: their callers went away, or the process stopped."""
+"""The status of requests without an answer: the caller left, or the process stopped."""
 
 PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
-"""Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
+"""Names by phase: a look-up is faster than an enumeration's property, and every request needs a few."""
 
 
 class Background(Observer):
-    """Counts for the process what is told of work that no request waits for."""
+    """Counts events of work without a request."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -55,13 +55,13 @@ class Background(Observer):
 
 
 class Account(Background):
-    """One request: counts for the process, and for the request's own line in the log.
+    """Counts one request's events for the process, and for its log line.
 
     Attributes:
         began: on the clock of :func:`time.perf_counter`.
         phases: seconds by phase; each second counts for the innermost one.
-        storage_calls: repeated ones too.
-        spans: where requests are traced.
+        storage_calls: including retries.
+        spans: None if requests are not traced.
     """
 
     def __init__(self, metrics: Metrics, scope: Scope, spans: RequestSpans | None = None) -> None:
@@ -77,7 +77,7 @@ class Account(Background):
         self.storage_seconds = 0.0
         self.cache_hits = self.cache_misses = 0
         self.plan: PlanObserved | None = None
-        self._under_way: Phase | None = None
+        self._current_phase: Phase | None = None
         self._since = 0.0
 
     @property
@@ -88,25 +88,25 @@ class Account(Background):
 
     @property
     def token_name(self) -> str | None:
-        """The name of the token that the request came with, if it was accepted."""
+        """The name of the accepted token, if any."""
         name: str | None = self.scope["state"].get("token_name")
         return name
 
     @override
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
-        outer, now = self._under_way, time.perf_counter()
+        outer, now = self._current_phase, time.perf_counter()
         if outer is not None:
             self._add(outer, now - self._since)
-        self._under_way, self._since = phase, now
-        # A phase within the same one is the same span.
+        self._current_phase, self._since = phase, now
+        # A phase inside of itself continues the span.
         try:
             with self.spans.span(PHASE_NAMES[phase]) if self.spans and outer is not phase else nullcontext():
                 yield
         finally:
             now = time.perf_counter()
             self._add(phase, now - self._since)
-            self._under_way, self._since = outer, now
+            self._current_phase, self._since = outer, now
 
     @override
     def spent(self, phase: Phase, seconds: float) -> None:
@@ -117,7 +117,7 @@ class Account(Background):
     @override
     def storage_called(self, call: StorageCall) -> None:
         super().storage_called(call)
-        # From several threads; a line in the log may be off by one call where two come at the same instant.
+        # Without a lock, though several threads call: a log line that is off by one does no harm.
         self.storage_calls += 1
         self.storage_bytes += call.size_bytes
         self.storage_seconds += call.seconds
@@ -134,7 +134,7 @@ class Account(Background):
         self.plan = plan
 
     def close(self) -> float:
-        """Counts the request, which is over, and gives the seconds that it took."""
+        """Counts the finished request; returns its seconds."""
         seconds = time.perf_counter() - self.began
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)

@@ -1,11 +1,9 @@
-"""The service's log: a line for each event, as JSON, or as text for people at a terminal.
+"""The service's log: one line per event, as JSON, or as text for people at a terminal.
 
-Other libraries' lines (uvicorn's too) take the same form. What callers or storage can choose cannot break a
-line in two, and what should stay unsaid does: the messages of exceptions, which may quote a filter's
-literals, are left out above the level ``debug``, and places of storage and tokens at every level.
-
-Lines that say the same again and again are left out, so that nobody can fill a disk with them: a text is told
-a few times in a while; the next line with it after that says how many were left out.
+Lines of other libraries, uvicorn's too, take the same form. Text from callers or storage cannot break a line
+in two. Exceptions' messages, which may quote a filter's literals, are left out above the level ``debug``;
+places of storage and tokens, at every level. Repeated lines are dropped after a few, and counted in the next
+one later, so that nobody can fill a disk with them.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ from typing_extensions import override
 
 from app.settings import LogFormat, LogLevel
 
+# Loggers that follow the configured level; debug lines of storage libraries would reveal credentials.
 _OURS: Final = ("app", "paimon_index", "uvicorn")
-"""The loggers that the level is set of. Debug lines of storage libraries would tell credentials."""
 
-# The place that uvicorn listens at is no secret.
+# The address at which uvicorn listens is no secret.
 _SAYS_ADDRESSES: Final = "uvicorn"
 _SECRET: Final = re.compile(
     r"(?P<url>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]+"
@@ -44,12 +42,12 @@ _REPEAT_SECONDS: Final = 10.0
 _REPEATS: Final = 5
 _MOST_TEXTS: Final = 1_000
 
+# Characters that JSON leaves alone, but some programs take for line breaks or terminal commands.
 _UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
-"""What JSON leaves as it is, and some programs begin another line at, or take for a terminal's commands."""
 
 
 def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
-    """What :func:`logging.config.dictConfig`, and so uvicorn, takes; lines go to standard error."""
+    """Configures logging, for :func:`logging.config.dictConfig` and uvicorn; lines go to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -75,20 +73,17 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
 
 
 def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
-    """A record of an event of our own, for :meth:`logging.Logger.handle`.
-
-    Every request makes one: made by the logger, it would take several times as long, most of it to find out
-    which line of code calls.
-    """
+    """Makes a record of an event, for :meth:`logging.Logger.handle`."""
+    # Not by the logger, which takes several times as long to find the calling line: every request has one.
     record = logging.LogRecord(logger, level, "", 0, event, None, None)
     record.members = members
     return record
 
 
 class LineFormatter(logging.Formatter):
-    """Makes a line of a record, whether it has members (:func:`event_record`) or only a text.
+    """Formats records, with members (:func:`event_record`) or with a text alone.
 
-    ``as_text``: for people, rather than JSON. ``with_messages``: tell the messages of exceptions.
+    ``as_text``: for people instead of JSON. ``with_messages``: includes exceptions' messages.
     """
 
     def __init__(self, *, as_text: bool, with_messages: bool) -> None:
@@ -115,7 +110,7 @@ class LineFormatter(logging.Formatter):
 
 
 def unsaid(text: str) -> str:
-    """Text without places of storage and tokens."""
+    """Removes places of storage and tokens from a text."""
     return _SECRET.sub(lambda match: f"{match['url'] or match['host'] or match['token']}…", text)
 
 
@@ -141,12 +136,12 @@ def _to_json(event: Mapping[str, Any]) -> str:
         line = orjson.dumps(event, default=str).decode()
         return line if line.isascii() else _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
     except TypeError:
-        # Text that is no Unicode, such as the name of a file that was decoded with surrogates.
+        # Text with lone surrogates, such as a file name that is not UTF-8.
         return json.dumps(event, default=str)
 
 
 def _to_text(event: dict[str, Any]) -> str:
-    """A line for people, without what could begin another line or move a terminal's cursor."""
+    """Formats a line for people; no text can begin another line or move a terminal's cursor."""
     head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
@@ -169,14 +164,14 @@ def _printable(text: str) -> str:
 
 @dataclass(slots=True)
 class _Repeats:
-    """How often a text was logged since a time, in seconds since 1970."""
+    """Number of times that a text was logged since a time, in seconds since 1970."""
 
     since: float
     times: int = 0
 
 
 class RepeatedLines(logging.Filter):
-    """Keeps back texts that were told often enough lately; events with members are not looked at."""
+    """Drops texts that were logged often lately; lets events with members pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,7 +180,7 @@ class RepeatedLines(logging.Filter):
 
     @property
     def texts(self) -> int:
-        """How many are remembered."""
+        """Number of texts remembered."""
         return len(self._repeats)
 
     @override

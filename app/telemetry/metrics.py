@@ -1,6 +1,6 @@
-"""What a process counts, as Prometheus' metrics. Every name is described in ``docs/metrics.md``.
+"""A process's counters, as Prometheus metrics; ``docs/metrics.md`` describes every name.
 
-Nothing is labelled with tables, paths or filters: what a caller chooses makes no new series.
+No label has tables, paths or filters: what callers choose makes no new series.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from app.observation import StorageOperation
 NAMESPACE: Final = "paimon_index"
 PREFIX: Final = f"{NAMESPACE}_"
 
-# Every bound is a series for each route and status, so there are as few as quantiles can do with; among them
-# those that alerts compare with, since a quantile is exact at a bound and guessed between two.
+# Every bound adds a series per route and status, so there are few; thresholds of alerts are among them, since
+# a quantile is exact at a bound and interpolated between two.
 _BOUNDS: Final = (0.002, 0.01, 0.05, 0.2, 1.0, 2.0, 5.0, 20.0, 60.0)
 # Most phases of a warm plan take less than a millisecond.
 _SHORT_BOUNDS: Final = (0.0005, *_BOUNDS[:-2])
 
-# A series more for each one there is, which nobody asks for.
+# These would double the number of series, and no dashboard uses them.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
 
 
 class Metrics:
-    """The numbers of one process; ``token_names``: label requests with the names of tokens."""
+    """Counters of one process; ``token_names``: labels requests with the names of tokens."""
 
     def __init__(self, *, token_names: bool = False) -> None:
         self.token_names = token_names
@@ -45,9 +45,9 @@ class Metrics:
             "phase_seconds", "Seconds of a request by phase.", ("route", "phase"), buckets=_SHORT_BOUNDS
         )
         self.broken_off = counter(
-            "answers_broken_off", "Answers that were begun, but not sent to the end.", ("route",)
+            "answers_broken_off", "Answers that broke off before their end.", ("route",)
         )
-        self.plans = counter("plans", "Plans that were made, or remembered.")
+        self.plans = counter("plans", "Plans that were made, or served from the cache.")
         self.plans_incomplete = counter("plans_incomplete", "Plans that had no time to ask every index.")
         self.plans_beyond_caches = counter(
             "plans_beyond_caches", "Plans that asked for more than the caches can keep."
@@ -65,7 +65,9 @@ class Metrics:
         self.bytes_spared = counter("plan_bytes_spared", "Bytes of these files.")
         self.rows_selected = counter("plan_rows_selected", "Rows that plans left in kept files.")
         self.plan_warnings = counter("plan_warnings", "Warnings that plans carried.")
-        self.storage_requests = counter("storage_requests", "Calls to storage, again or not.", ("operation",))
+        self.storage_requests = counter(
+            "storage_requests", "Calls to storage, including retries.", ("operation",)
+        )
         self.storage_seconds = histogram(
             "storage_seconds", "Seconds of calls to storage.", ("operation",), buckets=_BOUNDS
         )
@@ -73,14 +75,12 @@ class Metrics:
             "storage_read_bytes", "Bytes that calls to storage read.", ("operation",)
         )
         self.storage_retries = counter(
-            "storage_retries", "Calls that were made since the same call failed.", ("operation",)
+            "storage_retries", "Retries of failed calls to storage.", ("operation",)
         )
         self.storage_errors = counter(
             "storage_errors", "Calls to storage that failed.", ("operation", "error")
         )
-        self.undecodable = counter(
-            "decode_failures", "Files that are not what their format says.", ("format",)
-        )
+        self.undecodable = counter("decode_failures", "Files that could not be decoded.", ("format",))
         for operation in StorageOperation:
             # No part of the service deletes or writes.
             if operation not in (StorageOperation.DELETE, StorageOperation.WRITE):

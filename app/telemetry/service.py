@@ -1,6 +1,6 @@
-"""Keeps account of every request, whatever becomes of it, and tells how the service is doing.
+"""Accounts for every request, and exposes the metrics.
 
-The middleware is the outermost layer of the application; each request leaves a line in the log.
+The middleware is the outermost layer of the application, so refused and failed requests are logged, too.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ LOGGER: Final = "paimon_index.requests"
 
 _log = logging.getLogger(LOGGER)
 
+# Routes of probes and scrapes, which come every few seconds.
 _QUIET: Final = ("/health/", "/metrics")
-"""Probes and scrapes come every few seconds and tell nothing."""
 
 _BUG: Final = 500
 _NOT_FOUND: Final = 404
+# Length of paths in the log, since callers choose them.
 _PATH_CHARACTERS: Final = 500
-"""Longer paths are cut in the log: callers choose them."""
 
 _TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _NO_TRACE: Final = "0" * 32
@@ -59,7 +59,7 @@ _TRACES_GO_TO: Final = (
 
 
 def write_line(account: Account, seconds: float) -> None:
-    """Writes the line of a request that is over, if the log's level lets it."""
+    """Logs a finished request, if the level allows."""
     level = _level(account)
     if _log.isEnabledFor(level):
         _log.handle(event_record(LOGGER, level, "request", _members(account, seconds)))
@@ -87,17 +87,17 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
         "duration_ms": round(seconds * 1000, 3),
     }
     place = scope.get("path_params") or {}
-    # A path below a warehouse names its table; what it is asked stays unsaid.
+    # The table is logged, but not the question, which may have literals.
     members |= {name: place[name] for name in ("warehouse", "database", "table") if name in place}
     if account.status == _NOT_FOUND:
-        # Who asks for what is not there can only be helped if both are known.
+        # The operator needs both to help a caller with a wrong path.
         members["path"] = scope["path"][:_PATH_CHARACTERS]
         if scope.get("client"):
             members["client"] = scope["client"][0]
     if account.token_name is not None:
         members["token"] = account.token_name
     if account.phases:
-        # Copied first, since a thread that nobody waits for any more may still add to them.
+        # Copied first: a thread of an abandoned request may still add to them.
         phases = account.phases.copy()
         members["phases_ms"] = {PHASE_NAMES[phase]: round(spent * 1000, 3) for phase, spent in phases.items()}
     if account.plan is not None:
@@ -120,7 +120,7 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
 
 
 def _trace(account: Account) -> Mapping[str, str]:
-    """By our own span or the caller's header (W3C Trace Context)."""
+    """Returns ids of our own span, or of the caller's header (W3C Trace Context)."""
     spans = account.spans
     if spans is None:
         match = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
@@ -129,7 +129,7 @@ def _trace(account: Account) -> Mapping[str, str]:
 
 
 def start_tracing() -> Tracing | None:
-    """What traces requests; None where no variable says where traces go, or nothing can send them."""
+    """Starts tracing; None if no variable configures it, or the libraries are missing."""
     is_asked_for = any(os.environ.get(name) for name in _TRACES_GO_TO)
     if not is_asked_for or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
@@ -146,10 +146,10 @@ def start_tracing() -> Tracing | None:
 
 
 class Telemetry:
-    """What one process counts, and what all processes of the service have counted.
+    """Metrics, lines and spans of one process, and metrics of all processes of the service.
 
-    ``caches``: gives the statistics of each cache by name. ``token_names``: label requests with the names of
-    tokens.
+    ``caches``: returns the statistics of each cache by name. ``token_names``: labels requests with token
+    names.
     """
 
     def __init__(
@@ -173,11 +173,11 @@ class Telemetry:
         self.listings: Listings | None = None
 
     def start(self) -> None:
-        """Begins to send traces, where that is configured."""
+        """Starts sending traces, if configured."""
         self._tracing = start_tracing()
 
     def stop(self) -> None:
-        """Leaves what was counted to the other processes, and sends the last traces."""
+        """Hands the counters to the other processes, and sends the last traces."""
         if self._workers is not None:
             self._workers.stop()
         if self._tracing is not None:
@@ -185,7 +185,7 @@ class Telemetry:
             self._tracing = None
 
     def begin(self, scope: Scope) -> Account:
-        """A request has come."""
+        """Opens the account of a request."""
         spans = None if self._tracing is None else self._tracing.begin(scope)
         account = Account(self._metrics, scope, spans)
         with self._lock:
@@ -193,18 +193,18 @@ class Telemetry:
         return account
 
     def end(self, account: Account) -> None:
-        """The request is over, however it ended."""
+        """Closes the account of a request, however it ended."""
         with self._lock:
             self._live.discard(account)
         write_line(account, account.close())
 
     def count_refusal(self, status: int) -> None:
-        """A request was answered before it was parsed."""
+        """Counts a request that was answered before it was parsed."""
         by_token = ("",) if self._metrics.token_names else ()
         self._metrics.requests.labels(UNROUTED, str(status), *by_token).inc()
 
     def families(self) -> list[Metric]:
-        """What this process has counted, and holds."""
+        """Returns the metrics of this process."""
         with self._lock:
             routes = [account.route for account in self._live]
         return [
@@ -217,9 +217,9 @@ class Telemetry:
         ]
 
     def exposition(self, accept: str, may_see: Callable[[str], bool]) -> tuple[bytes, str]:
-        """What all processes have counted, in a text form that a scraper accepts; and its media type.
+        """Returns metrics of all processes in a text form that a scraper accepts, and its media type.
 
-        Samples of a warehouse that the caller may not see are left out.
+        Leaves out samples of warehouses that the caller may not see.
         """
         encode, media_type = choose_encoder(accept)
         gathered = self.families() if self._workers is None else self._workers.gather()
@@ -237,7 +237,7 @@ def _visible(family: Metric, may_see: Callable[[str], bool]) -> Metric:
 
 
 class _Collected:
-    """Families that were collected already, as the client library's encoders take them."""
+    """Collected families, in the form of a registry."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -247,7 +247,7 @@ class _Collected:
 
 
 class Accounting:
-    """ASGI middleware; what is inside finds the request's account in ``scope["state"]["observer"]``."""
+    """ASGI middleware that puts the request's account into ``scope["state"]["observer"]``."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
         self._app = app

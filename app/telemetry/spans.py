@@ -1,7 +1,7 @@
-"""A span for each request, and under it for its phases and calls to storage.
+"""A span for each request, with child spans for its phases and calls to storage.
 
-Spans are called after what they time: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``; that
-of the request after method and route. They tell sizes and counts, and of paths the last segment.
+Names: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``; method and route for the request.
+Attributes have sizes and counts, and the last segment of paths only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
     from starlette.types import Scope
 
+# Spans of one request: a cold plan may read a hundred thousand files.
 _MOST_SPANS: Final = 1000
-"""Of one request: a cold plan may read a hundred thousand files."""
 
 _STOP_SECONDS: Final = 2.0
 _UNKNOWN: Final = "unknown_service"
@@ -38,7 +38,7 @@ _log = logging.getLogger("paimon_index")
 
 
 class Tracing:
-    """Makes and sends the spans of one process; stops the provider with it."""
+    """Makes and sends the spans of one process."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -46,7 +46,7 @@ class Tracing:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """As OpenTelemetry's variables say: where to, which of them, and as what."""
+        """Configures itself from OpenTelemetry's variables."""
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, _UNKNOWN)).startswith(_UNKNOWN):
             resource = resource.merge(Resource({SERVICE_NAME: "paimon-index"}))
@@ -57,7 +57,7 @@ class Tracing:
         return cls(provider)
 
     def begin(self, scope: Scope) -> RequestSpans:
-        """The spans of a request, which goes on with the caller's trace, if it is in one."""
+        """Starts the span of a request, within the caller's trace if there is one."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         attributes = {"http.request.method": scope["method"]}
         span = self._tracer.start_span(
@@ -66,25 +66,25 @@ class Tracing:
         return RequestSpans(self._tracer, span)
 
     def stop(self) -> None:
-        """Sends what was not sent yet, if somebody takes it soon."""
+        """Sends pending spans, for a short time at most."""
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()
         sending.join(_STOP_SECONDS)
 
 
 class RequestSpans:
-    """The span of a request, and those of its phases and calls to storage."""
+    """The span of a request, and its child spans."""
 
     def __init__(self, tracer: Tracer, span: Span) -> None:
         self._tracer = tracer
         self._span = self._innermost = span
-        self._made = self._left_out = 0
+        self._started = self._left_out = 0
         context = span.get_span_context()
         self.trace_id, self.span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """A span of the enclosed work."""
+        """Opens a span around the block."""
         outer = self._innermost
         self._innermost = self._start(name) or outer
         try:
@@ -95,12 +95,12 @@ class RequestSpans:
             self._innermost = outer
 
     def spent(self, name: str, seconds: float) -> None:
-        """A span of work that is over."""
+        """Records a span of finished work."""
         if span := self._start(name, ago=seconds):
             span.end()
 
     def called(self, call: StorageCall) -> None:
-        """A span of a call to storage that came back."""
+        """Records a span of a finished storage call."""
         span = self._start(f"storage {call.operation.value}", SpanKind.CLIENT, call.seconds)
         if span is None:
             return
@@ -117,7 +117,7 @@ class RequestSpans:
         span.end()
 
     def end(self, name: str, attributes: Mapping[str, str | int], *, failed: bool) -> None:
-        """Ends the span of the request, as what it is known by now."""
+        """Ends the request's span under its final name."""
         self._span.update_name(name)
         self._span.set_attributes({**attributes, "paimon_index.spans_left_out": self._left_out})
         if failed:
@@ -125,23 +125,23 @@ class RequestSpans:
         self._span.end()
 
     def _start(self, name: str, kind: SpanKind = SpanKind.INTERNAL, ago: float = 0.0) -> Span | None:
-        """A span under the innermost one, begun some seconds ago; None if nobody wants it."""
+        """Starts a span in the innermost one, ``ago`` seconds back; None if it is not recorded."""
         if not self._span.is_recording():
             return None
-        if self._made >= _MOST_SPANS:
+        if self._started >= _MOST_SPANS:
             self._left_out += 1
             return None
-        self._made += 1
+        self._started += 1
         began = time.time_ns() - int(ago * 1e9)
         return self._tracer.start_span(name, set_span_in_context(self._innermost), kind, start_time=began)
 
 
 def _exporter() -> SpanExporter:
-    wanted = os.environ.get("OTEL_TRACES_EXPORTER") or "otlp"
-    if wanted == "console":
+    exporter = os.environ.get("OTEL_TRACES_EXPORTER") or "otlp"
+    if exporter == "console":
         return ConsoleSpanExporter()
     protocols = (os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}PROTOCOL") for kind in ("TRACES_", ""))
     protocol = next(filter(None, protocols), "http/protobuf")
-    if wanted != "otlp" or protocol != "http/protobuf":
-        _log.warning("traces are sent as OTLP over http/protobuf, not by %s over %s", wanted, protocol)
+    if exporter != "otlp" or protocol != "http/protobuf":
+        _log.warning("traces are sent as OTLP over http/protobuf, not by %s over %s", exporter, protocol)
     return OTLPSpanExporter()

@@ -1,4 +1,4 @@
-"""What a process holds at the moment it is asked: caches, memory, watched tables, requests under way."""
+"""Gauges read at scrape time: caches, memory, watched tables, requests in flight."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _DISK: Final = "disk"
 _SHARED: Final = "shared"
 _GAUGES: Final = {
     "bytes": ("bytes", "Bytes of decoded objects kept."),
-    "in_flight": ("loading_bytes", "Bytes that loads under way have claimed."),
-    "capacity": ("capacity_bytes", "What kept objects can be together."),
+    "in_flight": ("loading_bytes", "Bytes claimed by loads in flight."),
+    "capacity": ("capacity_bytes", "Most bytes of kept objects together."),
     "entries": ("entries", "Objects kept."),
 }
 _COUNTERS: Final = {
     "hits": ("hits", "Objects found."),
     "misses": ("misses", "Objects that had to be loaded."),
-    "evictions": ("evictions", "Objects dropped for others that are asked for more."),
-    "rejected": ("rejections", "Objects not kept, since others are asked for more."),
+    "evictions": ("evictions", "Objects evicted for others that are used more."),
+    "rejected": ("rejections", "Objects not kept, because others are used more."),
     "waits": ("waits", "Objects waited for while another request loaded them."),
-    "corrupt": ("corruptions", "Entries that were not what was written."),
+    "corrupt": ("corruptions", "Entries that were altered after they were written."),
 }
 _SHARED_COUNTERS: Final = {
     "hits": ("hits", "Objects read from the shared cache."),
     "misses": ("misses", "Objects that the shared cache did not have, or did not give in time."),
     "bytes": ("read_bytes", "Bytes of the objects read."),
     "failures": ("failures", "Calls for the shared cache that failed or took too long."),
-    "corrupt": ("corruptions", "Objects that were not what a holder of the key has written."),
+    "corrupt": ("corruptions", "Objects that no holder of the key wrote in this form."),
     "written": ("writes", "Objects written."),
     "written_bytes": ("written_bytes", "Bytes of the objects written."),
-    "dropped": ("dropped_writes", "Objects not written, since too many waited or the store failed."),
+    "dropped": ("dropped_writes", "Objects not written, because the queue was full or the store failed."),
 }
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
-    """The caches; the disk cache and the shared one under names of their own, since processes share them."""
+    """Returns caches' metrics; disk and shared caches have other names, since processes share them."""
     memory = {name: members for name, members in statistics.items() if name not in (_DISK, _SHARED)}
     families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
     disk = {name: members for name, members in statistics.items() if name == _DISK}
@@ -64,20 +64,20 @@ def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
 
 
 def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
-    """The requests under way, given the route of each, and how many there may be."""
-    in_flight = GaugeMetricFamily(PREFIX + "requests_in_flight", "Requests under way.", labels=["route"])
+    """Returns requests in flight by route, and their limit."""
+    in_flight = GaugeMetricFamily(PREFIX + "requests_in_flight", "Requests in flight.", labels=["route"])
     for route, count in Counter(routes).items():
         in_flight.add_metric([route], count)
     return [
         in_flight,
         GaugeMetricFamily(
-            PREFIX + "requests_in_flight_limit", "Requests that may be under way at once.", concurrency
+            PREFIX + "requests_in_flight_limit", "Most requests in flight at once.", concurrency
         ),
     ]
 
 
 def watch_families(watch: Watch | None) -> list[Metric]:
-    """The watched tables, without their names."""
+    """Returns counts of watched tables, without their names."""
     tables = [] if watch is None else watch.tables()
     failing = sum(table.failures > 0 for table in tables)
     return [
@@ -87,10 +87,10 @@ def watch_families(watch: Watch | None) -> list[Metric]:
 
 
 def listing_family(listings: Listings | None) -> Metric:
-    """Which warehouses can be listed."""
+    """Returns the last listing's success by warehouse."""
     family = GaugeMetricFamily(
         PREFIX + "warehouse_listable",
-        "Whether the last listing of a warehouse went well: 1 or 0.",
+        "1 if the last listing of a warehouse succeeded, else 0.",
         labels=("warehouse",),
     )
     for name, is_listable in sorted((listings.listable if listings else {}).items()):
@@ -99,12 +99,12 @@ def listing_family(listings: Listings | None) -> Metric:
 
 
 def process_families() -> list[Metric]:
-    """The process: what every process is asked for, its memory, its release."""
+    """Returns the metrics of the process: its memory and release."""
     limit = GaugeMetricFamily(PREFIX + "memory_limit_bytes", "Resident memory that the service may use.")
     if LEDGER.limit:
         limit.add_metric([], LEDGER.limit)
     claimed = GaugeMetricFamily(
-        PREFIX + "memory_claimed_bytes", "Memory that work under way has claimed.", labels=["account"]
+        PREFIX + "memory_claimed_bytes", "Memory claimed by work in flight.", labels=["account"]
     )
     for account, count in sorted(LEDGER.claimed.items()):
         claimed.add_metric([account], count)
@@ -120,12 +120,12 @@ def process_families() -> list[Metric]:
         claimed,
         CounterMetricFamily(
             PREFIX + "memory_refusals",
-            "Claims of memory that were refused since it was short.",
+            "Claims refused because memory was short.",
             value=LEDGER.refusals,
         ),
         CounterMetricFamily(
             PREFIX + "memory_cache_shrinks",
-            "Times that all caches were made smaller since memory was short.",
+            "Times that caches shrank because memory was short.",
             value=LEDGER.shrinks,
         ),
         GaugeMetricFamily(PREFIX + "workers", "Processes that serve.", 1),

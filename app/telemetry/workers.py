@@ -1,17 +1,16 @@
-"""Metrics of all workers, merged by the one that is scraped.
+"""Merges the metrics of all workers in the one that is scraped.
 
 ::
 
     DIRECTORY/                        of the run, see :mod:`app.server.processes`
-      NUMBER.json                     what the process of this number has answered last, or counted in the end
+      NUMBER.json                     latest counters of the process with this number
 
-Whoever is asked for the metrics asks the others. A worker writes down what it answers before it answers, and
-one that takes the number of a worker that has ended goes on from what that one wrote: counters never go
-backwards, even where a worker is killed.
+The scraped process asks the others. A worker writes its counters down before it answers, and a new worker
+continues from those of its predecessor of the same number, so that counters never decrease, even if a worker
+is killed.
 
-The numbers of several processes become those of one service. Counters and histograms add up, those of
-processes that have ended included. Gauges say what is, so only those of living processes count: mostly they
-add up as well; what all processes share, or say alike, is told once.
+Counters and histograms of all processes add up, ended ones included. Gauges of living processes add up,
+except those that all processes share.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from app.server import Processes
 from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})
+# Gauges that are not added up, with the function that joins them.
 _SHARED_GAUGES: Final[Mapping[str, Callable[[float, float], float]]] = {
     PREFIX + "watched_tables": max,
     PREFIX + "watched_tables_failing": max,
@@ -41,11 +41,10 @@ _SHARED_GAUGES: Final[Mapping[str, Callable[[float, float], float]]] = {
     "process_start_time_seconds": max,
     PREFIX + "build": max,
 }
-"""Gauges that are not added up, and what is told instead."""
 
 
 def dump(families: Iterable[Metric]) -> bytes:
-    """Families as a line of JSON, for :func:`load`."""
+    """Encodes families as a line of JSON, for :func:`load`."""
     return orjson.dumps(
         [
             (
@@ -60,7 +59,7 @@ def dump(families: Iterable[Metric]) -> bytes:
 
 
 def load(content: bytes) -> list[Metric]:
-    """What :func:`dump` wrote."""
+    """Decodes families from :func:`dump`."""
     families = []
     for name, documentation, kind, samples in orjson.loads(content):
         family = Metric(name, documentation, kind)
@@ -71,7 +70,7 @@ def load(content: bytes) -> list[Metric]:
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
-    """The families of several processes as one of each name; of those that ended only what grows is taken."""
+    """Merges families by name; of ended processes only counters and histograms."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for families, is_alive in chain(product(living, (True,)), product(ended, (False,))):
@@ -96,7 +95,7 @@ _QUESTION: Final = b"count"
 
 
 class Workers:
-    """The processes of one run, and what they have counted; ``count`` gives what this one has."""
+    """The processes of one run and their counters; ``count`` returns those of this process."""
 
     def __init__(self, processes: Processes, directory: Path, count: Callable[[], list[Metric]]) -> None:
         self._processes = processes
@@ -108,16 +107,16 @@ class Workers:
         processes.answer(_QUESTION, self._publish)
 
     def stop(self) -> None:
-        """Writes down what was counted, for those that go on."""
+        """Writes the counters down for the successor."""
         with suppress(OSError):
             self._publish()
 
     def gather(self) -> list[Metric]:
-        """What all workers have counted together; blocks for two seconds at most."""
+        """Returns the counters of all workers; blocks for two seconds at most."""
         try:
             living = [load(self._publish())]
         except FileNotFoundError:
-            # The process that started this one is gone, and its directory with it.
+            # The parent process is gone, and removed the directory.
             return self._count()
         ended: list[list[Metric]] = []
         answers = dict(self._processes.ask(_QUESTION))

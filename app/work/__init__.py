@@ -1,4 +1,4 @@
-"""What bounds work, whatever it is about: its time and its caller, cores, and memory."""
+"""Bounds the time, the cores and the memory of work, and ends it when its caller leaves."""
 
 from app.work.cores import CORES, line_of_work, waiting
 from app.work.deadline import (

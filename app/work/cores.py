@@ -1,17 +1,17 @@
-"""The machine's cores, shared by threads that compute; a thread that waits for something holds none.
+"""The machine's cores, shared by threads that compute; a thread that waits holds none.
 
-More threads that compute at once finish nothing sooner, since Python runs one of them at a time: each takes
-longer, all of them hold their memory, and the event loop waits for its turn among them.
+More threads would finish nothing sooner, since Python runs one at a time: each takes longer, all hold their
+memory, and the event loop waits for its turn among them.
 
-Threads stand in a line for each warehouse, so that requests of one, however many and dear, leave others their
-part of the cores:
+Each warehouse has a line, so that many or expensive requests of one leave others their share of the cores:
 
-* A line of which no thread computes goes on at once, as long as no more than two threads a core compute; the
-  system then shares the cores out.
-* A core goes to the line that has computed least of late. A thread that has computed for :data:`TURN_SECONDS`
-  gives its core to a line that has computed less, at its next :func:`~app.work.deadline.check_deadline`.
-* In a line, who has computed before goes first, in the order of asking, so that what is begun is finished; of
-  those who begin, the newest goes first, since its caller will still be there.
+* A line without a computing thread starts one at once, up to two threads a core in all; the system shares the
+cores among them.
+* A free core goes to the line that has computed least lately. A thread that has computed for
+:data:`TURN_SECONDS` yields to a line that has computed less, at its next
+:func:`~app.work.deadline.check_deadline`.
+* Within a line, threads that resume go first, in order of arrival, so that started work is finished. Of new
+threads the latest goes first, since its caller is the least likely to have given up.
 """
 
 from __future__ import annotations
@@ -29,18 +29,14 @@ from typing import Final
 from app.observation import bound
 
 TURN_SECONDS: Final = 0.02
-"""How long a thread computes before it gives way; to change threads takes some ten microseconds."""
+"""Seconds that a thread computes before it yields; switching threads takes some ten microseconds."""
 
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """Threads that compute for one warehouse, or wait to.
+    """Threads of one warehouse that compute or wait. Handing a core to a waiting thread releases its lock."""
 
-    ``seconds``: what it has computed, raised to what others had when it came back from having nothing to do,
-    so that nobody saves up time. Each thread that waits has a lock, which whoever gives it a core releases.
-    """
-
-    seconds: float = 0.0
+    seconds: float = 0.0  # Computed so far.
     computing: int = 0
     resuming: deque[threading.Lock] = field(default_factory=deque)
     beginning: list[threading.Lock] = field(default_factory=list)
@@ -52,7 +48,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A core that a thread has, and since when."""
+    """A thread's use of a core, and its start."""
 
     cores: Cores
     line: _Line
@@ -60,7 +56,7 @@ class _Turn:
 
     @property
     def computed(self) -> float:
-        """Seconds of the line, this turn included."""
+        """Seconds of the line, including this turn."""
         return self.line.seconds + time.monotonic() - self.since
 
 
@@ -73,12 +69,10 @@ _line: ContextVar[str | None] = ContextVar("line", default=None)
 
 
 class Cores:
-    """Bounds how many threads compute at one time.
+    """Bounds the number of threads that compute at once.
 
-    Args:
-        count: threads of one line, and of all lines but for those of which no thread computes; as many as the
-            machine has cores unless given.
-        most: threads of all lines together; twice as many unless given.
+    ``count``: total up to which a line that computes already gets another core; by default the machine's
+    cores. ``most``: total up to which an idle line gets its first one; by default twice as many.
     """
 
     def __init__(self, count: int | None = None, most: int | None = None) -> None:
@@ -92,24 +86,23 @@ class Cores:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for a core."""
+        """Number of threads that wait for a core."""
         return self._waiting
 
     @contextmanager
     def computing(self, line: str | None = None, *, is_begun: bool = False) -> Iterator[None]:
-        """The block has a core, except where it waits; a thread that has one keeps it.
+        """Acquires a core for the block, except while the block waits. A thread that has one keeps it.
 
-        Args:
-            line: that of the enclosing block, which threads with a copy of its context share, unless given.
-            is_begun: goes before what is not.
+        ``line``: by default that of the enclosing block, which threads with a copy of its context share.
+        ``is_begun``: goes before new work.
         """
         if _thread.turn is not None:
             yield
             return
         name = _line.get() if line is None else line
         with self._lock:
-            at = self._lines.setdefault(name, _Line())
-        self._take(at, is_resuming=is_begun)
+            entered = self._lines.setdefault(name, _Line())
+        self._take(entered, is_resuming=is_begun)
         try:
             with bound(_line, name):
                 yield
@@ -117,15 +110,15 @@ class Cores:
             self._release()
 
     def resume(self, line: _Line) -> None:
-        """Waits for a core again, before those of the line who begin."""
+        """Acquires a core again, before new threads of the line."""
         self._take(line, is_resuming=True)
 
     def pause(self) -> _Line:
-        """Frees the core of this thread; returns the line to resume in."""
+        """Releases this thread's core. Returns the line to resume in."""
         return self._release()
 
     def give_way(self, turn: _Turn) -> None:
-        """Lets a line compute that has computed less than that of a thread whose turn is over."""
+        """Releases the core of a finished turn for a line that has computed less, and queues again."""
         computed = turn.computed
         with self._lock:
             lines = [line for line in self._lines.values() if line.waiting and line is not turn.line]
@@ -136,6 +129,7 @@ class Cores:
         handed_over = threading.Lock()
         with self._lock:
             if not line.computing and not line.waiting:
+                # A line that was idle starts at what others have used, so that it cannot save up time.
                 line.seconds = max(line.seconds, self._latest)
             if self._may_begin(line):
                 self._begin(line)
@@ -171,15 +165,15 @@ class Cores:
 
 
 def line_of_work() -> str | None:
-    """The warehouse that this thread works for, if it is one's work."""
+    """Returns the warehouse that this thread works for, if any."""
     return _line.get()
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Releases this thread's core while the block waits for storage or for another thread.
+    """Releases this thread's core while the block waits for storage or another thread.
 
-    Whoever enters it holds no lock that those who compute may wait for.
+    The caller must hold no lock that a computing thread may wait for.
     """
     turn = _thread.turn
     if turn is None:
@@ -193,11 +187,11 @@ def waiting() -> Iterator[None]:
 
 
 def give_way() -> None:
-    """Lets others compute where this thread's turn is over; no lock is held, as for :func:`waiting`."""
+    """Yields the core if this thread's turn is over; the caller holds no locks, as for :func:`waiting`."""
     turn = _thread.turn
     if turn is not None and turn.cores.waiting and time.monotonic() - turn.since > TURN_SECONDS:
         turn.cores.give_way(turn)
 
 
 CORES: Final = Cores()
-"""Those of this machine, for whatever this process computes."""
+"""The cores of this machine, for this process."""

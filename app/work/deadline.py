@@ -1,7 +1,7 @@
-"""The time that the present request has left, and whether its caller still waits for the answer.
+"""The deadline of the present request, and its cancellation when the caller leaves.
 
-Both travel in context variables, so that code between the HTTP layer and storage need not pass them on;
-threads that are started with a copy of the context (as a web framework's thread pool does) see them too.
+Context variables hold both, so that code between HTTP layer and storage need not pass them on; threads
+started with a copy of the context (such as a web framework's pool) see them, too.
 """
 
 from __future__ import annotations
@@ -20,48 +20,45 @@ from app.work.cores import give_way, waiting
 Result = TypeVar("Result")
 
 GLANCE_SECONDS = 0.1
-"""A thread can wait for one thing only, so whoever waits looks this often at its deadline and its caller."""
+"""Interval at which waiting threads check deadline and caller, since a thread can wait for one thing only."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 _cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
 class Cancellation:
-    """Tells the work of one request, in whatever threads it is done, that nobody waits for it any more."""
+    """Ends the work of one request, in all of its threads."""
 
     def __init__(self) -> None:
         self.event = Event()
 
     def cancel(self) -> None:
-        """Ends the work at its next :func:`check_deadline`; may be called from any thread, and again."""
+        """Ends the work at its next :func:`check_deadline`. Thread-safe and idempotent."""
         self.event.set()
 
 
 def time_limit(seconds: float) -> AbstractContextManager[None]:
-    """Gives the enclosed work at most ``seconds`` from now; an earlier deadline around it stays in force."""
+    """Limits the block to ``seconds`` from now; an earlier deadline around it stays in force."""
     mine, outer = time.monotonic() + seconds, _deadline.get()
     return bound(_deadline, mine if outer is None else min(mine, outer))
 
 
 def cancellable(cancellation: Cancellation) -> AbstractContextManager[None]:
-    """Lets ``cancellation`` end the enclosed work; it takes the place of one around it."""
+    """Lets ``cancellation`` end the block, instead of one around it."""
     return bound(_cancellation, cancellation)
 
 
 def remaining_seconds() -> float | None:
-    """Seconds until the deadline, 0 if it has passed; ``None`` without a deadline."""
+    """Seconds until the deadline, 0 if it has passed; None without a deadline."""
     deadline = _deadline.get()
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def check_deadline() -> None:
-    """Does nothing while the request has time left and a caller who waits; others may compute first.
+    """Raises if the request is over; otherwise yields the core if this thread's turn is over.
 
-    Whoever calls it holds no lock that those who compute may wait for.
-
-    Raises:
-        RequestCancelledError: the caller went away.
-        DeadlineExceededError: the request's time is used up.
+    The caller must hold no lock that a computing thread may wait for. Raises RequestCancelledError if the
+    caller left, DeadlineExceededError if time ran out.
     """
     cancellation = _cancellation.get()
     if cancellation is not None and cancellation.event.is_set():
@@ -72,7 +69,7 @@ def check_deadline() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Sleeps, though not after the caller went away."""
+    """Sleeps, but not past a cancellation."""
     cancellation = _cancellation.get()
     if cancellation is None:
         time.sleep(seconds)
@@ -82,11 +79,9 @@ def pause(seconds: float) -> None:
 
 
 def wait_for(future: Future[Result]) -> Result:
-    """What another thread is working on.
+    """Waits for another thread's result, which may be an exception of its own.
 
-    Raises:
-        DeadlineExceededError: this request's time was used up before, or its caller went away.
-        Exception: whatever the other thread raised.
+    Raises DeadlineExceededError if this request's time ran out, or its caller left.
     """
     if future.done():
         return future.result()

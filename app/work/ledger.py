@@ -1,40 +1,38 @@
-"""The ledger of a process's memory: who may use how much for what, who gives way, and who is refused.
+"""The ledger of a process's memory: grants, queues and refuses claims, and shrinks caches for them.
 
-Work claims memory before it uses it, in one line for all warehouses:
+Work claims memory before it uses it:
 
 ========= ============================================== =================================================
 purpose   what is claimed                                when
 ========= ============================================== =================================================
 bodies    request bodies, and what is made of them       while they arrive, and before they are parsed
-loads     objects that are loaded for a cache            before the load, as far as their size is known
-reads     files, and ranges of files, that are read      before the read
-decoding  what files expand to                           step by step, while they are decoded
-plans     the files of a plan, and what explains them    before they are put together, until the plan is
-                                                         answered or kept by a cache
+loads     objects loaded into a cache                    before the load, as far as their size is known
+reads     files, and ranges of files                     before the read
+decoding  expanded files                                 step by step, while they are decoded
+plans     a plan's files and explanation                 before they are put together, until the plan is
+                                                         answered or cached
 ========= ============================================== =================================================
 
-* All claims together, granted and not yet used ones too, stay within the *room*: ``REFUSE`` of the limit
-  less what the process takes itself. Caches give way to them. What is larger than the room is told so.
-* Work that holds no claim waits until two thirds of the time that its request has left are over; without a
-  deadline, for a minute. Each warehouse has a line. One of which nothing is claimed may take all
-  that is left; others take no more than half of what the rest leave of half of the room, so that a storage
-  that hangs does not hold what others need, and what is begun has room to grow.
-* Work that holds a claim may claim more of the room, and is refused at once where there is none.
+* All claims together stay within the *room*: ``REFUSE`` of the limit, less the memory of the process itself.
+Caches shrink for claims. A claim beyond the room is refused for good.
+* Work without a claim waits, for two thirds of its request's remaining time, or a minute without a deadline.
+Each warehouse has a line. A line without claims may take all free room; others take up to half of what the
+rest leave of half of the room, so that a hanging store leaves memory to others, and started work can grow.
+* Work with a claim may claim more, and is refused at once if there is no room.
 
-Nobody waits in a circle: who waits for room holds none, and who waits for another's load of a cache holds
-none either, since memory is claimed by who loads. So what is held is held by work that goes on to its end.
+This excludes deadlocks: whoever waits for room, or for another's load of a cache, holds no claim, so claims
+belong to work that goes on to its end.
 
-Claims bound what is known beforehand. What counts in the end is resident memory as the system sees it:
-caches, work under way, bodies, answers on their way, and what the allocator has not returned. Pages of mapped
-files do not count, since the system takes them back when it needs memory.
+Claims bound memory in advance. The limit itself is on resident memory as the system counts it, without pages
+of mapped files, which the system takes back when it needs memory:
 
-============================ =============================================================================
-resident memory              what happens
-============================ =============================================================================
-much more than was in use    the allocator returns what was freed
-above ``SHRINK`` of the limit caches drop objects, what was used in the last minute last
-above ``REFUSE`` of the limit large claims wait, or are refused where they may not wait
-============================ =============================================================================
+============================= ============================================================================
+resident memory               what happens
+============================= ============================================================================
+much more than was in use     the allocator returns what was freed
+above ``SHRINK`` of the limit caches drop objects, those used in the last minute last
+above ``REFUSE`` of the limit large claims wait, or are refused if they may not wait
+============================= ============================================================================
 """
 
 from __future__ import annotations
@@ -60,17 +58,17 @@ SHRINK: Final = 0.8
 REFUSE: Final = 0.9
 
 RECENT_SECONDS: Final = 60.0
-"""What caches were asked for so lately gives way last."""
+"""Objects used within so many seconds are evicted last."""
 
 Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding", "plans"]
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
+# Wait of work without a deadline.
 _PATIENCE_SECONDS: Final = 60.0
-"""Of work without a deadline."""
+# Started side by side, more finishes no sooner.
 _MOST_BEGUN_BYTES: Final = 512 << 20
-"""More that is begun side by side finishes no sooner."""
+# Smaller claims cannot take a process over its limit before the next check of resident memory.
 _LARGE_BYTES: Final = 8 << 20
-"""Smaller claims do not take a process over its limit before somebody looks at it again."""
 
 _LOOK_SECONDS: Final = 0.25
 _TRIM_BYTES: Final = 64 << 20
@@ -84,21 +82,21 @@ _LOOSE_SECONDS: Final = 10.0
 
 
 class Shrinkable(Protocol):
-    """A cache: it holds memory that others may need more."""
+    """A cache that gives memory back."""
 
     @property
     def weight(self) -> int:
-        """Bytes that it holds."""
+        """Bytes held."""
         ...
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Drops what was used longest ago, if not used for so long, until the rest weighs no more."""
+        """Evicts objects unused for so long, the oldest first, until the rest weighs no more."""
         ...
 
 
 @dataclass(slots=True)
 class _Held:
-    """What a piece of work and the threads that help it have claimed."""
+    """Bytes claimed by a piece of work and the threads that help it."""
 
     size: int = 0
 
@@ -107,14 +105,14 @@ _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
 def apart() -> AbstractContextManager[None]:
-    """Claims in the block are those of a piece of work of its own, unless this one holds memory."""
+    """Has the block claim as a piece of work of its own, unless the present work holds memory."""
     held = _held.get()
     return bound(_held, held if held is not None and held.size else None)
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """What one piece of work has claimed for one purpose; of one thread alone."""
+    """Memory that one piece of work has claimed for one purpose; not thread-safe."""
 
     ledger: Ledger
     purpose: Purpose
@@ -125,23 +123,25 @@ class Claim:
     size: int = 0
 
     def grow_to(self, total: int) -> None:
-        """Claims as much as is missing to ``total`` bytes; a claim never shrinks before its end."""
+        """Grows the claim to ``total`` bytes; it never shrinks before its end."""
         if total > self.size:
             self.ledger.grow(self, total - self.size)
 
     def outlive(self, owner: object) -> Callable[[], object]:
         """Transfers the claim to ``owner``; it ends when ``owner`` is collected or the result is called."""
-        left = Claim(self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size)
+        transferred = Claim(
+            self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size
+        )
         self.held.size -= self.size
         self.size = 0
-        # An owner may be forgotten anywhere, in a cache that holds its lock too: nothing is waited for there.
-        release = weakref.finalize(owner, self.ledger.ended.append, left)
-        # A process that ends has nobody to give memory to.
+        # Queued without a lock: the collector may run anywhere, also in a cache that holds its own lock.
+        release = weakref.finalize(owner, self.ledger.ended.append, transferred)
+        # An ending process need not give memory back.
         release.atexit = False
         return release
 
     def owning(self) -> AbstractContextManager[None]:
-        """What is claimed in the block is claimed by the same piece of work."""
+        """Has claims in the block belong to the same piece of work."""
         return bound(_held, self.held)
 
     def __str__(self) -> str:
@@ -149,10 +149,7 @@ class Claim:
 
 
 class Ledger:
-    """The memory of one process; its limit is in bytes, 0 for none.
-
-    ``own``: what the process takes beside caches and claims.
-    """
+    """The memory of one process."""
 
     def __init__(self, resident: Callable[[], int] = resident_bytes) -> None:
         self.limit = 0
@@ -169,59 +166,59 @@ class Ledger:
         # In the order of their coming; the values are not used.
         self._waiting: dict[Claim, None] = {}
         self.ended: deque[Claim] = deque()
-        """Claims whose owners are gone, which are not given back yet."""
+        """Claims of collected owners, not released yet."""
         self._relieved_at = self._trimmed_at = float("-inf")
         self._after_trim = 0
         self._watch: threading.Thread | None = None
 
     @property
     def resident(self) -> int:
-        """Bytes of resident memory at this moment."""
+        """Bytes of resident memory now."""
         return self._resident()
 
     @property
     def cached(self) -> int:
-        """Bytes of all caches, as they weigh them."""
+        """Bytes of all caches, by their own weights."""
         return sum(cache.weight for cache in list(self._caches))
 
     @property
     def claimed(self) -> Mapping[str, int]:
-        """Bytes that are claimed, by purpose."""
+        """Bytes claimed, by purpose."""
         with self._changed:
-            self._give_back()
+            self._release_ended()
             return dict(self._by_purpose)
 
     @property
     def waiting(self) -> int:
-        """How many claims wait for room."""
+        """Number of claims that wait for room."""
         return len(self._waiting)
 
     @property
     def room(self) -> float:
-        """Bytes of all claims together, at most."""
+        """Most bytes of all claims together."""
         return int(self.limit * REFUSE) - self.own if self.limit else math.inf
 
     @property
     def portion(self) -> int:
-        """Bytes of one of several pieces of work of a line that can be under way side by side."""
-        return self._begun // 8
+        """Bytes for one of several pieces of work that a line runs side by side."""
+        return self._shared_start_bytes // 8
 
     @property
-    def _begun(self) -> int:
-        """Bytes of all that begins while other work of its line is under way, together."""
+    def _shared_start_bytes(self) -> int:
+        """Bytes that new claims may take, all lines together, while their line has claims already."""
         return int(max(0, min(self.room / 2, _MOST_BEGUN_BYTES)))
 
     def add(self, cache: Shrinkable) -> None:
-        """Registers a cache; it is forgotten with the object."""
+        """Registers a cache for as long as it lives."""
         with self._lock:
             self._caches.add(cache)
 
     def keep_within(self, limit: int, own: int) -> None:
-        """Sets the limit, and from now on sees to it in a thread of its own."""
+        """Sets the limit, and starts a thread that enforces it; ``own``: bytes besides caches and claims."""
         with self._lock:
             self.limit, self.own = limit, own
             if self._watch is None:
-                self._watch = threading.Thread(target=self._look_on, name="memory", daemon=True)
+                self._watch = threading.Thread(target=self._look_forever, name="memory", daemon=True)
                 self._watch.start()
 
     @contextmanager
@@ -234,17 +231,17 @@ class Ledger:
         line: str = "",
         most: int | None = None,
     ) -> Iterator[Claim]:
-        """A claim of ``size`` bytes, which may grow and ends with the block.
+        """Claims ``size`` bytes until the end of the block; the claim may grow.
 
         Args:
-            path: the file that it is for, where there is one.
-            line: whose part of the room it takes: a warehouse's, as a rule.
-            most: bytes of all claims for this purpose, but for a single one; what is more is refused at once.
-                For coroutines, which may not wait, and whose callers may be slow.
+            path: the file that the memory is for, if any.
+            line: the warehouse whose share it counts against.
+            most: limit of all claims for this purpose, except a single one; more is refused at once. For
+                coroutines, which may not wait, and whose callers may be slow.
 
         Raises:
-            LimitExceededError: there can never be room.
-            MemoryShortError: there was none in time, or the process would leave its limit.
+            LimitExceededError: the claim is larger than the room.
+            MemoryShortError: no room came free in time, or the process would exceed its limit.
         """
         # Coroutines may end in another context; no other claim is below theirs.
         held = (_held.get() if most is None else None) or _Held()
@@ -257,13 +254,13 @@ class Ledger:
             self.end(claim)
 
     def end(self, claim: Claim) -> None:
-        """Gives back what is claimed."""
+        """Releases a claim."""
         with self._changed:
             self._count(claim, -claim.size)
             self._changed.notify_all()
 
     def grow(self, claim: Claim, size: int) -> None:
-        """Adds ``size`` bytes to a claim, once there is room; errors are those of :meth:`claim`."""
+        """Adds ``size`` bytes to a claim once there is room; raises what :meth:`claim` raises."""
         total = claim.held.size + size
         if total > self.room:
             raise LimitExceededError(
@@ -278,7 +275,7 @@ class Ledger:
             with self._changed:
                 if self._is_granted(claim, size):
                     return
-                # What other threads of this piece of work had claimed may have ended meanwhile.
+                # Another thread of this work may have released its claims meanwhile: then this one may wait.
                 if claim.held.size or claim.most is not None:
                     raise self._refusal(claim, size, self._total)
         with self._changed:
@@ -287,12 +284,12 @@ class Ledger:
         check_deadline()
         remaining = remaining_seconds()
         seconds = _PATIENCE_SECONDS if remaining is None else remaining * _SHARE_OF_DEADLINE
-        # The core is given away before the lock is taken, and taken back after the lock is let go.
+        # Releases the core before the lock is taken: threads that compute may wait for the lock.
         with waiting():
             self._wait(claim, size, time.monotonic() + seconds)
 
     def _wait(self, claim: Claim, size: int, until: float) -> None:
-        """Has a claim stand in line until it is granted."""
+        """Queues a claim until it is granted."""
         with self._changed:
             self._waiting[claim] = None
         try:
@@ -303,10 +300,10 @@ class Ledger:
                     is_roomy = self._is_roomy(size)
                     if is_roomy and self._is_granted(claim, size):
                         return
-                    left = until - time.monotonic()
-                    if left <= 0:
+                    remaining = until - time.monotonic()
+                    if remaining <= 0:
                         raise self._refusal(claim, size, self._total if is_roomy else self._resident())
-                    self._changed.wait(min(left, GLANCE_SECONDS))
+                    self._changed.wait(min(remaining, GLANCE_SECONDS))
                 check_deadline()
         finally:
             with self._changed:
@@ -314,24 +311,24 @@ class Ledger:
                 self._changed.notify_all()
 
     def _is_roomy(self, size: int) -> bool:
-        """Whether the process, as it is, has memory for so much more; of little, somebody looks soon."""
+        """Returns True if resident memory leaves room; small claims pass until the next check."""
         is_small = size < _LARGE_BYTES or not self.limit
         return is_small or self._resident() + size <= self.limit * REFUSE
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
-        """Whether it is the claim's turn and there is room, which it takes; the caller holds the lock."""
-        self._give_back()
-        ours = self._by_line[claim.line]
+        """Takes room for a claim if it is its turn; returns whether it did. The caller holds the lock."""
+        self._release_ended()
+        own_line = self._by_line[claim.line]
         if claim.most is not None:
-            of_all = self._by_purpose[claim.purpose]
-            may_take = of_all == claim.size or of_all + size <= claim.most
+            for_purpose = self._by_purpose[claim.purpose]
+            may_take = for_purpose == claim.size or for_purpose + size <= claim.most
         elif claim.held.size:
             may_take = True
         else:
             first = next((other for other in self._waiting if other.line == claim.line), claim)
-            others = self._total - self._by_purpose["plans"] - ours
-            left_by_others = self._begun - others
-            may_take = first is claim and (not ours or ours + size <= left_by_others // 2)
+            other_lines = self._total - self._by_purpose["plans"] - own_line
+            free_for_line = self._shared_start_bytes - other_lines
+            may_take = first is claim and (not own_line or own_line + size <= free_for_line // 2)
         if not may_take or self._total + size > self.room:
             return False
         self._count(claim, size)
@@ -339,7 +336,7 @@ class Ledger:
             self._shrink_caches(int(self.room) - self._total)
         return True
 
-    def _give_back(self) -> None:
+    def _release_ended(self) -> None:
         while self.ended:
             claim = self.ended.popleft()
             self._count(claim, -claim.size)
@@ -361,7 +358,7 @@ class Ledger:
         )
 
     def require(self, what: object, size: int = 0) -> None:
-        """Raises MemoryShortError unless the process, as it is, has memory for ``size`` bytes more."""
+        """Raises MemoryShortError unless resident memory leaves room for ``size`` bytes."""
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
@@ -370,7 +367,7 @@ class Ledger:
             raise self._refusal(what, size, resident)
 
     def look(self) -> None:
-        """Returns memory to the system and makes caches smaller, where that is due."""
+        """Returns memory to the system and shrinks caches, as due."""
         resident = self._resident()
         if self.limit and resident > self.limit * SHRINK:
             self._relieve(0)
@@ -378,26 +375,26 @@ class Ledger:
         self._after_trim = min(self._after_trim, resident) or resident
         since = time.monotonic() - self._trimmed_at
         has_grown = resident - self._after_trim > _TRIM_BYTES
-        # What caches let go of is still resident, without any growth.
+        # Evicted objects stay resident until the allocator returns them, and need no growth to be noticed.
         is_loose = resident > _LOOSE * self.cached + _LOOSE_BYTES
         if (since > _TRIM_SECONDS and has_grown) or (since > _LOOSE_SECONDS and is_loose):
             self._trim()
 
     def _relieve(self, size: int) -> None:
-        """Makes room for ``size`` bytes; at most one thread at a time, and not over and over again."""
+        """Frees ``size`` bytes; one thread at a time, and not again within a short interval."""
         with self._lock:
             if time.monotonic() - self._relieved_at < _RELIEF_SECONDS:
                 return
             self._trim()
             excess = self._resident() + size - int(self.limit * SHRINK)
             if excess > 0:
-                # What an object holds goes back to the system in whole pages only, so more has to go.
+                # The system takes back whole pages only, so caches must drop more than the excess.
                 self._shrink_caches(max(0, self.cached - excess * 3 // 2))
                 self._trim()
             self._relieved_at = time.monotonic()
 
     def _shrink_caches(self, weight: int) -> None:
-        """Makes all caches together weigh no more than ``weight``."""
+        """Shrinks caches until all together weigh no more than ``weight``."""
         self.shrinks += 1
         caches = list(self._caches)
         for cache in caches:
@@ -414,13 +411,13 @@ class Ledger:
         self._after_trim = self._resident()
         self._trimmed_at = time.monotonic()
 
-    def _look_on(self) -> None:
+    def _look_forever(self) -> None:
         while True:
             time.sleep(_LOOK_SECONDS)
-            # Whatever goes wrong in one look, the next is taken.
+            # An error in one check must not end the thread.
             with suppress(Exception):
                 self.look()
 
 
 LEDGER: Final = Ledger()
-"""That of this process, which has only one."""
+"""The ledger of this process."""

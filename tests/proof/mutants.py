@@ -134,8 +134,8 @@ MUTANTS: Final = (
     Mutant(
         "key statistics: undecided files go",
         f"{_SCAN}/value_filter.py",
-        "state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
-        "state.skip(some[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
+        "state.skip(batch[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
+        "state.skip(batch[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
     ),
     Mutant(
         "statistics: a bound is outside",
@@ -249,15 +249,15 @@ MUTANTS: Final = (
     Mutant(
         "deletion vectors: of files that nobody counted",
         f"{_SCAN}/live_rows.py",
-        "needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)",
+        "needed = narrowed | listed | (deleted == UNKNOWN_CARDINALITY)",
         "deleted = np.where(deleted == UNKNOWN_CARDINALITY, row_counts, deleted)\n"
-        "        needed = narrowed | wanted",
+        "        needed = narrowed | listed",
     ),
     Mutant(
         "merging: a file without a match goes alone",
         f"{_SCAN}/planner.py",
-        "            stays[units.numbers[left]] = True",
-        "            stays[units.numbers[left]] = False",
+        "            is_kept[units.numbers[kept]] = True",
+        "            is_kept[units.numbers[kept]] = False",
     ),
     Mutant(
         "merging: partial updates are judged like replaced rows",

@@ -1,4 +1,4 @@
-"""Answers about the buckets of keys: plain frozen values, which are JSON as they stand."""
+"""Answers about the buckets of keys: frozen values, serialized to JSON without conversion."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class KeyBucket:
 
     key_hash: int
     bucket: int | None
-    """Null: the key is not in the table's index yet, or `detail` says why nothing is known."""
+    """Null: the table's index lacks the key so far, or `detail` says why buckets are unknown."""
     other_buckets: tuple[int, ...] | None = None
-    """Of keys with a CHAR column: where forms with other padding are or would be."""
+    """Only for keys with a CHAR column: buckets of the key's forms with other padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketLookup:
-    """Buckets in request order."""
+    """Buckets in the order of the request."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -35,7 +35,7 @@ class BucketLookup:
     bucket_mode: BucketModeName
     buckets: Sequence[KeyBucket]
     detail: str | None = None
-    """Why buckets cannot be told."""
+    """Reason why buckets are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class AssignedBucket:
     bucket: int
     strategy: Literal["existing", "non_full", "new", "random"]
     permitted: Sequence[int] | None
-    """For the strategy random only."""
+    """Only for the strategy random: buckets to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentAnswer:
-    """Assignments in request order."""
+    """Assignments in the order of the request."""
 
     __pydantic_config__ = DESCRIBED
 

@@ -1,8 +1,4 @@
-"""Hash index files as one directory for each partition, read side by side and cached as a whole.
-
-The files of a bucket are of no use on their own once they are merged, so only the directory stays in memory:
-six bytes a key. A commit that changes one bucket makes for another directory.
-"""
+"""Merges the hash index files of a partition into one directory, which is cached as a whole."""
 
 from __future__ import annotations
 
@@ -19,47 +15,43 @@ from app.table.manifests import IndexEntry
 from app.types.digest import content_digest
 
 _HASH_BYTES: Final = 4
+# Once merged, the files of single buckets are not needed, so only the directory is cached.
+# Bytes a key.
 _DIRECTORY_BYTES: Final = 6
-"""Of one key."""
 
 Entries: TypeAlias = "Sequence[IndexEntry]"
-"""The hash indexes of one partition, in the order of the index manifest."""
+"""Hash indexes of one partition, in the order of the index manifest."""
 
 Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
-"""A hash index that cannot be used, and why."""
+"""A hash index that cannot be used, with its error."""
 
 
 def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list[PartitionIndex]:
-    """The hash indexes of some partitions, those of each merged.
+    """Reads the hash indexes of partitions, and merges those of each.
 
     Raises:
-        CorruptIndexError: one does not hold as many hashes as the manifest says.
-        StorageError: one cannot be read.
-        PathNotAllowedError: one lies outside of what the operator allows.
-        CorruptMetadataError: one is of a bucket that cannot be.
+        CorruptIndexError: a file does not hold as many hashes as the manifest says.
+        StorageError: a file cannot be read.
+        PathNotAllowedError: a file lies outside of the places that the operator allows.
+        CorruptMetadataError: an entry names an impossible bucket.
     """
-    by_key = {_name(source, entries): entries for entries in partitions}
+    by_key = {_cache_key(source, entries): entries for entries in partitions}
     directories: dict[str, PartitionIndex] = source.caches.hash_indexes.get_or_load_many(
         by_key,
         lambda missing: _merge(source, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
         line=source.warehouse.name,
     )
-    return [directories[_name(source, entries)] for entries in partitions]
+    return [directories[_cache_key(source, entries)] for entries in partitions]
 
 
 def read_usable(
     source: IndexSource, partitions: Sequence[Entries]
 ) -> list[tuple[PartitionIndex, Sequence[Failure]]]:
-    """As :func:`read_directories`, of those hash indexes that can be used.
+    """Reads the hash indexes of partitions, skipping files that cannot be used.
 
-    Returns:
-        For each partition its directory, and the hash indexes that are missing in it. A directory that is
-        not whole is not cached.
-
-    Raises:
-        PathNotAllowedError: one lies outside of what the operator allows.
-        DeadlineExceededError: the request's time ran out.
+    Returns each partition's directory, with the hash indexes that it lacks. An incomplete directory is not
+    cached. Raises PathNotAllowedError, DeadlineExceededError.
     """
     try:
         return [(directory, ()) for directory in read_directories(source, partitions)]
@@ -69,13 +61,13 @@ def read_usable(
         return [_read_usable(source, entries) for entries in partitions]
 
 
-def _name(source: IndexSource, entries: Entries) -> str:
-    """What the cache knows a directory by: the order decides between buckets that list the same hash."""
+def _cache_key(source: IndexSource, entries: Entries) -> str:
     named = (
         f"{source.paths.index_file(entry)}\n{entry.bucket}\n{entry.file.file_size}\n{entry.file.row_count}"
         for entry in entries
     )
     warehouse = source.warehouse.name
+    # In the manifest's order: where two buckets list one hash, the order decides between them.
     return content_digest(*(name.encode(errors="surrogatepass") for name in (warehouse, *named)))
 
 
@@ -93,8 +85,8 @@ def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[Parti
 def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
     files: list[tuple[int, Hashes]] = []
     failures: list[Failure] = []
-    tried = source.warehouse.readers.map(partial(_try_to_read, source), entries)
-    for entry, outcome in zip(entries, tried, strict=True):
+    outcomes = source.warehouse.readers.map(partial(_try_to_read, source), entries)
+    for entry, outcome in zip(entries, outcomes, strict=True):
         if isinstance(outcome, CorruptFileError | StorageError):
             failures.append((entry, outcome))
         else:
@@ -107,7 +99,7 @@ def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex,
 
 def _read(source: IndexSource, entry: IndexEntry) -> Hashes:
     path, file = source.paths.index_file(entry), entry.file
-    # Index files are named after random UUIDs: a path is never given again.
+    # Index files are named after random UUIDs, so a path never gets other content.
     with source.warehouse.readers.room(file.file_size, path):
         content = source.warehouse.read_immutable(path, file.file_size)
         if len(content) != file.file_size or len(content) // _HASH_BYTES != file.row_count:

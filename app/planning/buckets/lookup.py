@@ -1,9 +1,8 @@
-"""Answers which bucket a key is in, what a bucket holds, and where a writer would put a key.
+"""Finds the bucket of a key, lists the content of buckets, and predicts where a writer would put a key.
 
-Keys with CHAR columns are looked up in every form in which writers may have stored them. A key's bucket
-follows from its bytes, and Spark takes values of CHAR(n) that differ in blanks at their end for one: ``'c3'``
-was hashed with two blanks behind it where the writer pads, as Spark and Flink do, and as it is where it does
-not, as the Java API. The padded form is the one that is answered where it is known.
+Keys with CHAR columns are looked up in every form that writers may have stored: a key's bucket follows from
+its bytes, Spark and Flink hash ``'c3'`` padded with blanks, the Java API as it is, and to Spark both are
+equal. The padded form wins where it is in the index.
 """
 
 from __future__ import annotations
@@ -53,39 +52,35 @@ from app.types.values import integer_range, same_in_sql
 from app.work import check_deadline
 
 MAX_BYTES: Final = 64 * 1024 * 1024
+# Estimated overhead of a Python value beside its bytes.
 _VALUE_BYTES: Final = 64
-"""About what Python takes for a value beside its bytes."""
+# Continuation bytes of UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
-"""Bytes that go on with a character of UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyForms:
-    """The forms of some keys.
+    """Every form in which keys may be stored."""
 
-    ``fields``: the key columns of all forms, each of shape (forms,). ``owners``: for each form, which key it
-    is of; ascending. The padded form of a key is its first.
-    """
-
-    fields: tuple[FieldValues, ...]
-    owners: Sequence[int]
+    fields: tuple[FieldValues, ...]  # The key columns of all forms, each of shape (forms,).
+    owners: Sequence[int]  # Number of each form's key, ascending; the padded form of a key is its first.
 
     def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
-        """One answer a key, from the hash and the bucket of each form."""
+        """Answers each key from the hash and the bucket of each of its forms."""
         answers = []
         rows = zip(self.owners, hashes, buckets, strict=True)
         for _, forms in itertools.groupby(rows, key=lambda form: form[0]):
             listed = [(hashed, bucket) for _, hashed, bucket in forms]
             first = next((form for form in listed if form[1] is not None), listed[0])
-            others = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
-            answers.append(KeyBucket(*first, tuple(sorted(others))))
+            other_buckets = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
+            answers.append(KeyBucket(*first, tuple(sorted(other_buckets))))
         return tuple(answers)
 
 
 def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
-    """Every form of some keys; None where no column is CHAR.
+    """Expands keys to every form; None if no column is CHAR.
 
-    ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError: the forms of all keys take
+    ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError if all forms together take
     too much memory.
     """
     types = [field.type for field in fields]
@@ -93,12 +88,12 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
         return None
     rows: list[tuple[Value | None, ...]] = []
     owners: list[int] = []
-    left = MAX_BYTES
+    free_bytes = MAX_BYTES
     for owner, key in enumerate(zip(*(field.tolist() for field in fields), strict=True)):
         lengths = [_form_lengths(value, data_type) for value, data_type in zip(key, types, strict=True)]
         longest = sum(_VALUE_BYTES + form_lengths[0] for form_lengths in lengths)
-        left -= longest * math.prod(map(len, lengths))
-        if left < 0:
+        free_bytes -= longest * math.prod(map(len, lengths))
+        if free_bytes < 0:
             raise LimitExceededError(
                 f"the padded forms of {keys} keys take more than {MAX_BYTES} bytes: ask for fewer at once",
                 limit=MAX_BYTES,
@@ -107,12 +102,14 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
         rows += forms
         owners += [owner] * len(forms)
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
-    made = tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
-    return KeyForms(made, owners)
+    expanded = tuple(
+        FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True)
+    )
+    return KeyForms(expanded, owners)
 
 
 def _form_lengths(value: Value | None, data_type: DataType) -> range:
-    """Bytes of each form of a value, the padded one first; of what has one form, 0."""
+    """Bytes of each form of a value, the padded one first; a single 0 for a value with one form."""
     if data_type.root is not TypeRoot.CHAR or not isinstance(value, bytes):
         return range(1)
     stem = value.rstrip(b" ")
@@ -137,7 +134,7 @@ _NO_INDEX = {
 
 
 def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> BucketLookup:
-    """The bucket of each key.
+    """Finds the bucket of each key.
 
     Raises:
         FilterError: the partition or a key does not fit the table.
@@ -160,7 +157,7 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
             looked_up = partition_index(version, partition).lookup(hashes)
             buckets = [None if bucket == UNKNOWN else bucket for bucket in looked_up.tolist()]
         case BucketMode.HASH_FIXED:
-            buckets = _fixed(version, hashes, keys, partition).tolist()
+            buckets = _fixed_buckets(version, hashes, keys, partition).tolist()
         case _:
             buckets = [None] * len(hashes)
     answers = (
@@ -172,7 +169,7 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
 
 
 def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
-    """What is in each bucket of a partition, or of all partitions."""
+    """Lists the buckets of one partition or of all, with their content."""
     schema = version.schema
     named = request.partition
     partition = None if named is None else NamedPartition.read(version.schema, named, zone)
@@ -211,9 +208,9 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
 
 
 def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignmentAnswer:
-    """Where a fresh assigner would put each key; where a choice is free, one of the choices.
+    """Predicts where a new assigner would put each key; among several permitted buckets, one of them.
 
-    Raises FilterError: the table assigns no buckets, or a key belongs to another assigner.
+    Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
     """
     schema = version.schema
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
@@ -241,7 +238,7 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
 
 
 def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
-    """The hash index of a partition, all of its buckets together."""
+    """Merges the hash indexes of a partition's buckets."""
     entries = [
         entry
         for row, listed in version.contents().hash_indexes.items()
@@ -253,7 +250,7 @@ def partition_index(version: Version, partition: NamedPartition) -> PartitionInd
 
 
 def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
-    """``(data files, rows)`` of each bucket that has files."""
+    """Counts ``(data files, rows)`` of each bucket that has files."""
     _, firsts, numbers = np.unique(files.columns.bucket_keys, return_index=True, return_inverse=True)
     counts = np.bincount(numbers, minlength=len(firsts)).tolist()
     rows = np.zeros(len(firsts), np.int64)
@@ -270,8 +267,9 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 
 
 def _doubt(version: Version) -> str | None:
-    """Why nobody knows the buckets of keys: those of NULL hold rows that some readers show another key of."""
+    """Reason why no bucket can be told, or None."""
     names = Names(version.schema.fields, version.relation(None))
+    # Some readers show NULLs of such a column as another value, so they look for the rows under other keys.
     return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)
 
 
@@ -327,12 +325,13 @@ def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | No
         raise FilterError(str(error), column=field.name) from error
 
 
-def _fixed(
+def _fixed_buckets(
     version: Version, hashes: Hashes, keys: tuple[FieldValues, ...] | None, partition: NamedPartition
 ) -> NDArray[np.int64]:
-    """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
     columns = version.contents().columns
+    # Rescaling changes the number of buckets partition by partition, so the option may be newer than the
+    # files.
     inside = version.partitions.where(columns.partitions, partition.could_be)
     totals = columns.total_buckets[inside[columns.partition_codes] & (columns.total_buckets > 0)]
     total = int(totals[-1]) if len(totals) else options.bucket

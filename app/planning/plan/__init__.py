@@ -1,7 +1,4 @@
-"""A plan: the decisions about its files while it is made, and the answer that becomes of them.
-
-:mod:`app.planning.scan` makes decisions, the HTTP layer and the command line write the answer.
-"""
+"""A plan: decisions about its files while it is made, and the answer that follows from them."""
 
 from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import (

@@ -1,4 +1,4 @@
-"""A plan as it is answered, made of decided files: frozen values, which several requests may share."""
+"""The answer of a plan: frozen values that several requests may share."""
 
 from __future__ import annotations
 
@@ -28,78 +28,69 @@ _MOST_WARNINGS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of a plan, over the files that were asked about."""
+    """Totals of a plan, over the requested files."""
 
     files_total: int
-    """Kept, skipped and invisible files; where manifests were skipped, what manifest lists count."""
+    """Kept, skipped and invisible files; where manifests were skipped, by the counts of manifest lists."""
     files_kept: int
     files_skipped: int
     files_invisible: int
-    """Files that batch reads never see, of partitions that the filter allows. They count in files_total, but
-    not in files_skipped."""
+    """Files that batch reads never see, in partitions that the filter allows. They count in files_total, but
+    not in files_skipped.
+    """
     skipped_by: Annotated[Mapping[SkipStep, int], WithJsonSchema(_COUNTS)]
     """Skipped files by the step that decided."""
     manifests_total: int
     manifests_skipped: int
-    """Manifests that were not read, since the filter rules all of their partitions out. Their files count as
-    skipped by partition."""
+    """Manifests that were not read, because the filter rules out all of their partitions. Their files count
+    as skipped by partition.
+    """
     rows_total: int
-    """Where manifests were skipped, what the snapshot states."""
+    """Where manifests were skipped, the total that the snapshot states."""
     rows_selected: int
     bytes_total: int
     """Of partitions that the filter allows; of all files with totals, explain or files."""
     bytes_kept: int
     complete: bool
     """False if budget_ms was used up before every index was asked, or an index could not be read: a later
-    plan may keep fewer files."""
+    plan may keep fewer files.
+    """
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Plan:
-    """The answer to a PlanRequest.
-
-    Attributes:
-        files: kept files in manifest order, but those that are read together behind the first of them:
-            columns, and a sequence of :class:`FilePlan`.
-        timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
-        fits_caches: what it asks can be kept for the next one.
-        skipped_by_index: of the files that indexes left out, how many each kind did.
-        filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.model`.
-    """
+    """The answer to a PlanRequest."""
 
     snapshot_id: int | None
     schema_id: int
-    files: PlannedFiles
+    files: PlannedFiles  # In manifest order, but files that are read together follow the first of them.
     skipped_files: PlannedFiles
     summary: Summary
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]
-    timings_ms: Mapping[str, float]
+    timings_ms: Mapping[str, float]  # Of ``resolve``, ``load`` and ``evaluate``.
     nbytes: int
     ran_out_of_time: bool
     schemas: tuple[Schema, ...] | None = None
-    fits_caches: bool = True
+    fits_caches: bool = True  # The caches can hold the indexes that it asks.
+    # Files skipped by file indexes, by kind.
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
     bytes_skipped_by_index: int = 0
     filter_columns: frozenset[str] = frozenset()
-    filter_shape: str = ""
+    filter_shape: str = ""  # With ``?`` for each literal; see :mod:`app.predicates.model`.
 
 
 class PlanWarnings(NamedTuple):
-    """What did not stop a plan but should be known.
+    """Warnings about a plan that succeeded."""
 
-    ``lasting``: what holds for every plan of this request. ``passing``: what may be about a moment's trouble
-    with storage, which the next plan should not inherit. ``undecided``: what counts files that nobody could
-    be asked of, which matters to whoever wants the files.
-    """
-
-    lasting: Sequence[str]
-    passing: Sequence[str]
+    lasting: Sequence[str]  # True of every plan of the request.
+    passing: Sequence[str]  # About a moment's trouble with storage, which the next plan may not have.
+    # Counts of files that nothing could decide, for callers who want the files.
     undecided: Sequence[str] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Lasting and passing ones, each once."""
+        """Lasting and passing warnings, without duplicates."""
         return tuple(dict.fromkeys((*self.lasting, *self.passing)))
 
 
@@ -111,11 +102,11 @@ def answer_plan(
     warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
 ) -> Plan:
-    """The answer to ``request``."""
+    """Makes the answer to ``request`` from the decisions about files."""
     kept = state.left()
-    hidden = _invisible(version, state) if request.files is None else None
+    hidden = _invisible_files(version, state) if request.files is None else None
     invisible = 0 if hidden is None else len(hidden)
-    left_out_by = _skipped(version, request, state, invisible)
+    skipped_by = _count_skipped(version, request, state, invisible)
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     planned = PlannedFiles.of(
         version,
@@ -125,29 +116,29 @@ def answer_plan(
         with_deleted=request.deletions is not SelectionForm.NONE,
         uris=request.uris,
     )
-    left_out = _left_out(version, request, predicate, state)
+    skipped_files = _skipped_files(version, request, predicate, state)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
         schemas=_schemas(version, planned) if request.schemas else None,
         files=planned,
-        skipped_files=left_out,
+        skipped_files=skipped_files,
         summary=_summary(
-            version, request, state, kept, left_out_by, invisible, is_complete=not warnings.passing
+            version, request, state, kept, skipped_by, invisible, is_complete=not warnings.passing
         ),
         skipped_by_index={
             kind: count
-            for (step, kind), count in left_out_by.items()
+            for (step, kind), count in skipped_by.items()
             if step is SkipStep.FILE_INDEX and kind is not None
         },
         warnings=_shortened((*warnings.lasting, *warnings.undecided, *warnings.passing)),
         unknown_files=_unknown_files(request, state),
         timings_ms=timings_ms,
-        nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
+        nbytes=_MEMORY_PER_PLAN + planned.nbytes + skipped_files.nbytes,
         ran_out_of_time=state.ran_out_of_time,
         fits_caches=state.fits_caches,
         bytes_skipped_by_index=_bytes_skipped_by_index(state)
-        if any(step is SkipStep.FILE_INDEX for step, _ in left_out_by)
+        if any(step is SkipStep.FILE_INDEX for step, _ in skipped_by)
         else 0,
         filter_columns=frozenset(
             leaf.field.name for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)
@@ -157,17 +148,17 @@ def answer_plan(
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:
-    """Tells the observer what a plan comes to; what it has spared only if it is counted."""
+    """Reports a plan to the observer; the files that it spared only if it is counted."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
     }
     by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
-    # Entries without any value rule files out whatever kind they are said to be of.
+    # An entry that holds no value rules a file out even if its kind is unknown: such files are the rest.
     by_indexes = summary.skipped_by.get(SkipStep.FILE_INDEX, 0)
-    rest = by_indexes - sum(by_index.values())
-    if rest:
-        skipped[SkipStep.FILE_INDEX, "other"] = rest
+    of_unknown_kind = by_indexes - sum(by_index.values())
+    if of_unknown_kind:
+        skipped[SkipStep.FILE_INDEX, "other"] = of_unknown_kind
     observer().planned(
         PlanObserved(
             files=summary.files_total,
@@ -206,16 +197,14 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
     return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
 
 
-def _left_out(
+def _skipped_files(
     version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
 ) -> PlannedFiles:
-    """The files that count as skipped, where the request wants to know why; else none.
-
-    Of partitions that the filter rules out these are all, whether readers see them or not.
-    """
+    """Returns the skipped files if the request explains them; else none."""
     decided = state.files.all() if state.considered is None else state.considered
     skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
+    # In partitions that the filter rules out, files that readers do not see count as skipped, too.
     skipped_files, hidden = of_files(state, skipped), version.hidden_files()
     if (
         not request.explain
@@ -224,26 +213,28 @@ def _left_out(
         or state.partitions_left_out is None
     ):
         return skipped_files
-    others = PlanState.start(hidden, None, predicate, explain=True)
+    hidden_state = PlanState.start(hidden, None, predicate, explain=True)
     gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])
-    others.skip(gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either")
-    return skipped_files.followed_by(of_files(others, gone, hidden=True), len(state.files))
+    hidden_state.skip(
+        gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either"
+    )
+    return skipped_files.followed_by(of_files(hidden_state, gone, hidden=True), len(state.files))
 
 
-def _invisible(version: Version, state: PlanState) -> FileColumns | None:
-    """The files that no batch read sees in partitions that the filter allows: these are all known."""
+def _invisible_files(version: Version, state: PlanState) -> FileColumns | None:
     hidden = version.contents().hidden
     if hidden is None or state.partitions_left_out is None:
         return hidden
+    # In partitions that the filter rules out, manifests were skipped: not all hidden files are known.
     return hidden.select(~state.partitions_left_out[hidden.partition_codes])
 
 
-def _skipped(
+def _count_skipped(
     version: Version, request: PlanRequest, state: PlanState, invisible: int
 ) -> Mapping[tuple[SkipStep, str | None], int]:
     by_skip = {skip: state.skipped(skip) for skip in SKIPS}
     if request.files is None:
-        # Of other partitions some files may not have been read, and removals of others.
+        # The manifests that were read tell neither all files of other partitions nor all removals.
         allowed = len(state.skips[state.scope]) - by_skip[SkipStep.PARTITION, None]
         hidden = version.contents().hidden
         read = len(state.files) + (0 if hidden is None else len(hidden))
@@ -258,8 +249,8 @@ def _bytes_skipped_by_index(state: PlanState) -> int:
 
 
 def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:
-    """How many rows the files have that were asked about, those of manifests that were not read included."""
     if version.needed is not None:
+        # The snapshot's total, which includes manifests that were not read.
         return version.needed.rows
     rows = int(state.files.columns.row_counts[state.scope].sum())
     hidden = version.contents().hidden
@@ -267,7 +258,6 @@ def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int
 
 
 def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> int:
-    """Of the files that were asked about; unless all are read, of partitions that the filter allows."""
     hidden = version.contents().hidden
     parts = [(state.files.columns, state.scope)]
     if hidden is not None and request.files is None:
@@ -285,7 +275,7 @@ def _summary(
     version: Version,
     request: PlanRequest,
     state: PlanState,
-    left: NDArray[np.int64],
+    kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
     invisible: int,
     *,
@@ -298,16 +288,16 @@ def _summary(
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
     return Summary(
-        files_total=len(left) + files_skipped + invisible,
-        files_kept=len(left),
+        files_total=len(kept) + files_skipped + invisible,
+        files_kept=len(kept),
         files_skipped=files_skipped,
         files_invisible=invisible,
         skipped_by=skipped_by,
         manifests_total=manifests,
         manifests_skipped=manifests - read,
         rows_total=_rows_total(version, state, request),
-        rows_selected=int(state.rows_left[left].sum()),
+        rows_selected=int(state.rows_left[kept].sum()),
         bytes_total=_bytes_total(version, state, request),
-        bytes_kept=int(state.files.columns.file_sizes[left].sum()),
+        bytes_kept=int(state.files.columns.file_sizes[kept].sum()),
         complete=is_complete,
     )

@@ -1,7 +1,7 @@
-"""Explanation of a plan: the steps that were tried for each file, in the order in which they were.
+"""Explains a plan: the steps tried for each file, in order.
 
-A table has many more files than a page. So what was tried is kept in columns, a note for each step that many
-files had, and its texts are made for the files of a page.
+A table has many more files than a page. So steps are stored as columns, one note per step and its files, and
+texts are made only for the files of a page.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from app.planning.plan.file_plan import ExplainStep
 from app.work import check_deadline
 
 STEP_BYTES: Final = 96
-"""About what the step of one file takes that has numbers or bounds of its own."""
+"""Estimated bytes of one file's step, if it has numbers or bounds of its own."""
 
 _SINGLE_FILES: Final = 1_024
 _STEP_OBJECT_BYTES: Final = 300
 
 
 class Steps(Protocol):
-    """A step for each file of a note, made when somebody reads it."""
+    """A step for each file of a note, made on access."""
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the steps take."""
+        """Estimated bytes of memory."""
         ...
 
     def at(self, places: NDArray[np.int64]) -> Iterable[ExplainStep]:
-        """The steps of the files at some places in the note."""
+        """Yields the steps at some places in the note."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CodedSteps:
-    """Few distinct steps, and which of them each file has."""
+    """Few distinct steps, with the code of each file's step."""
 
     distinct: Sequence[ExplainStep]
     codes: NDArray[np.integer]
 
     @property
     def nbytes(self) -> int:
-        """As of :class:`Steps`."""
+        """Estimated bytes of memory."""
         return self.codes.nbytes + _STEP_OBJECT_BYTES * len(self.distinct)
 
     def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
-        """As of :class:`Steps`."""
+        """Yields the steps at some places in the note."""
         return map(self.distinct.__getitem__, self.codes[places].tolist())
 
 
@@ -64,7 +64,7 @@ class MeasuredSteps:
 
     @classmethod
     def of(cls, steps: Sequence[ExplainStep]) -> Self:
-        """Steps of some files as columns."""
+        """Puts the steps of files into columns."""
         numbers = pa.RecordBatch.from_pydict(
             {
                 "rows": pa.array([step.rows for step in steps], pa.int64()),
@@ -84,11 +84,11 @@ class MeasuredSteps:
 
     @property
     def nbytes(self) -> int:
-        """As of :class:`Steps`."""
+        """Estimated bytes of memory."""
         return self.alike.nbytes + int(self.numbers.nbytes)
 
     def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
-        """As of :class:`Steps`."""
+        """Yields the steps at some places in the note."""
         numbers = self.numbers.take(pa.array(places)).to_pydict().values()
         for like, rows, fpp, size in zip(self.alike.at(places), *numbers, strict=True):
             alike = like.step, like.outcome, like.column, like.index, like.predicate
@@ -96,16 +96,16 @@ class MeasuredSteps:
 
 
 class Unless(Enum):
-    """When the step of a note is left out of a file's."""
+    """Condition under which a file does not get the step of a note."""
 
     NEVER = auto()
     KNOWN = auto()
-    """The file has a step of the same evidence."""
+    """The file has a step with the same evidence."""
     CONCLUDED = auto()
-    """The latest step of the file is the same one, and left the file out, too."""
+    """The latest step of the file is of this kind, and skipped the file."""
 
     def leaves_out(self, step: ExplainStep, before: Sequence[ExplainStep]) -> bool:
-        """Whether a step says nothing new behind those before it."""
+        """Returns True if a step adds nothing to those before it."""
         match self:
             case Unless.NEVER:
                 return False
@@ -117,16 +117,14 @@ class Unless(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    files: NDArray[np.int32]
-    """Ascending, each once."""
-    order: NDArray[np.int64] | None
-    """Places of the files in ``steps``; None where they have the same order."""
+    files: NDArray[np.int32]  # Ascending, without duplicates.
+    order: NDArray[np.int64] | None  # Places of the files in ``steps``; None if they are in order.
     steps: Steps
     unless: Unless
 
 
 class Explanation:
-    """What was tried for the files of one plan; used by one thread until the plan is made."""
+    """Steps tried for the files of one plan; not thread-safe before the plan is made."""
 
     def __init__(self) -> None:
         self._notes: list[_Note] = []
@@ -134,7 +132,7 @@ class Explanation:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the notes take."""
+        """Estimated bytes of memory."""
         self._gather_singles()
         return sum(note.files.nbytes + note.steps.nbytes for note in self._notes)
 
@@ -143,7 +141,7 @@ class Explanation:
     ) -> None:
         """Records a step for each file; ``files`` has no duplicates."""
         if len(files) == 1 and isinstance(steps, ExplainStep) and unless is Unless.NEVER:
-            # Whoever looks at one file after the other would leave as many notes as there are files.
+            # A caller that decides file by file would add as many notes as there are files.
             self._singles.append((int(files[0]), steps))
             if len(self._singles) >= _SINGLE_FILES:
                 self._gather_singles()
@@ -154,23 +152,23 @@ class Explanation:
         self._note(files, steps, unless)
 
     def of(self, files: NDArray[np.int64]) -> list[tuple[ExplainStep, ...]]:
-        """The steps of each of some files."""
+        """Returns the steps of each file, in order."""
         self._gather_singles()
         order = np.argsort(files, kind="stable")
         ascending = files[order].astype(np.int32)
-        made: list[list[ExplainStep]] = [[] for _ in range(len(files))]
+        steps_of_files: list[list[ExplainStep]] = [[] for _ in range(len(files))]
         for note in self._notes:
             if not len(files) or note.files[-1] < ascending[0] or note.files[0] > ascending[-1]:
                 continue
             check_deadline()
             places = np.searchsorted(note.files, ascending)
-            found = np.flatnonzero(note.files.take(places, mode="clip") == ascending)
-            places = places[found]
+            noted = np.flatnonzero(note.files.take(places, mode="clip") == ascending)
+            places = places[noted]
             steps = note.steps.at(places if note.order is None else note.order[places])
-            for at, step in zip(order[found].tolist(), steps, strict=True):
-                if not note.unless.leaves_out(step, made[at]):
-                    made[at].append(step)
-        return list(map(tuple, made))
+            for at, step in zip(order[noted].tolist(), steps, strict=True):
+                if not note.unless.leaves_out(step, steps_of_files[at]):
+                    steps_of_files[at].append(step)
+        return list(map(tuple, steps_of_files))
 
     def _note(self, files: NDArray[np.int64], steps: Steps, unless: Unless) -> None:
         if not len(files):
@@ -184,18 +182,20 @@ class Explanation:
     def _gather_singles(self) -> None:
         singles, self._singles = self._singles, []
         while singles:
-            latest: dict[int, ExplainStep] = {}
-            again = []
+            first_steps: dict[int, ExplainStep] = {}
+            pending = []
             for file, step in singles:
-                if latest.setdefault(file, step) is not step:
-                    again.append((file, step))
-            self._note(np.array([*latest], np.int64), MeasuredSteps.of([*latest.values()]), Unless.NEVER)
-            singles = again
+                if first_steps.setdefault(file, step) is not step:
+                    pending.append((file, step))
+            self._note(
+                np.array([*first_steps], np.int64), MeasuredSteps.of([*first_steps.values()]), Unless.NEVER
+            )
+            singles = pending
 
 
 @dataclass(frozen=True, slots=True)
 class FileSteps:
-    """The steps of a plan's files, in the order of the plan; each part has an explanation of its own."""
+    """Steps of a plan's files, in the order of the plan; each part has its own explanation."""
 
     parts: tuple[tuple[Explanation, NDArray[np.int64]], ...]
 
@@ -212,5 +212,5 @@ class FileSteps:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the steps take."""
+        """Estimated bytes of memory."""
         return sum(explanation.nbytes + files.nbytes for explanation, files in self.parts)

@@ -1,4 +1,4 @@
-"""One data file of a plan: what is decided of it, and why."""
+"""One data file of a plan: the decision about it, and the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.types.roaring import Positions
 
 
 class SkipStep(StrEnum):
-    """The step that left a file out, in the order in which the steps are tried."""
+    """Step that skipped a file, in the order in which the steps run."""
 
     PARTITION = "partition"
     BUCKET = "bucket"
@@ -30,24 +30,26 @@ class SkipStep(StrEnum):
 
 
 class KeepReason(StrEnum):
-    """Why a file is kept."""
+    """Reason why a file is kept."""
 
     NO_FILTER = "no_filter"
-    """Nothing was asked of the file's values, or the partition alone decides the filter."""
+    """The filter tests no value of the file, or the partition alone decides it."""
     MATCHED = "matched"
     """Statistics or an index were asked and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
     NOT_DECIDABLE = "not_decidable"
-    """No part of the filter is one that an index could decide, whichever the file has."""
+    """No index could decide any part of the filter."""
     NOT_ASKED = "not_asked"
-    """There was no time to ask the index all values of long lists; the plan warns and is not complete."""
+    """Time ran out before the index was asked all values of long lists; the plan warns and is not complete.
+    """
     NOT_LOADED = "not_loaded"
-    """The plan's budget of time was used up before the file's index was loaded; the plan is not complete."""
+    """The plan's time budget ran out before the file's index was loaded; the plan is not complete."""
     INDEX_UNREADABLE = "index_unreadable"
     """An index is damaged or cannot be read: the file is kept and the plan carries a warning."""
     MERGE_REQUIRED = "merge_required"
-    """Rows of this file merge with rows of others at read time, so its values alone decide nothing."""
+    """The file's rows merge with rows of other files when they are read, so its values alone decide nothing.
+    """
 
 
 Mark = TypeVar("Mark")
@@ -64,21 +66,21 @@ MaybeDouble = Annotated[float | None, pa.float64()]
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """Where a data file's deletion vector lies."""
+    """Place of a data file's deletion vector."""
 
     path: Text
     """In the form of a data file's path."""
     offset: Int64
     length: Int64
     cardinality: MaybeInt64
-    """Deleted rows; null where the manifest does not tell and nobody had to read the vector."""
+    """Deleted rows; null if the manifest does not count them and no step read the vector."""
 
 
 @dataclass(slots=True)
 class ExplainStep:
-    """One thing that was tried for one file."""
+    """One attempt to decide a file."""
 
-    # Shared by files, and never changed; frozen, each of the very many would take five times as long to make.
+    # Not frozen, though files share steps: frozen ones take five times as long to make, and there are many.
     __pydantic_config__ = ALWAYS_THERE
 
     step: Annotated[Text, Field(examples=["file_index"])]
@@ -87,18 +89,19 @@ class ExplainStep:
     index: Annotated[MaybeText, Field(examples=["bloom-filter"])] = None
     predicate: Annotated[MaybeText, Field(examples=["score > 60"])] = None
     rows: MaybeInt64 = None
-    """How many rows were left, where that is known."""
+    """Rows that can still match, where known."""
     evidence: Annotated[MaybeText, Field(examples=["score min 3 max 57 <= 60"])] = None
-    """What the file has: bounds, a value, a bucket; or why nothing could be asked. A bound that decided
-    stands last, beside the literal."""
+    """The facts about the file: bounds, a value, a bucket; or why nothing could be asked. The bound that
+    decided comes last, beside the literal.
+    """
     fpp: MaybeDouble = None
-    """Of a bloom filter: how likely it does not rule out a value that the file lacks, by its bits."""
+    """Of a bloom filter: probability that it does not rule out an absent value, estimated from its bits."""
     index_bytes: MaybeInt64 = None
-    """Bytes of the index that was asked."""
+    """Size of the index that was asked."""
 
     @classmethod
     def of(cls, traced: Step) -> ExplainStep:
-        """A step of the file index evaluation."""
+        """Converts a step of the file index evaluation."""
         return cls(
             "file_index",
             traced.outcome,
@@ -114,17 +117,17 @@ class ExplainStep:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Says which column of manifests a member of a file is (:mod:`app.table.manifests.manifest`)."""
+    """Marks a member that is a column of manifests (:mod:`app.table.manifests.manifest`)."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What a plan tells of every data file, kept or skipped, in this order.
+    """Members of every data file in a plan, kept or skipped, in the order of answers.
 
-    JSON, Arrow, objects, and what plans take out of manifests follow from this list. A member that is not
-    ``Recorded`` is made by :mod:`app.planning.plan.planned_files`.
+    JSON, Arrow, objects, and the columns taken from manifests derive from this list.
+    :mod:`app.planning.plan.planned_files` makes members that are not ``Recorded``.
     """
 
     # Pydantic reads the texts below members of their own class only, not of its base.
@@ -147,39 +150,35 @@ class FileFacts:
     min_sequence_number: Annotated[Int64, Recorded("min_sequence_numbers")]
     max_sequence_number: Annotated[Int64, Recorded("max_sequence_numbers")]
     first_row_id: Annotated[
-        MaybeInt64, Recorded("first_row_ids"), Field(description="Null in a table that does not track rows.")
+        MaybeInt64, Recorded("first_row_ids"), Field(description="Null in a table without row tracking.")
     ]
     raw_convertible: Annotated[
         Flag, Field(description="Rows can be read straight from the file, without merging.")
     ]
-    merge_group: Annotated[MaybeInt64, Field(description="Files of one number must be read together.")]
+    merge_group: Annotated[MaybeInt64, Field(description="Files with one number must be read together.")]
     residual: Annotated[Flag, Field(description="False: every selected row is proven to satisfy the filter.")]
     deletion: DeletionFile | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePlan(FileFacts):
-    """One data file of a plan, kept or skipped.
+    """One data file of a plan, kept or skipped."""
 
-    ``selected_rows``: live rows left by filter, top-n and limit; for a merging file its row count.
-    ``selection``: their positions; None means every row of the file (or that no positions were asked for, or
-    that the file merges).
-    """
-
-    selected_rows: int
+    selected_rows: int  # Live rows after filter, top-n and limit; all rows of a file that merges.
+    # Their positions; None for all rows, for a file that merges, and if the request wants no positions.
     selection: Positions | None
     reason: KeepReason | SkipStep
     explain: tuple[ExplainStep, ...] | None = None
 
 
 def marks(shape: type, kind: type[Mark]) -> dict[str, Mark]:
-    """What members of a dataclass are annotated with, of one kind, by their names."""
+    """Returns annotations of one kind on the members of a dataclass, by member name."""
     hints = get_type_hints(shape, include_extras=True)
-    every = [(member.name, getattr(hints[member.name], "__metadata__", ())) for member in fields(shape)]
-    return {name: mark for name, some in every for mark in some if isinstance(mark, kind)}
+    metadata = [(member.name, getattr(hints[member.name], "__metadata__", ())) for member in fields(shape)]
+    return {name: mark for name, annotations in metadata for mark in annotations if isinstance(mark, kind)}
 
 
 def arrow_types(shape: type) -> dict[str, pa.DataType]:
-    """The members of a dataclass with their types in Arrow; null where that depends on the table."""
+    """Returns the Arrow types of a dataclass's members; null for one that depends on the table."""
     types = marks(shape, pa.DataType)
     return {member.name: types.get(member.name, pa.null()) for member in fields(shape)}

@@ -1,8 +1,6 @@
-"""The files of a plan: a table, of which answers are written, and a sequence of objects for Python programs.
+"""The files of a plan: a table from which answers are written, and a sequence of objects for Python programs.
 
-The table is copied out of the manifests, for just these files: a plan that is remembered for its further
-pages must not keep the metadata of a whole table alive. Directories, partitions and objects are made when
-somebody asks for them.
+Directories, partitions and objects are made on access.
 """
 
 from __future__ import annotations
@@ -36,57 +34,53 @@ from app.work import check_deadline
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
 FILE_BYTES: Final = 250
-"""About what a file of a plan takes."""
+"""Estimated bytes of a file in a plan."""
 _MEMORY_PER_DELETION: Final = 200
 _VECTORS_AT_ONCE: Final = 1024
 _OBJECTS_AT_ONCE: Final = 1024
 
 _TYPES: Final = arrow_types(FileFacts)
 _BYTES: Final = pa.large_binary()
+# The columns that are taken out of manifests; strings stay UTF-8 until they are written.
 _RECORDED: Final = {
     name: (mark.column, _BYTES if _TYPES[name] == pa.string() else _TYPES[name])
     for name, mark in marks(FileFacts, Recorded).items()
 } | {"external_path": ("external_paths", _BYTES)}
-"""The columns that are taken out of manifests; strings stay UTF-8 until they are written."""
 
 
 class Coded(NamedTuple):
-    """A column with few distinct values: these, and which one each file has."""
+    """A column with few distinct values, and the position of each file's value."""
 
     values: Sequence[Any]
     codes: NDArray[np.intp]
 
     @classmethod
     def of(cls, codes: NDArray[np.integer], value: Callable[[int], Any]) -> Self:
-        """The column of numbers, which stand for values."""
+        """Encodes a column of numbers, each of which stands for a value."""
         distinct, places = np.unique(codes, return_inverse=True)
         return cls([value(code) for code in distinct.tolist()], places)
 
 
 Column: TypeAlias = pa.Array | Coded | list[Any]
-"""A member of some files: of Arrow's types, or objects."""
+"""Member of some files: Arrow's types, or objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedFiles(Sequence[FilePlan]):
-    """Files of a plan, those that are read together next to each other.
+    """Files of a plan; files that are read together are adjacent.
 
-    Attributes:
-        table: the members of :class:`FileFacts` that are no objects, and what the others are made of:
-            ``external_path``, ``partition_code`` in ``partitions``, ``decision``, ``selected_rows``, and the
-            ``number`` of the file in its version. Ordered by ``unit``, the number of the first of the files
-            that are read together, and by number.
-        selections: the rows that are left, by position, where these are not all rows and were asked for.
-        deletions: the deletion vector, by position.
-        deleted: the rows that it deletes, by position, where these were asked for.
+    ``table`` has the members of :class:`FileFacts` that are no objects, and their sources: ``external_path``,
+    ``partition_code``, ``decision``, ``selected_rows``, ``number`` of the file in its version, ``unit``. It
+    is ordered by unit, the number of the first file that is read together with this one, and by number.
     """
 
     table: pa.RecordBatch
     partitions: tuple[bytes, ...]
     places: Places
+    # Remaining rows by position of the file, where they are not all rows and were requested.
     selections: Mapping[int, Positions]
-    deletions: Mapping[int, DeletionFile]
-    deleted: Mapping[int, Positions]
+    deletions: Mapping[int, DeletionFile]  # Places of deletion vectors, by position of the file.
+    deleted: Mapping[int, Positions]  # Rows that the vectors delete, where they were requested.
     steps: FileSteps | None
 
     @classmethod
@@ -101,15 +95,10 @@ class PlannedFiles(Sequence[FilePlan]):
         uris: bool,
         hidden: bool = False,
     ) -> PlannedFiles:
-        """The answer about some files.
+        """Collects files into an answer.
 
-        Args:
-            hidden: the state is of the version's files that no batch read sees, nor their deletion vectors.
-
-        Raises:
-            CorruptIndexError: a deletion vector that was asked for is damaged.
-            SnapshotExpiredError: a file of such vectors is gone.
-            StorageError: it cannot be read.
+        ``hidden``: the files are those that batch reads never see, which have no deletion vectors here.
+        Raises CorruptIndexError for a damaged vector, SnapshotExpiredError if its file is gone, StorageError.
         """
         root = version.source.warehouse.public_url if uris else ""
         merge_groups, columns = state.merge_groups[files], state.files.columns
@@ -123,6 +112,8 @@ class PlannedFiles(Sequence[FilePlan]):
             "decision": state.decisions(files),
             "selected_rows": np.where(state.is_left(files), state.rows_left[files], 0),
         }
+        # A copy, since a plan that is cached for its further pages must not keep the whole table's metadata
+        # alive.
         table = pa.RecordBatch.from_pydict(state.files.gather(files, _RECORDED) | added)
         units = np.asarray(table.column("unit"))
         if not (np.diff(units) >= 0).all():
@@ -145,19 +136,19 @@ class PlannedFiles(Sequence[FilePlan]):
             steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
         )
 
-    def followed_by(self, others: PlannedFiles, first: int) -> PlannedFiles:
-        """These skipped files, and behind them others of the version, whose numbers go on from ``first``."""
-        table = others.table
+    def followed_by(self, following: PlannedFiles, first: int) -> PlannedFiles:
+        """Appends other skipped files of the version, whose numbers continue from ``first``."""
+        table = following.table
         for name in ("number", "unit"):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, name, pc.add(table.column(name), first))
         steps = self.steps
-        if steps is not None and others.steps is not None:
-            steps = FileSteps((*steps.parts, *others.steps.parts))
+        if steps is not None and following.steps is not None:
+            steps = FileSteps((*steps.parts, *following.steps.parts))
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
     def take(self, places: NDArray[np.int64]) -> PlannedFiles:
-        """Some of these files, which have no steps, at ascending places."""
+        """Selects files without steps, at ascending places."""
         at = {place: number for number, place in enumerate(places.tolist())}
         return replace(
             self,
@@ -171,17 +162,17 @@ class PlannedFiles(Sequence[FilePlan]):
         return len(self.table)
 
     def array(self, name: str) -> NDArray[Any]:
-        """A column without nulls, shape (n,)."""
+        """Returns a column without nulls, shape (n,)."""
         return np.asarray(self.table.column(name))
 
     def columns(self, start: int, stop: int) -> dict[str, Column]:
-        """Of the files from ``start`` to ``stop``, exclusive: what the answer says of each, in its order."""
+        """Returns members of the files from ``start`` to ``stop``, exclusive, in the answer's order."""
         part = self.table.slice(start, stop - start)
         deletions: Column = pa.nulls(stop - start)
         if self.deletions:
             deletions = [self.deletions.get(at) for at in range(start, stop)]
         paths, names, formats = self.texts(start, stop)
-        made = {
+        derived = {
             "path": paths,
             "file_name": names,
             "format": formats,
@@ -190,10 +181,10 @@ class PlannedFiles(Sequence[FilePlan]):
             "decision_reason": Coded.of(np.asarray(part.column("decision")), decision),
         }
         members = (*_TYPES, "decision_reason", "selected_rows")
-        return {name: made[name] if name in made else part.column(name) for name in members}
+        return {name: derived[name] if name in derived else part.column(name) for name in members}
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
-        """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
+        """Returns paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
         part = self.table.slice(start, stop - start)
         names, external = _text(part.column("file_name")), part.column("external_path")
         places = np.asarray(part.column("partition_code")).astype(np.int64) << _BUCKET_BITS
@@ -205,7 +196,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
 
     def partition(self, code: int) -> Mapping[str, Json]:
-        """The partition of a code, as typed JSON by column name."""
+        """Returns the partition of a code, as typed JSON by column name."""
         return self.places.partitions.json(self.partitions[code])
 
     def _directory(self, place: int) -> str:
@@ -239,8 +230,8 @@ class PlannedFiles(Sequence[FilePlan]):
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        # A roaring bitmap never takes more than about two bytes a position, and usually far less.
+        """Estimated bytes of memory."""
+        # A roaring bitmap takes at most about two bytes a position.
         row_sets = (*self.selections.values(), *self.deleted.values())
         positions = sum(2 * len(rows) for rows in row_sets)
         explained = 0 if self.steps is None else self.steps.nbytes
@@ -249,7 +240,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Directories and partitions of files, each put into words once."""
+    """Directories and partitions of files, each formatted once."""
 
     paths: TablePaths
     partitions: Partitions
@@ -257,7 +248,7 @@ class Places:
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """The directory of a bucket."""
+        """Returns the directory of a bucket."""
         place = (partition, bucket)
         if place not in self._directories:
             self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
@@ -265,7 +256,7 @@ class Places:
 
 
 def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Of each of ascending files the first one that it is read together with, which may be itself."""
+    """For each of ascending files, the first file that it is read together with."""
     units, grouped = files.copy(), merge_groups >= 0
     _, first, codes = np.unique(merge_groups[grouped], return_index=True, return_inverse=True)
     units[grouped] = files[grouped][first][codes]
@@ -288,13 +279,13 @@ def _deleted(
     version: Version, files: NDArray[np.int64], row_counts: NDArray[np.int64]
 ) -> dict[int, Positions]:
     numbers, places = version.vector_numbers(files), version.contents().vectors.places
-    having = np.flatnonzero(numbers >= 0)
+    with_vector = np.flatnonzero(numbers >= 0)
     deleted: dict[int, Positions] = {}
-    for start in range(0, len(having), _VECTORS_AT_ONCE):
+    for start in range(0, len(with_vector), _VECTORS_AT_ONCE):
         check_deadline()
-        some = having[start : start + _VECTORS_AT_ONCE].tolist()
-        vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in some])
-        deleted |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
+        batch = with_vector[start : start + _VECTORS_AT_ONCE].tolist()
+        vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in batch])
+        deleted |= {at: vector.positions for at, vector in zip(batch, vectors, strict=True)}
     return deleted
 
 
@@ -310,7 +301,7 @@ def _listed(column: Column) -> list[Any]:
 
 
 def to_arrow(column: Column, data_type: pa.DataType) -> pa.Array:
-    """A member as Arrow has it; the objects are such as Arrow takes for the type."""
+    """Converts a member to Arrow; its objects must be of a kind that Arrow takes for the type."""
     if isinstance(column, Coded):
         return pa.array(column.values, data_type).take(pa.array(column.codes))
     return pa.array(column, data_type) if isinstance(column, list) else column.cast(data_type)
@@ -321,5 +312,5 @@ def _text(column: pa.LargeBinaryArray) -> pa.StringArray:
 
 
 def _strings(texts: Sequence[str]) -> pa.StringArray:
-    """Arrow's strings; what is no UTF-8 on disk, and half a surrogate pair here, becomes a question mark."""
+    # A path that is not UTF-8 has lone surrogates, which Arrow refuses: they become question marks.
     return pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())

@@ -1,4 +1,4 @@
-"""The files of a plan while it is being made: one column for each thing that is decided of them."""
+"""Decisions about the files of a plan while it is made, as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.types.roaring import Positions
 from app.types.values import group_rows
 
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
-"""What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
+"""Meaning of skip codes from 1 on: the step, and the kind of index if a file index decided."""
 
 _FILES_OF_A_PART: Final = 1 << 20
 
@@ -33,46 +33,38 @@ _REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS
 
 @dataclass(slots=True, eq=False)
 class PlanState:
-    """Decisions about the files that were asked about; arrays are indexed by a file's number, shape (n,).
-
-    Attributes:
-        considered: int64, the files that are decided, ascending; None for all, whose numbers would be a
-            large array.
-        skips: int8, 0 while a file is kept, else the code of the step that left it out.
-        reasons: int8, code of why a file is kept, if it is.
-        predicate_codes: each file's filter in ``predicates``.
-        merge_groups: int32, number of the files it is merged with, -1 for none.
-        distrusted: the file is kept only since bounds of other writers than the engine are not trusted.
-        answers: rows outside of which nothing matches, of files whose indexes say so.
-        positions: the rows that are left, of files where these are not all rows and somebody needs them.
-        partitions_left_out: for each partition, whether the filter is false in it; None where it names none.
-    """
+    """Decisions about the requested files; arrays are indexed by a file's number, shape (n,)."""
 
     files: Files
+    # Requested files, ascending; None for all, whose numbers would be a large array.
     considered: NDArray[np.int64] | None
-    skips: NDArray[np.int8]
-    reasons: NDArray[np.int8]
+    skips: NDArray[np.int8]  # 0 while a file is kept, else the code of the step that skipped it.
+    reasons: NDArray[np.int8]  # Code of the reason why a file is kept, if it is.
     predicates: list[BoundPredicate]
-    predicate_codes: NDArray[np.integer]
+    predicate_codes: NDArray[np.integer]  # Position of each file's filter in ``predicates``.
     proven: NDArray[np.bool_]
     raw_convertible: NDArray[np.bool_]
-    merge_groups: NDArray[np.int32]
+    merge_groups: NDArray[np.int32]  # Number shared by files that merge, -1 for none.
+    # The file is kept only because bounds of other writers than the engine are not trusted.
     distrusted: NDArray[np.bool_]
+    # Rows outside of which nothing matches, where indexes say so.
     answers: dict[int, Rows] = field(default_factory=dict)
+    # Remaining rows, where these are not all rows and the request needs them.
     positions: dict[int, Positions] = field(default_factory=dict)
     explanation: Explanation | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True
+    # True for partitions in which the filter is false; None if it names none.
     partitions_left_out: NDArray[np.bool_] | None = None
     _narrowed: NDArray[np.int64] | None = None
+    # Codes of steps that skipped files, some of which may have been taken back.
     _used: set[int] = field(default_factory=set)
-    """Codes of steps that left files out, some of which may have been taken back."""
 
     @classmethod
     def start(
         cls, files: Files, considered: NDArray[np.int64] | None, predicate: BoundPredicate, *, explain: bool
     ) -> Self:
-        """Nothing is decided yet."""
+        """Keeps every file until a step decides otherwise."""
         count = len(files)
         return cls(
             files,
@@ -80,7 +72,7 @@ class PlanState:
             skips=np.zeros(count, np.int8),
             reasons=np.full(count, _REASON_CODES[KeepReason.NO_FILTER], np.int8),
             predicates=[predicate],
-            # One number that stands for all of them takes no memory.
+            # A broadcast number takes no memory.
             predicate_codes=np.broadcast_to(np.int8(0), count),
             proven=np.zeros(count, np.bool_),
             raw_convertible=np.ones(count, np.bool_),
@@ -91,18 +83,18 @@ class PlanState:
 
     @property
     def scope(self) -> slice | NDArray[np.int64]:
-        """The files that are decided, as an index of arrays."""
+        """The requested files, as an index of arrays."""
         return slice(None) if self.considered is None else self.considered
 
     def left(self) -> NDArray[np.int64]:
-        """The files that no step has left out, ascending."""
+        """Returns the files that are kept so far, ascending."""
         if self.considered is None:
             return np.flatnonzero(self.skips == _KEPT)
         left: NDArray[np.int64] = self.considered[self.is_left(self.considered)]
         return left
 
     def left_in_parts(self) -> Iterator[NDArray[np.int64]]:
-        """The same cut up: of a table of many million files, all numbers at once would be a large array."""
+        """Yields :meth:`left` in parts, since the numbers of many million files would be a large array."""
         if self.considered is not None:
             yield self.left()
             return
@@ -111,17 +103,17 @@ class PlanState:
 
     @property
     def rows_left(self) -> NDArray[np.int64]:
-        """Rows that are left of filter and deletion vector; all rows of a file that merges."""
+        """Remaining rows after filter and deletion vector; all rows of a file that merges."""
         return self.files.columns.row_counts if self._narrowed is None else self._narrowed
 
     def narrow(self, files: NDArray[np.int64] | int, rows: NDArray[np.int64] | int) -> None:
-        """Notes how many rows are left of files."""
+        """Records how many rows of files remain."""
         if self._narrowed is None:
             self._narrowed = self.files.columns.row_counts.copy()
         self._narrowed[files] = rows
 
     def narrow_to_answers(self) -> None:
-        """Narrows files that can be read straight to the rows that indexes answered, once all have."""
+        """Narrows raw convertible files to the rows that indexes returned, after all have answered."""
         files = np.fromiter(self.answers, np.int64, len(self.answers))
         files = files[self.is_left(files) & self.raw_convertible[files]]
         if len(files):
@@ -130,27 +122,27 @@ class PlanState:
             self.narrow(files, np.fromiter(map(len, positions.values()), np.int64, len(positions)))
 
     def is_left(self, files: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
-        """Which of some files no step has left out."""
+        """Returns True for each file that is kept so far."""
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT
         return kept
 
     def is_skipped_by(self, files: NDArray[np.int64] | slice, step: SkipStep) -> NDArray[np.bool_]:
-        """Which of some files a step has left out."""
+        """Returns True for each file that a step skipped."""
         codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
         return np.isin(self.skips[files], codes)
 
     def count_distrusted(self) -> int:
-        """How many files are left for want of trust alone: they, and all that merge with them."""
+        """Counts files kept for distrust of their bounds alone; merging files, only if all of them are."""
         if not self.distrusted.any():
             return 0
         left = self.left()
-        others = self.merge_groups[left[~self.distrusted[left]]]
+        trusted_groups = self.merge_groups[left[~self.distrusted[left]]]
         groups = self.merge_groups[left]
-        is_alone = (groups < 0) | ~np.isin(groups, others)
+        is_alone = (groups < 0) | ~np.isin(groups, trusted_groups)
         return int((self.distrusted[left] & is_alone).sum())
 
     def count_left(self, *reasons: KeepReason) -> list[int]:
-        """How many files are left of each of ``predicates``; if reasons are named, those kept for them."""
+        """Counts kept files by their filter in ``predicates``; with reasons, only files kept for these."""
         counts, codes = (
             np.zeros(len(self.predicates), np.int64),
             [_REASON_CODES[reason] for reason in reasons],
@@ -161,11 +153,11 @@ class PlanState:
         return list(map(int, counts))
 
     def take_back(self, files: NDArray[np.int64]) -> None:
-        """Has files left that a step has left out; why they are kept is as it was before."""
+        """Keeps files again that a step skipped, for the reason that they had before."""
         self.skips[files] = _KEPT
 
     def skipped(self, skip: tuple[SkipStep, str | None]) -> int:
-        """How many of the files that are decided were left out by a step, and a kind of index if one did."""
+        """Counts the requested files that a step skipped, by a kind of index if one is named."""
         code = _SKIP_CODES[skip]
         return int(np.count_nonzero(self.skips[self.scope] == code)) if code in self._used else 0
 
@@ -178,38 +170,38 @@ class PlanState:
         predicate: BoundPredicate | None = None,
         evidence: str | None = None,
     ) -> None:
-        """Leaves files out."""
-        # A kind that nobody knows can still have an entry without any value.
+        """Skips files."""
+        # An index of unknown kind can still skip a file: by an entry that says that it holds no value.
         code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         self.skips[files] = code
         self._used.add(code)
         if self.explanation is not None:
             written = None if predicate is None else str(predicate)
             conclusion = ExplainStep(step, "skip", predicate=written, evidence=evidence)
-            # The part of the filter that decided has mostly been noted.
+            # The step has mostly noted already which part of the filter decided.
             self.explanation.add(files, conclusion, Unless.CONCLUDED)
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
-        """Keeps files, even those that an earlier step has left out."""
+        """Keeps files, including files that an earlier step skipped."""
         self.skips[files] = _KEPT
         self.reasons[files] = _REASON_CODES[reason]
 
     def note(self, files: NDArray[np.int64], step: ExplainStep) -> None:
-        """Adds to the explanation of some files."""
+        """Adds a step to the explanation of files."""
         if self.explanation is not None:
             self.explanation.add(files, step)
 
     def note_each(self, files: NDArray[np.int64], steps: Steps, unless: Unless = Unless.NEVER) -> None:
-        """Adds to the explanation of each of some files a step of its own."""
+        """Adds each file's own step to the explanation."""
         if self.explanation is not None:
             self.explanation.add(files, steps, unless)
 
     def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
-        """For each file the code that :func:`decision` reads."""
+        """Returns the code of each file's decision, for :func:`decision`."""
         return np.where(self.is_left(files), ~self.reasons[files], self.skips[files])
 
     def is_exact(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the rows that are left of each file are just the rows of the answer."""
+        """Returns True for each file whose remaining rows are exactly its rows in the answer."""
         exact = self.proven[files].copy()
         if self.answers:
             answers = (self.answers.get(file) for file in files.tolist())
@@ -219,7 +211,7 @@ class PlanState:
         return exact & self.raw_convertible[files]
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-        """Some files cut up by the filter inside of their partition."""
+        """Yields files grouped by the filter inside of their partition."""
         if len(self.predicates) == 1 and len(files):
             yield self.predicates[0], files
             return
@@ -229,5 +221,5 @@ class PlanState:
 
 
 def decision(code: int) -> KeepReason | SkipStep:
-    """Why a file is kept (negative codes), or the step that left it out."""
+    """Decodes the reason why a file is kept (negative codes), or the step that skipped it."""
     return _KEEP_REASONS[~code] if code < 0 else SKIPS[code - 1][0]

@@ -1,7 +1,4 @@
-"""Requests, the filters and partitions in them, and how large they may be: the same for every caller.
-
-Imports no other package of :mod:`app.planning`; everything above may use it.
-"""
+"""Requests, with the filters and partitions in them, and their limits. All callers share them."""
 
 from app.planning.request.faults import explain_faults
 from app.planning.request.filters import NamedPartition, read_filter

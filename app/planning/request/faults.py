@@ -1,4 +1,4 @@
-"""What is wrong with the members of a request, in the words of the contract and not in those of a library."""
+"""Explains faults of a request's members in the words of the contract, not in those of a library."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.suggestions import SYNONYMS, alike, hint
 
 _MOST_FAULTS: Final = 5
 _MOST_CHARACTERS: Final = 50
+# Expected form, by the first word of pydantic's name of a fault.
 _EXPECTED: Final = {
     "bool": "true or false",
     "dict": "an object",
@@ -24,28 +25,27 @@ _EXPECTED: Final = {
     "model": "an object",
     "string": "a text",
 }
-"""What is expected, by the first word of the library's name of a fault."""
 _WRONG_FORM: Final = re.compile(
     r"(bool|dict|float|int|list|model|string)_(?:attributes_)?(?:type|parsing|parsing_size|from_float)"
 )
+# Pydantic's names for the alternatives of a union.
 _FORMS: Final = re.compile(r"str|int|float|bool|(?:dict|list)\[.*\]")
-"""Names of the forms of a member that takes several."""
 _NAMED: Final = re.compile(r"'([^']*)'")
 
 
 def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], what: str) -> None:
-    """Refuses members that a model does not have."""
-    known = sorted(field.alias or name for name, field in model.model_fields.items())
+    """Raises for the first member that a model does not have, with a suggestion."""
+    allowed = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
-        if name not in known:
-            suggestion = hint(name, known, what=f"{what}s", also=SYNONYMS)
+        if name not in allowed:
+            suggestion = hint(name, allowed, what=f"{what}s", also=SYNONYMS)
             raise PydanticCustomError(
                 "unknown", "{text}", {"text": f"there is no {what} {name[:_MOST_CHARACTERS]!r}{suggestion}"}
             )
 
 
 def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, FieldInfo] | None = None) -> str:
-    """One line that names the members at fault, what is expected of each, and what was found."""
+    """Returns one line that names each faulty member, the expected form, and the value found."""
     by_place: dict[str, list[Mapping[str, Any]]] = {}
     for fault in faults:
         place = ".".join(_places(fault["loc"]))

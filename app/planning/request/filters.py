@@ -1,4 +1,4 @@
-"""Filters and partitions as callers give them, read and bound to the columns of a table."""
+"""Reads filters and partitions as callers give them, and binds them to the columns of a table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.types.values import same_in_sql
 
 WITHOUT_TIME_ZONE: Final = (
     "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
-    "are not known: all is kept that would match in some zone or by some rules; give time_zone, with the "
+    "are not known: whatever would match in some zone or by some rules is kept; give time_zone, with the "
     "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
 )
-"""The warning of an answer whose filter needs a time zone, or rules of it, that nobody gave."""
+"""Warning of an answer whose filter needs a time zone, or its rules, that nobody gave."""
 _MOST_NOT_READ: Final = 20
 
 
@@ -34,9 +34,9 @@ def read_filter(
     zone: SessionZone | None,
     in_lists: Mapping[str, Json] | None = None,
 ) -> BoundPredicate:
-    """The predicate that a filter and lists of values stand for; none is TRUE.
+    """Reads and binds a filter and lists of values; without either, the predicate is TRUE.
 
-    Raises FilterError: it cannot be read, or does not fit the columns. Raises LimitExceededError: it is too
+    Raises FilterError if they cannot be read or do not fit the columns, LimitExceededError if they are too
     large.
     """
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
@@ -55,10 +55,10 @@ def read_filter(
 
 
 def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
-    """Warnings of a missing time zone, and of conditions to be written otherwise."""
+    """Warns of a missing time zone, and of conditions that could not be used as they were written."""
     unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
     warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    return (*warnings, *_first([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
+    return (*warnings, *_shorten([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
 
 
 def _undecided(leaf: Unknown) -> str:
@@ -66,26 +66,26 @@ def _undecided(leaf: Unknown) -> str:
     return f"nothing is left out for {leaf.text}{place}: {leaf.reason}"
 
 
-def _first(warnings: Sequence[str]) -> list[str]:
+def _shorten(warnings: Sequence[str]) -> list[str]:
     distinct = list(dict.fromkeys(warnings))
     left_out = len(distinct) - _MOST_NOT_READ
     if left_out <= 0:
         return distinct
-    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions, likewise"]
+    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions either"]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPartition:
-    """A value for each partition column; :class:`Instants` where a wall clock may be several of them."""
+    """A value for each partition column; :class:`Instants` where a wall clock stands for several of them."""
 
     fields: tuple[DataField, ...]
     values: tuple[Value | Instants | None, ...]
 
     @classmethod
     def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
-        """The partition that a caller named, of a table with this schema.
+        """Reads a partition that a caller named.
 
-        Raises FilterError: columns are missing, or too many, or a value does not fit.
+        Raises FilterError if columns are missing or unknown, or a value does not fit.
         """
         fields = schema.partition_fields
         given = dict(written or {})
@@ -99,7 +99,7 @@ class NamedPartition:
 
     @property
     def exact(self) -> tuple[Value | None, ...]:
-        """The values, where all of them are known. Raises FilterError: the time zone of one is not."""
+        """The values. Raises FilterError if one depends on an unknown time zone."""
         values: list[Value | None] = []
         for field, value in zip(self.fields, self.values, strict=True):
             if isinstance(value, Instants):
@@ -113,11 +113,11 @@ class NamedPartition:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warning that a time zone would narrow the answer, if it would."""
+        """A warning that a time zone would narrow the answer, if it would."""
         return (WITHOUT_TIME_ZONE,) if any(isinstance(value, Instants) for value in self.values) else ()
 
     def could_be(self, row: tuple[Value | None, ...]) -> bool:
-        """Whether a table's partition holds these values, in SQL's sense; nulls are alike."""
+        """Returns True if a table's partition may hold these values, in SQL's sense; NULL equals NULL."""
         return all(
             _could_be(mine, named, field)
             for mine, named, field in zip(row, self.values, self.fields, strict=True)

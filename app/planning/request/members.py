@@ -1,9 +1,7 @@
-"""The form of every request: which members it has, of which types, within which bounds.
+"""Members, types and bounds of requests, for HTTP, library and command line alike.
 
-A request is one class for whoever asks: the body of HTTP, the argument of the library, what a command line is
-read into. Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent
-member, and a member that nobody knows is refused, since a misspelt one would otherwise change the question in
-silence. Literals, keys and partitions are read by the planner, which knows the types of their columns.
+Types are strict (``"7"`` is no number), and null stands for an absent member. The planner reads literals,
+keys and partitions, since it knows the types of their columns.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ class Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     example: ClassVar[Mapping[str, object]] = {}
-    """What a caller may send."""
+    """A valid request."""
 
     @classmethod
     def example_text(cls) -> str:
@@ -52,10 +50,7 @@ class Request(BaseModel):
 
     @classmethod
     def read(cls, members: object) -> Self:
-        """The request that a JSON value stands for.
-
-        Raises RequestError: it stands for none; the message names the members at fault.
-        """
+        """Reads a request from a JSON value. Raises RequestError that names the members at fault."""
         if not isinstance(members, dict):
             raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
         try:
@@ -66,7 +61,7 @@ class Request(BaseModel):
 
     @classmethod
     def like(cls, other: Request, **members: Any) -> Self:
-        """The request with the members that another one has, too, as they are, and with some of its own."""
+        """Copies the members that another request shares with this class, and adds ``members``."""
         shared = {name: value for name, value in other if name in cls.model_fields}
         return cls.model_construct(**shared | members)
 
@@ -76,16 +71,15 @@ class Request(BaseModel):
         if not isinstance(members, dict):
             return members
         if cls.model_config.get("extra") == "forbid":
+            # A misspelt member would silently change the question.
             refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
         return {name: value for name, value in members.items() if value is not None}
 
 
 def as_read(form: Any, read: Callable[[Any, Callable[[Any], Any]], Any]) -> GetPydanticSchema:
-    """A member that is written in one form, and held in another.
+    """Annotates a member whose JSON value has the type ``form``, and is held as the result of ``read``.
 
-    Args:
-        form: the type that JSON has for it.
-        read: makes the value of what a caller gave, with what checks the form of it.
+    ``read`` gets the caller's value, and the function that validates the form.
     """
     return GetPydanticSchema(
         lambda _, handler: core_schema.no_info_wrap_validator_function(read, handler(form))
@@ -93,7 +87,7 @@ def as_read(form: Any, read: Callable[[Any, Callable[[Any], Any]], Any]) -> GetP
 
 
 def one_of(first: StrEnum, *others: StrEnum) -> GetPydanticSchema:
-    """A member that is one of some names."""
+    """Annotates a member whose value is one of these names."""
     names = core_schema.literal_schema([str(name) for name in (first, *others)])
     return GetPydanticSchema(
         lambda _, __: core_schema.no_info_before_validator_function(
@@ -104,7 +98,7 @@ def one_of(first: StrEnum, *others: StrEnum) -> GetPydanticSchema:
 
 
 def _listed(listed: Any, handler: Callable[[Any], Any]) -> Any:
-    """Takes any sequence of Python's, and reports on it as on the list that JSON has."""
+    """Accepts any Python sequence, and reports faults as for a JSON list."""
     return handler(list[get_args(listed)[0]]) | {"strict": False}  # type: ignore[misc] # a type that is made
 
 
@@ -140,9 +134,9 @@ Partition = Annotated[
     TypedValues | None, Field(description="Values by partition column.", examples=[{"dt": "2025-08-01"}])
 ]
 OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
-"""Refuses filters that are too long, before they are hashed."""
+"""Refuses filters that are too long before they are hashed."""
 Filter = Annotated[
-    # Readers of other forms give what they have made of theirs.
+    # Callers that read a filter of another form pass a Predicate.
     str | Mapping[str, Any] | Predicate,
     as_read(str | dict[str, Any], _filter),
     Field(
@@ -156,9 +150,9 @@ InLists = Annotated[
         lambda _, handler: handler(dict[str, Annotated[Listed[Any], BeforeValidator(_refuse_arrow)]])
     ),
     Field(
-        description="Lists of values by column: a row of the answer satisfies the filter, and has one of the "
-        "values of each list in the list's column, as by IN. For lists that are long, such as the keys of a "
-        "join's small side.",
+        description="Lists of values by column: a row of the answer satisfies the filter, and its value in "
+        "each column is in the column's list, as with IN. For long lists, such as the keys of the small side "
+        "of a join.",
         examples=[{"id": [1, 2, 3]}],
     ),
 ]
@@ -166,8 +160,8 @@ TimeZone = Annotated[
     str,
     AfterValidator(_is_zone),
     Field(
-        description="The time zone of the session, as spark.sql.session.timeZone has it: dates and "
-        "timestamps without a zone mean what they mean there. The release of the reader's rules may follow. "
+        description="The session time zone, in the form of spark.sql.session.timeZone: dates and timestamps "
+        "without a zone are read in it. The release of the reader's zone rules may follow after @. "
         "Absent: the service's default.",
         examples=["America/New_York", "America/Vancouver@2025a", "+05:30"],
     ),
@@ -176,8 +170,8 @@ Alias = Annotated[
     str,
     Field(
         min_length=1,
-        description="What the query calls the table: its columns may be qualified by it in the filter and in "
-        "order_by, and then, as in Spark, not by the table's own name.",
+        description="The query's alias for the table. Columns in the filter and in order_by may be qualified "
+        "by it and then, as in Spark, not by the table's own name.",
         examples=["e"],
     ),
 ]

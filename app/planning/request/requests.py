@@ -1,7 +1,6 @@
-"""Requests of the planner, whoever asks: no HTTP and no storage.
+"""Requests of the planner: frozen models without HTTP and storage.
 
-Everything here is frozen. What is answered stands in :mod:`app.planning.plan.answers`. Filters are as
-callers give them; :func:`app.planning.request.filters.read_filter` binds them to columns.
+Filters are as callers give them; :func:`app.planning.request.filters.read_filter` binds them to columns.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from app.table import SchemaIds
 
 
 class SelectionForm(StrEnum):
-    """How a set of row positions is returned."""
+    """Form in which an answer returns a set of row positions."""
 
     NONE = "none"
     COUNT = "count"
@@ -54,37 +53,32 @@ Encoding = Annotated[SelectionForm, one_of(_POSITIONS, _RANGES, _BITMAP, _COUNT)
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """A table as callers name it.
-
-    ``directory``: where it lies in the warehouse, without a slash at the end; None is where its name puts it.
-    Then the name is only what it is called.
-    """
+    """A table as callers name it."""
 
     warehouse: str
     database: str
     table: str
+    # Path in the warehouse, without a slash at the end; None derives it from the name.
     directory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSelector:
-    """Which version of a table: at most one of the first three; none of them is the latest.
-
-    ``schemas``: whose columns filters refer to, and whose options hold. None is the newest schema; where an
-    older version is asked for, the columns are those of its snapshot. ``max_staleness_ms``: the latest may be
-    the one that was the latest so many milliseconds ago; None leaves that to the service.
-    """
+    """Selects a version of a table by at most one of the first three; the latest version by default."""
 
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
     branch: str | None = None
+    # Ids of the schemas of columns and of options. None takes both from the newest schema; an older version
+    # keeps its own columns.
     schemas: SchemaIds | None = None
+    # Age up to which a remembered latest version will do; None leaves it to the service.
     max_staleness_ms: int | None = None
 
 
 class VersionedRequest(Request):
-    """A request about one version of a table: at most one of the first three; none of them is the latest."""
+    """A request about one version of a table: by at most one of the first three members, else the latest."""
 
     snapshot_id: Count | None = None
     tag: Name | None = None
@@ -94,8 +88,8 @@ class VersionedRequest(Request):
     branch: Name | None = None
     max_staleness_ms: Count | None = Field(
         default=None,
-        description="The answer may be about the snapshot that was the latest so many milliseconds ago; then "
-        "storage is not asked for a newer one. 0 is the latest now. Absent: the service's default.",
+        description="The answer may be about the snapshot that was the latest this many milliseconds ago, "
+        "without looking for a newer one. 0 is the latest now. Absent: the service's default.",
     )
 
     @model_validator(mode="after")
@@ -106,7 +100,7 @@ class VersionedRequest(Request):
 
     @property
     def selector(self) -> SnapshotSelector:
-        """The version that is asked for."""
+        """The version selected."""
         return SnapshotSelector(
             self.snapshot_id,
             self.tag,
@@ -117,7 +111,7 @@ class VersionedRequest(Request):
 
 
 class FilteredRequest(VersionedRequest):
-    """A request about the rows that satisfy a filter; None is every row."""
+    """A request about the rows that satisfy a filter; without one, all rows."""
 
     filter: Filter | None = None
     alias: Alias | None = None
@@ -135,12 +129,12 @@ class SortKey(Request):
 
     @property
     def descending(self) -> bool:
-        """Whether the greatest value is the first."""
+        """True if the greatest value comes first."""
         return self.direction == "desc"
 
     @property
     def nulls_first(self) -> bool:
-        """Whether NULL is before all values."""
+        """True if NULL comes before all values."""
         return not self.descending if self.nulls is None else self.nulls == "first"
 
 
@@ -152,37 +146,37 @@ class TopN(Request):
 
 
 class PlanRequest(FilteredRequest):
-    """Which files does a query read?"""
+    """Asks which files a query reads."""
 
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"}
 
     in_lists: InLists | None = None
     selection: Selection = Field(
-        default=SelectionForm.BITMAP, description="How the rows to read of a file are told."
+        default=SelectionForm.BITMAP, description="Form of the row positions to read in a file."
     )
-    explain: bool = Field(default=False, description="Tell which step decided on each file, and why.")
+    explain: bool = Field(default=False, description="Name the step that decided on each file, and why.")
     files: FileNames | None = Field(default=None, description="Decide only these data files.")
     top_n: TopN | None = None
-    limit: Count | None = Field(default=None, description="So many matching rows are enough, in any order.")
+    limit: Count | None = Field(default=None, description="This many matching rows are enough, in any order.")
     uris: bool = Field(
         default=False, description="Paths are absolute URIs instead of relative to the warehouse."
     )
     budget_ms: Count | None = Field(
         default=None,
-        description="How long the plan may read index files, and ask them more than 64 values of a list. "
-        "Files whose indexes were not loaded or asked by then are kept, with decision_reason not_loaded or "
-        "not_asked, and summary.complete is false; loading goes on, so that the same request may leave out "
-        "more later. Absent: the service's default. Without effect together with explain or top_n, and for "
-        "tables with data evolution.",
+        description="Time in which the plan may read index files, and ask them more than 64 values of a "
+        "list. Files whose indexes were not loaded or asked by then are kept, with decision_reason "
+        "not_loaded or not_asked, and summary.complete is false; loading goes on in the background, so that "
+        "the same request may skip more files later. Absent: the service's default. Without effect together "
+        "with explain or top_n, and for tables with data evolution.",
     )
     deletions: DeletedRows = Field(
         default=SelectionForm.NONE,
-        description="How the deleted rows of each kept file are told, as deleted_rows and deleted_format. "
-        "With none, only the places of deletion vectors are.",
+        description="Form of the deleted rows of each kept file, in deleted_rows and deleted_format. "
+        "With none, the answer has only the places of deletion vectors.",
     )
     schemas: bool = Field(
         default=False,
-        description="Tell the schemas that the kept files were written with, and that of the version.",
+        description="Add the schemas that the kept files were written with, and that of the version.",
     )
     totals: bool = Field(
         default=False,
@@ -192,12 +186,12 @@ class PlanRequest(FilteredRequest):
 
     @property
     def reads_everything(self) -> bool:
-        """Whether the answer is about every manifest, whatever the filter rules out."""
+        """True if the answer covers every manifest, including those that the filter rules out."""
         return self.totals or self.explain or self.files is not None
 
 
 class DeletionsRequest(VersionedRequest):
-    """Which rows of which files are deleted?"""
+    """Asks which rows of which files are deleted."""
 
     example: ClassVar = {"partition": {"dt": "2025-08-01"}, "encoding": "positions"}
 
@@ -210,7 +204,7 @@ class DeletionsRequest(VersionedRequest):
 
 
 class LookupRequest(VersionedRequest):
-    """Which buckets do these keys live in?"""
+    """Asks which buckets keys are in."""
 
     example: ClassVar = {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]}
 
@@ -231,7 +225,7 @@ class LookupRequest(VersionedRequest):
 
 
 class AssignRequest(LookupRequest):
-    """Which buckets would a writer assign?"""
+    """Asks which buckets a writer would assign to keys."""
 
     example: ClassVar = {
         "partition": {"dt": "2025-08-01"},
@@ -246,7 +240,7 @@ class AssignRequest(LookupRequest):
 
 
 class BucketsRequest(VersionedRequest):
-    """Which buckets of which version, of one partition or of all?"""
+    """Asks which buckets a version has, in one partition or in all."""
 
     partition: Partition = None
     time_zone: TimeZone | None = None
@@ -279,14 +273,14 @@ class IndexFileRef(Request):
 
 
 class InspectRequest(IndexFileRef):
-    """What is in this index file?"""
+    """Asks for the content of an index file."""
 
     example: ClassVar = {"path": "demo.db/events/bucket-0/data-1.parquet.index"}
 
     kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
     offset: Count = Field(default=0, description="The first vector or hash to list.")
     limit: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="How many; as page_size elsewhere."
+        default=None, description="Most vectors or hashes to list: the page size."
     )
 
 
@@ -298,7 +292,7 @@ class ColumnRef(Request):
 
 
 class EvaluateRequest(Request):
-    """What do these index files say about a filter?"""
+    """Asks index files about a filter."""
 
     example: ClassVar = {
         "schema": [{"name": "score", "type": "INT"}],

@@ -1,4 +1,1 @@
-"""Makes a plan: one module for each pruning step, and the planner that takes them in order.
-
-Only :mod:`app.planning.service` uses it, through :class:`~app.planning.scan.planner.Planner`.
-"""
+"""Makes a plan: one module per pruning step, and the planner that runs them in order."""

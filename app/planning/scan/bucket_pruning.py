@@ -1,13 +1,8 @@
-"""Which buckets of a partition can hold rows that match.
+"""Skips buckets that cannot hold matching rows.
 
-A filter pins a key when every key column is bound by ``=``, IN, or an OR of those: then only finitely many
-keys can match. Fixed buckets: a row's bucket is a function of its bucket key, so a filter that pins it names
-the buckets. Dynamic buckets: the hash index lists the key hashes of each bucket, so a filter that pins the
-primary key can only match in buckets whose index holds a hash of it. A bucket without an index, or with one
-that cannot be read, is kept.
-
-Hashes are taken of the key as it was written. Should a key column's type have changed between schema
-versions, a value may have been hashed in either form and nothing is pruned.
+A filter pins a key when ``=``, IN, or an OR of those bounds every key column: then finitely many keys can
+match. In a table with fixed buckets, the bucket function names their buckets. In one with dynamic buckets, a
+key can only be in a bucket whose hash index holds its hash; a bucket without a readable index is kept.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ from app.types.binary_row import fields_of
 
 @dataclass(slots=True)
 class BucketPruning:
-    """Decides for all files with one filter at once."""
+    """Decides all files with one filter at once."""
 
     version: Version
     warnings: list[str]
@@ -51,11 +46,12 @@ class BucketPruning:
                 decide, key = self._outside_dynamic, schema.trimmed_primary_keys
             case _:
                 return
-        waiting = state.left()
-        if not len(waiting) or not key or not self._is_stable(key):
+        kept = state.left()
+        # If a key column's type changed, a value may have been hashed in either form: nothing is pruned.
+        if not len(kept) or not key or not self._is_stable(key):
             return
         types = [field.type for field in key]
-        for predicate, files in state.by_predicate(waiting):
+        for predicate, files in state.by_predicate(kept):
             keys = pinned_keys(predicate, key)
             if keys is None:
                 continue
@@ -114,11 +110,9 @@ class BucketPruning:
         return outside
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
-        """Whether the key columns hash alike in every schema that rows may have been written with.
-
-        A compaction stamps files with a newer schema but leaves rows in their buckets, so the schemas of the
-        files that are there do not tell.
-        """
+        """Returns True if key columns hash alike in every schema with which rows may have been written."""
+        # All schemas, not those of the files: a compaction stamps a newer one but leaves rows in their
+        # buckets.
         version = self.version
         try:
             schemas = [version.table.schema(version.resolved, number) for number in range(version.schema.id)]
@@ -135,17 +129,17 @@ class BucketPruning:
 def _hash_alike(written: DataType, present: DataType) -> bool:
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if written.root in roots:
-            # Readers cut what is longer than the type that it has today.
+            # Readers cut values to the length of today's type, but the whole value was hashed.
             return present.root in roots and present.precision >= written.precision
     return written.same_kind(present)
 
 
 MAX_KEYS: Final = 1000
-"""Most keys that are tried; with more, the filter counts as not pinning the key (as in the engine)."""
+"""Most keys tried; with more, the filter counts as not pinning the key, as in the engine."""
 
 
 def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[tuple[Value, ...]] | None:
-    """Every key that can match, in the order of ``fields``; None where the filter does not pin them all.
+    """Returns every key that can match, in the order of ``fields``; None if the filter does not pin them all.
 
     An empty list means that no key can match (``a = 1 AND a = 2``).
     """
@@ -161,8 +155,8 @@ def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[
 
 
 def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value]:
-    """The values as writers hash them: both zeros of a floating column are one value to SQL only."""
     for value in allowed:
+        # Writers hash both zeros apart; to SQL they are one value.
         if field.type.root in FLOATING_ROOTS and value == 0:
             yield -0.0
             yield 0.0
@@ -171,12 +165,12 @@ def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value
 
 
 def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | None:
-    """A set outside of which no value of ``field`` satisfies the filter; None if nothing bounds it."""
+    """Returns a set that holds every value of ``field`` in matching rows; None if nothing bounds it."""
 
     def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> frozenset[Value] | None:
         match leaf:
             case BoundLeaf(operator=Operator.EQUAL | Operator.IN, literals=literals) if leaf.field == field:
-                # A NaN is no member of a set that it was put in, and has many bit patterns that hash apart.
+                # NaN differs from itself, so no set contains it, and its many bit patterns hash apart.
                 return None if any(literal != literal for literal in literals) else frozenset(literals)  # noqa: PLR0124
             case Constant(value=False):
                 return frozenset()

@@ -1,24 +1,21 @@
-"""Files that hold columns of the same rows (data evolution): read together, and judged by all their columns.
+"""Judges files that hold columns of the same rows (data evolution) together, by all their columns.
 
 Files of a bucket whose ranges of row ids overlap are one group: a reader puts their columns together.
 
-* Of the data files of a group that hold a column, the one with the largest sequence number has its values:
-  what older ones hold was replaced. If two are equally new, nothing is said of the column.
-* Blob files (``*.blob``) and vector files (``*.vector.*``) hold some rows of the group each, in files of
-  their own format. Nothing is said of their columns.
+* Of the data files of a group that hold a column, the one with the largest sequence number has its values. If
+two are equally new, nothing is known of the column.
+* Blob files (``*.blob``) and vector files (``*.vector.*``) hold some rows of the group each, in formats of
+their own. Nothing is known of their columns.
 * A column that no file of the group holds is NULL in every row.
 
 A file that shares its rows with no other is judged alone, like a file of any append table. A group is kept or
-skipped as a whole. It is skipped if the filter is false for all of its rows by what the statistics and the
-file index of each column's file say:
+skipped as a whole. It is skipped if the statistics and file indexes of its columns' files exclude all rows:
 
-* parts of the filter that read columns of one file are asked of this file's index together;
-* an AND of such parts is false if any of them is, an OR if all of them are;
-* a part whose columns lie in several files is taken apart likewise.
+* parts of the filter on columns of one file are asked of this file's index together;
+* an AND is false if any part is, an OR if all parts are;
+* a part on columns of several files is taken apart further.
 
-Between statistics and file indexes global indexes are asked (:mod:`app.planning.scan.global_indexes`).
-
-Which rows of a group match is not told: a reader cannot leave rows of one file out without the other files.
+Global indexes (:mod:`app.planning.scan.global_indexes`) are asked between statistics and file indexes.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ def judge_groups(
     indexes: IndexFilter,
     global_indexes: GlobalIndexes,
 ) -> RowIdGroups:
-    """Groups the files that are left, ascending, by their rows, and skips groups in which no row matches."""
+    """Groups the kept files, ascending, by their rows, and skips groups without a matching row."""
     groups = RowIdGroups.of(files, values.bounds)
     several = groups.sizes > 1
     leads = groups.members[groups.starts]
@@ -68,6 +65,7 @@ def judge_groups(
     for predicate, judged in _by_predicate(state, groups, several):
         none = _excluded(state, groups, indexes, predicate, judged)
         _skip(state, groups, judged[none], SkipStep.FILE_INDEX, predicate)
+    # A reader cannot leave rows of one file out without the other files, so groups get no selection.
     kept = joined[state.is_left(joined) & ~indexes.is_unreadable(joined)]
     state.keep(kept, KeepReason.MERGE_REQUIRED)
     step = ExplainStep(SkipStep.FILE_INDEX, "keep", evidence="is read together with other files of its rows")
@@ -78,7 +76,7 @@ def judge_groups(
 def _by_predicate(
     state: PlanState, groups: RowIdGroups, several: NDArray[np.bool_]
 ) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-    """The groups of several files that are left, by the filter inside of their partition."""
+    """Yields the kept groups of several files, by the filter inside of their partition."""
     leads = groups.members[groups.starts]
     codes = state.predicate_codes[leads]
     judged = several & groups.same_rows & state.is_left(leads)
@@ -88,10 +86,10 @@ def _by_predicate(
 
 
 def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
-    """Makes the files of a group stay or go together, where deletion vectors have left some of them out.
+    """Decides groups as a whole where deletion vectors skipped some of their files.
 
-    The vector of a group's oldest data file deletes rows of the group. Where it deletes all of them, the
-    whole group is left out; otherwise no file is, whatever the vectors of other files say.
+    The vector of a group's oldest data file deletes rows of the group. If it deletes all of them, the group
+    is skipped; otherwise no file is, whatever the vectors of other files delete.
     """
     members = groups.members[(groups.sizes > 1)[groups.numbers]]
     deleted = members[state.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
@@ -126,28 +124,25 @@ def _excluded(
     holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
     parts = [np.where(numbers < 0, numbers, numbers - groups.starts[judged_groups]) for numbers in holders]
-    for some in group_rows(*parts) if parts else ():
+    for batch in group_rows(*parts) if parts else ():
         check_deadline()
         part_of = {
             column_id: part
             for column_id, parts_of_column in zip(ids, parts, strict=True)
-            if (part := int(parts_of_column[some[0]])) >= 0
+            if (part := int(parts_of_column[batch[0]])) >= 0
         }
-        none[some] = _Question(state, groups, indexes, part_of).excluded(predicate, judged_groups[some])
+        none[batch] = _GroupFilter(state, groups, indexes, part_of).excluded(predicate, judged_groups[batch])
     return none
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """Asks groups in which files play the same parts.
-
-    ``part_of`` has, by the id of a column, the place in its group of the file that has its values.
-    """
+class _GroupFilter:
+    """Evaluates a filter on groups in which files play the same parts."""
 
     state: PlanState
     groups: RowIdGroups
     indexes: IndexFilter
-    part_of: Mapping[int, int]
+    part_of: Mapping[int, int]  # Place in its group of the file with the values of a column, by column id.
 
     def excluded(self, predicate: BoundPredicate, judged_groups: NDArray[np.int64]) -> NDArray[np.bool_]:
         part = self._part(predicate)
@@ -161,7 +156,7 @@ class _Question:
                     self._pieces(children, disjunction), judged_groups, any_suffices=False
                 )
             case _:
-                return self._ask(predicate, part, judged_groups)
+                return self._ask_file(predicate, part, judged_groups)
 
     def _excluded_by(
         self, pieces: Iterable[BoundPredicate], judged_groups: NDArray[np.int64], *, any_suffices: bool
@@ -181,7 +176,7 @@ class _Question:
         mixed = by_part.pop(None, [])
         return [*map(join, by_part.values()), *mixed]
 
-    def _ask(
+    def _ask_file(
         self, predicate: BoundPredicate, part: int | None, judged_groups: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         none: NDArray[np.bool_] = (
@@ -196,7 +191,7 @@ class _Question:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """The file that all columns of a predicate lie in; None if there are several, or it is unclear."""
+        """Returns the file that has all columns of a predicate; None for several, or if it is unknown."""
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
             return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None

@@ -1,18 +1,14 @@
 """ORDER BY with LIMIT, and LIMIT alone: the last step of a plan.
 
-Both count only on rows that are sure: live rows of raw convertible files that are proven to satisfy the
-filter. A file that merges is never given up for a better one, since its merged rows may differ from what its
-statistics say.
+Both count only *sure* rows: live rows of raw convertible files that are proven to satisfy the filter. A file
+that merges is always kept, since its merged rows may differ from its statistics.
 
-Which files can hold one of the first rows of an ORDER BY follows from statistics. Each file's statistics of
-the first sort column say where its rows can stand: between its best and its worst bound, its null rows at the
-front or the end. Rows that are *sure* to be in the table's answer to the filter (live, and proven to satisfy
-it) push the threshold: once ``limit`` sure rows stand at or before a value, a file whose best row stands
-behind that value cannot contribute. Rows that tie with the threshold on the first key may still win by a
-further key, so they are only given up where there is no further key.
+Statistics of the first sort column bound the places of a file's rows in the order. Once ``limit`` sure rows
+stand at or before a value, a file whose best row stands behind it cannot contribute. Rows that tie with this
+threshold may still win by a further key, so they are dropped only with a single key.
 
-Compared with the engine: deletion vectors and exact filters are taken into account instead of giving up or
-going wrong, and a file of nulls takes nobody's place under NULLS LAST.
+Compared with the engine: deletion vectors and exact filters count instead of disabling the step, and a file
+of nulls takes no other file's place under NULLS LAST.
 """
 
 from __future__ import annotations
@@ -40,26 +36,22 @@ from app.table.statistics import column_ranks
 from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoot
 from app.types.values import concat, group_rows, is_comparable
 
+# Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded.
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
-"""Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Files that top-n may drop; files that merge are not among them and always stay.
-
-    ``sure_rows``: int64, shape (m,): live rows that are proven to satisfy the filter. ``whole``: shape (m,):
-    every row of the file is one of them.
-    """
+    """Files that top-n may drop: none of them merges."""
 
     bounds: ColumnBounds
-    sure_rows: NDArray[np.int64]
-    whole: NDArray[np.bool_]
+    sure_rows: NDArray[np.int64]  # Shape (m,): live rows that are proven to satisfy the filter.
+    whole: NDArray[np.bool_]  # Shape (m,): every row of the file is one of them.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Standings:
-    """Where the rows of each candidate stand: places ascend in the query's order, shape (m,)."""
+    """Places of each candidate's rows, ascending in the query's order, shape (m,)."""
 
     best: NDArray[np.int64]
     worst: NDArray[np.int64]
@@ -76,9 +68,9 @@ class _Standings:
         counted = bounds.null_count >= 0
         nulls = np.where(counted, bounds.null_count, 0)
         values = bounds.row_count - nulls
-        known = np.concatenate([bounds.has_low, bounds.has_high])
-        low, high = np.split(column_ranks(concat([bounds.low, bounds.high]), known), 2)
-        # NaN, which the bound does not count, stands behind everything.
+        has_bounds = np.concatenate([bounds.has_low, bounds.has_high])
+        low, high = np.split(column_ranks(concat([bounds.low, bounds.high]), has_bounds), 2)
+        # Bounds leave NaN out, which is greater than every value.
         high = np.where(bounds.may_hold_nan, max(low.max(initial=0), high.max(initial=0)) + 1, high)
         has_low, has_high = bounds.has_low & counted, bounds.has_high & counted
         best, worst, has_best, has_worst = (
@@ -98,7 +90,7 @@ class _Standings:
         )
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """``(candidate, place, rows)``: that many sure rows stand at or before each place, counted once."""
+        """Returns ``(candidate, place, rows)``: so many sure rows stand at or before the place."""
         certain = np.flatnonzero(self.sure_values > 0)
         first = np.where(self.best_is_row[certain], 1, 0)
         return (
@@ -117,24 +109,22 @@ def beyond_top_n(
     nulls_first: bool,
     single_key: bool,
 ) -> NDArray[np.bool_]:
-    """Which candidates hold no row of the answer, shape (m,).
-
-    With a ``single_key`` any choice among ties is right.
-    """
+    """Returns True for candidates without a row of the answer, shape (m,)."""
     if limit == 0:
         return np.ones(len(candidates.whole), np.bool_)
     standings = _Standings.of(candidates, column_type, descending=descending)
-    wanted = limit
+    needed_rows = limit
     if nulls_first:
         sure_nulls = int(standings.sure_nulls.sum())
         if sure_nulls >= limit:
             return _beyond_nulls(standings, limit, single_key=single_key)
-        wanted -= sure_nulls
-    return _beyond_values(standings, wanted, nulls_first=nulls_first, single_key=single_key)
+        needed_rows -= sure_nulls
+    # With a single key, any choice among ties is right.
+    return _beyond_values(standings, needed_rows, nulls_first=nulls_first, single_key=single_key)
 
 
 def _beyond_nulls(standings: _Standings, limit: int, *, single_key: bool) -> NDArray[np.bool_]:
-    """The first ``limit`` rows are nulls: files without any hold none of them."""
+    # Nulls fill the whole answer, so files without nulls have no row of it.
     dropped = ~standings.may_have_nulls
     if single_key:
         order = np.argsort(-standings.sure_nulls, kind="stable")
@@ -144,12 +134,12 @@ def _beyond_nulls(standings: _Standings, limit: int, *, single_key: bool) -> NDA
 
 
 def _beyond_values(
-    standings: _Standings, wanted: int, *, nulls_first: bool, single_key: bool
+    standings: _Standings, needed_rows: int, *, nulls_first: bool, single_key: bool
 ) -> NDArray[np.bool_]:
     owners, places, rows = standings.points()
     order = np.argsort(places, kind="stable")
     reached = np.cumsum(rows[order])
-    at = int(np.searchsorted(reached, wanted))
+    at = int(np.searchsorted(reached, needed_rows))
     if at == len(reached):
         return np.zeros(len(standings.best), np.bool_)
     threshold = places[order[at]]
@@ -163,31 +153,25 @@ def _beyond_values(
         sure = np.bincount(owners[within], rows[within], len(standings.best)).astype(np.int64)
         in_others = int(sure[~(dropped | tied)].sum())
         among_tied = np.cumsum(sure[tied])
-        dropped[tied] = in_others + among_tied - sure[tied] >= wanted
+        dropped[tied] = in_others + among_tied - sure[tied] >= needed_rows
     return dropped
 
 
 _BELOW_BLANK: Final = r"[\x00-\x1f]"
+# First byte of a character in UTF-8.
 _CHARACTER: Final = r"[^\x80-\xbf]"
-"""The first byte of a character in UTF-8."""
+# The next byte after the blank: appended to a value, it makes a bound above any number of blanks.
 _ABOVE_BLANKS: Final = b"!"
-"""The next byte after the blank: behind a value, it is above as many blanks as there may be."""
 
 
 def keep_first_rows(
-    state: PlanState, wanted: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
+    state: PlanState, top: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
 ) -> str | None:
-    """Skips files that hold none of the first rows, and narrows the others to rows that can be among them.
+    """Skips files without one of the first rows, and narrows the others to rows that can be among them.
 
-    Ties of the first sort column all stay, so that nothing is decided by the others.
-
-    Returns:
-        Why nothing is left out, where the caller should know.
-
-    Raises:
-        FilterError: a sort column is not in the table.
+    Returns a warning if the step cannot decide. Raises FilterError if a sort column is not in the table.
     """
-    fields = [names.sort_column(key.column) for key in wanted.order_by]
+    fields = [names.sort_column(key.column) for key in top.order_by]
     if not fields:
         raise FilterError("top_n needs at least one column in order_by")
     doubt = names.doubt_of(fields[0])
@@ -195,20 +179,20 @@ def keep_first_rows(
         return f"nothing is left out for the order by {fields[0].name}: {doubt}"
     if not is_comparable(fields[0].type):
         return None
-    first = wanted.order_by[0]
-    left = state.left()
-    files = left[state.raw_convertible[left]]
+    first = top.order_by[0]
+    kept = state.left()
+    files = kept[state.raw_convertible[kept]]
     exact = state.is_exact(files)
     sure = np.where(exact, state.rows_left[files], 0)
     beyond = files[:0]
-    known = bounds.values(fields[0], files)
-    if known is not None and fields[0].type.root is TypeRoot.CHAR:
-        known = padded_bounds(known, fields[0].type.precision)
-    if known is not None:
+    column_bounds = bounds.values(fields[0], files)
+    if column_bounds is not None and fields[0].type.root is TypeRoot.CHAR:
+        column_bounds = padded_bounds(column_bounds, fields[0].type.precision)
+    if column_bounds is not None:
         dropped = beyond_top_n(
-            Candidates(known, sure, exact & (sure == state.files.columns.row_counts[files])),
+            Candidates(column_bounds, sure, exact & (sure == state.files.columns.row_counts[files])),
             fields[0].type,
-            wanted.limit,
+            top.limit,
             descending=first.descending,
             nulls_first=first.nulls_first,
             single_key=len(fields) == 1,
@@ -220,19 +204,19 @@ def keep_first_rows(
         written = [indexes.version.file_schema(schema_id).by_id.get(field.id) for field in fields]
         pairs = zip(written, fields, strict=True)
         column = written[0]
-        # A sort column that is another today than when the file was written stands in another order there.
+        # If the type of a sort column changed since, the file's index has the old type's order.
         if column is None or any(old is None or not old.type.same_kind(new.type) for old, new in pairs):
             continue
         for file, index in indexes.open_ordered(state, files[group], column.name):
-            _narrow(state, file, index, column, wanted, indexes)
-    # Which files are beyond depends on what could be read, and pages may come from several plans.
+            _narrow(state, file, index, column, top, indexes)
+    # Otherwise the files beyond could differ from plan to plan, and pages may come from several plans.
     if indexes.are_all_asked:
         state.skip(beyond, SkipStep.TOP_N, evidence="other files have the first rows")
     return None
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:
-    """Once some files are sure to hold ``limit`` rows of the answer, skips all others."""
+    """Skips all other files once some are sure to hold ``limit`` rows of the answer."""
     files = state.left()
     sure = np.where(state.is_exact(files), state.rows_left[files], 0)
     running_total = np.cumsum(sure)
@@ -243,21 +227,22 @@ def enough_for_limit(state: PlanState, limit: int) -> None:
 
 
 def _narrow(
-    state: PlanState, file: int, index: FileIndex, column: DataField, wanted: TopN, indexes: IndexFilter
+    state: PlanState, file: int, index: FileIndex, column: DataField, top: TopN, indexes: IndexFilter
 ) -> None:
     row_count = int(state.files.columns.row_counts[file])
     live = state.positions[file] if file in state.positions else every_position(row_count)
     if not isinstance(live, BitMap):
         return
-    first = wanted.order_by[0]
+    first = top.order_by[0]
     try:
         rows = top_n(
             index,
             column,
             descending=first.descending,
             nulls_first=first.nulls_first,
-            limit=wanted.limit,
-            strict=len(wanted.order_by) == 1,
+            limit=top.limit,
+            # Other sort keys order ties of the first, so ties may only be cut without them.
+            strict=len(top.order_by) == 1,
             selection=Rows(live, exact=True),
         )
     except CorruptIndexError as error:
@@ -270,17 +255,14 @@ def _narrow(
 
 
 def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
-    """Bounds of a CHAR column in the order of ORDER BY, which is that of padded values.
-
-    Statistics are of values as they are stored. Padding only makes a value greater, so the smallest stored
-    one bounds the padded ones too. Of the values up to the largest stored one only those are above it when
-    padded that are a beginning of it: blanks then meet what follows, and are above it if that is less than a
-    blank.
-    """
+    """Converts the bounds of a CHAR column from stored values to padded ones, which ORDER BY compares."""
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
+    # Padding only makes a value greater, so the smallest stored value is a lower bound of padded ones, too. A
+    # padded value exceeds the largest stored one only if that begins with it and goes on with a byte below
+    # the blank.
     high = bounds.high.fill_null(b"")
-    behind, nothing = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))
+    suffix, separator = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))
     is_short = pc.less(pc.count_substring_regex(high, pattern=_CHARACTER), length)
-    padded = pc.if_else(is_short, pc.binary_join_element_wise(high, behind, nothing), high)
+    padded = pc.if_else(is_short, pc.binary_join_element_wise(high, suffix, separator), high)
     has_controls = np.asarray(pc.match_substring_regex(high, pattern=_BELOW_BLANK))
     return replace(bounds, high=padded, has_high=bounds.has_high & ~has_controls)

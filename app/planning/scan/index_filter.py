@@ -1,14 +1,14 @@
-"""Asks file indexes whether any row of a file can match, and which.
+"""Asks file indexes whether any row of a file can match, and which rows can.
 
-*Whether* is asked of all files in question (:mod:`app.file_index.evaluation`). *Which* is asked only where it
-matters: for the rows of files that are kept, if they are wanted, for files where only rows can tell, as under
-an AND of two indexes that know rows, and to explain what each index said. An index that is damaged or cannot
-be read keeps its file, and the plan warns.
+Every candidate file is asked the first question (:mod:`app.file_index.evaluation`). The second is asked for
+kept files if the request needs rows, for files that only rows can decide, as under an AND of two indexes that
+know rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
+warns.
 
-A file's indexes know columns by the names and types of *its* schema. Columns are matched by id, never by
-name: a column that was dropped and added again is another one. A column whose type has changed since keeps
-its indexes where every old value survives the change; its literals are then fitted to the old type, so that
-``wide = 4294967296`` is false in a file whose ``wide`` was still an INT. Anything else is unknown to indexes.
+A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
+dropped and added again is another one. If a column's type changed and every old value survives the change,
+literals are fitted to the old type, so that ``wide = 4294967296`` is false in a file whose ``wide`` was an
+INT. Other changes make the column unknown to the index.
 """
 
 from __future__ import annotations
@@ -63,22 +63,22 @@ class IndexFilter:
     indexes: FileIndexes
     warnings: list[str]
     budget: Budget
+    # Files whose indexes know matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
-    """Files whose indexes know matching rows, with the filter in the columns of their schema."""
     _unreadable: set[int] = field(default_factory=set)
+    # Not asked every value of long lists.
     _unasked: set[int] = field(default_factory=set)
-    """Files that were not asked every value of long lists."""
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
-        """Skips files without a matching row, of those that statistics leave undecided, ascending."""
+        """Skips files without a matching row, of files that statistics leave undecided, ascending."""
         for predicate, members in state.by_predicate(files):
             reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
             state.keep(members, reason)
         if not self.version.schema.options.file_index_read:
-            state.note(files, _unasked("the table's option file-index.read.enabled is false"))
+            state.note(files, _unknown("the table's option file-index.read.enabled is false"))
             return
         has_index = self.indexes.has_index(files)
-        state.note(files[~has_index], _unasked("the file has no index"))
+        state.note(files[~has_index], _unknown("the file has no index"))
         indexed = files[has_index]
         for predicate, members in state.by_predicate(indexed):
             self._test(state, members, predicate)
@@ -86,44 +86,45 @@ class IndexFilter:
     def without_match(
         self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
-        """Which of ascending files have no row that satisfies a part of the filter; skips none of them."""
+        """Returns True for ascending files in which no row satisfies a part of the filter."""
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
         self._test(state, files[self.indexes.has_index(files)], predicate)
         none = ~state.is_left(files)
+        # The part is one operand only: the caller decides.
         state.take_back(files)
         return none
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which files have an index that was asked and could not be used."""
+        """Returns True for files whose index was asked and could not be used."""
         return np.isin(files, list(self._unreadable))
 
     @property
     def are_all_asked(self) -> bool:
-        """Whether every index was asked all that it can be asked, so that another plan knows no more."""
+        """True if every index was asked everything, so that another plan would decide nothing more."""
         return self.indexes.are_complete and not self.warnings and not self._unasked
 
     @property
     def unasked_files(self) -> int:
-        """How many files were not asked every value of long lists, since the budget was used up."""
+        """Number of files that were not asked every value of long lists before the budget was used up."""
         return len(self._unasked)
 
     def find_rows(self, state: PlanState) -> None:
-        """Notes the rows that can match, of files that are kept and can be read straight."""
+        """Records the rows that can match in raw convertible files that are kept."""
         narrowing, self._narrowing = self._narrowing, []
-        for predicate, together in groupby(narrowing, key=lambda pair: pair[0]):
-            files = np.sort(np.concatenate([some for _, some in together]))
+        for predicate, pairs in groupby(narrowing, key=lambda pair: pair[0]):
+            files = np.sort(np.concatenate([members for _, members in pairs]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
             for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
                 self._select_rows(state, kept[stacked.at], stacked.index, stacked.places, predicate)
-                # Released before the next stack is loaded.
+                # Frees the stack before the next one is loaded.
                 del stacked
             self._report_failures(state, kept)
 
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str
     ) -> Iterator[tuple[int, FileIndex]]:
-        """Of those files that have a range-bitmap on a column, their indexes."""
+        """Opens the indexes of files that have a range bitmap on a column."""
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
@@ -135,7 +136,7 @@ class IndexFilter:
         self._report_failures(state, indexed)
 
     def unreadable(self, state: PlanState, file: int, error: PaimonIndexError) -> None:
-        """Keeps a file although its index cannot be used, and says so."""
+        """Keeps a file whose index cannot be used, and warns once."""
         at = np.array([file])
         state.keep(at, KeepReason.INDEX_UNREADABLE)
         if file in self._unreadable:
@@ -153,7 +154,7 @@ class IndexFilter:
             of_schema = files[group]
             schema = self.version.schema
             file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
-            # Row ids are no column of any index.
+            # No index has the column of row ids.
             is_same = file_schema is schema and not schema.options.row_tracking
             rebound = predicate if is_same else in_file_schema(predicate, schema, file_schema)
             self._ask_files(state, of_schema, rebound)
@@ -174,7 +175,7 @@ class IndexFilter:
                 places = stacked.places[doubtful]
                 self._select_rows(state, of_stack[doubtful], stacked.index, places, predicate)
             self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
-            # Released before the next stack is loaded.
+            # Frees the stack before the next one is loaded.
             del stacked
 
     def _select_rows(
@@ -215,21 +216,23 @@ class IndexFilter:
         stacked: Stacked,
         predicate: BoundPredicate,
     ) -> None:
-        """Notes what each index of files says, which decides nothing."""
+        """Records each index's answer in the explanation; decides nothing."""
         if self.budget.out_of_time() and asks_much(predicate):
             return
         row_counts, out_of_time = state.files.columns.row_counts, self.budget.out_of_time
         for start in range(0, len(files), _EXPLAINED_AT_ONCE):
             part = slice(start, start + _EXPLAINED_AT_ONCE)
-            some, places = files[part], stacked.places[part]
-            traces: list[list[Step]] = [[] for _ in some]
-            explained = find_rows(predicate, stacked.index, places, row_counts[some], out_of_time, traces)
-            # The decision meets errors as well, and tells of them.
-            asked = np.flatnonzero(~np.isin(places, [*explained.errors]))
-            for steps in zip_longest(*(traces[at] for at in asked.tolist())):
-                having = [at for at, step in enumerate(steps) if step is not None]
-                noted = MeasuredSteps.of([ExplainStep.of(step) for step in steps if step is not None])
-                state.note_each(some[asked[having]], noted)
+            batch, places = files[part], stacked.places[part]
+            traces: list[list[Step]] = [[] for _ in batch]
+            explained = find_rows(predicate, stacked.index, places, row_counts[batch], out_of_time, traces)
+            # The decision meets the same errors, and records them.
+            decodable = np.flatnonzero(~np.isin(places, [*explained.errors]))
+            for steps in zip_longest(*(traces[at] for at in decodable.tolist())):
+                present = [at for at, step in enumerate(steps) if step is not None]
+                steps_of_files = MeasuredSteps.of(
+                    [ExplainStep.of(step) for step in steps if step is not None]
+                )
+                state.note_each(batch[decodable[present]], steps_of_files)
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)
@@ -239,7 +242,7 @@ class IndexFilter:
             self.unreadable(state, file, error)
 
 
-def _unasked(why: str) -> ExplainStep:
+def _unknown(why: str) -> ExplainStep:
     return ExplainStep(SkipStep.FILE_INDEX, "unknown", evidence=why)
 
 
@@ -249,7 +252,7 @@ _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 def in_file_schema(
     predicate: BoundPredicate, schema: TableSchema, file_schema: TableSchema
 ) -> BoundPredicate:
-    """A filter bound to ``schema`` in the file's columns; Unknown stands for what cannot be said of them."""
+    """Rewrites a filter in the file's columns; Unknown stands for parts that do not carry over."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         return _leaf(part, schema, file_schema) if isinstance(part, BoundLeaf) else part
@@ -263,7 +266,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
     field, column = leaf.field, schema.by_id[leaf.field.id]
     written = file_schema.by_id.get(field.id)
     if written is None:
-        # The column came later: every row of the file reads as null.
+        # The column was added later: it reads as NULL in every row of the file.
         return ALWAYS_TRUE if leaf.operator is Operator.IS_NULL else ALWAYS_FALSE
     unknown = Unknown(str(leaf))
     if field.name != column.name:
@@ -291,7 +294,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
 
 
 def _same_form(written: DataType, present: DataType) -> bool:
-    """Whether both types hold a value in the same form; DATE and TIMESTAMP do not."""
+    """Returns True if both types store a value in one form; DATE and TIMESTAMP do not."""
     return (written.root is TypeRoot.DATE) == (present.root is TypeRoot.DATE)
 
 

@@ -1,8 +1,6 @@
-"""Leaves deleted rows out: the fifth step of a plan.
+"""Subtracts deleted rows: the fifth step of a plan.
 
-A deletion vector that is damaged or missing is an error: without it a reader would see deleted rows again.
-How many rows a vector deletes stands in the index manifest, so that vectors are only read where positions
-are wanted, or where an old writer did not count.
+A damaged or missing deletion vector is an error: without it a reader would see deleted rows again.
 """
 
 from __future__ import annotations
@@ -29,27 +27,29 @@ _VECTORS_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """Fills ``live_rows``, and ``positions`` of files that only deletions narrow if somebody wants these."""
+    """Narrows files to rows that are not deleted; positions only where the request needs them."""
 
     version: Version
     wants_positions: bool
 
     def apply(self, state: PlanState) -> None:
-        """Counts the live rows of each file that is left, and skips files that have none."""
-        left = state.left()
-        numbers = self.version.vector_numbers(left)
+        """Counts the live rows of each kept file, and skips files without any."""
+        kept = state.left()
+        numbers = self.version.vector_numbers(kept)
         if not (numbers >= 0).any():
             return
-        files, numbers = left[numbers >= 0], numbers[numbers >= 0]
+        files, numbers = kept[numbers >= 0], numbers[numbers >= 0]
+        # The index manifest counts a vector's rows, so vectors are read only for positions, and where an old
+        # writer did not count.
         deleted = self.version.contents().vectors.deleted_rows(numbers)
         row_counts = state.files.columns.row_counts[files]
         narrowed = np.fromiter((file in state.positions for file in files.tolist()), np.bool_, len(files))
-        wanted = self.wants_positions & state.raw_convertible[files] & (deleted != row_counts)
-        needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
+        listed = self.wants_positions & state.raw_convertible[files] & (deleted != row_counts)
+        needed = narrowed | listed | (deleted == UNKNOWN_CARDINALITY)
         state.narrow(files[~needed], (row_counts - deleted)[~needed])
         for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
-            portion = slice(start, start + _VECTORS_AT_ONCE)
-            self._subtract(state, files[needed][portion], numbers[needed][portion])
+            batch = slice(start, start + _VECTORS_AT_ONCE)
+            self._subtract(state, files[needed][batch], numbers[needed][batch])
         gone = files[state.rows_left[files] == 0]
         state.skip(gone, SkipStep.DELETION_VECTOR, evidence="every row that can match is deleted")
 
@@ -77,7 +77,7 @@ class LiveRows:
 
 
 def every_position(row_count: int) -> Positions:
-    """Every position of a file."""
+    """Returns all positions of a file."""
     return BitMap(range(row_count)) if row_count <= _ROWS_OF_32_BITS else BitMap64(range(row_count))
 
 

@@ -1,19 +1,19 @@
-"""Which files of a bucket merge with one another when they are read.
+"""Groups the files of a bucket that merge with one another when they are read.
 
 A primary key table keeps versions of a key in several files; a read merges them. The files of a bucket fall
-into *units* whose key ranges do not overlap, so a key's versions all lie in one unit:
+into *units* whose key ranges do not overlap, so all versions of a key lie in one unit:
 
-* a unit of one file holds the only version of each of its keys: its own values decide about it. If it has
-  no delete rows it is *raw convertible*: a reader takes rows straight from the file, by their positions;
+* a unit of one file holds the only version of each of its keys: its own values decide about it. If it has no
+delete rows it is *raw convertible*: a reader takes rows straight from the file, by their positions;
 * a unit of several files is merged on read. Skipping one file of it by its values may bring an older version
-  of a row back to life, so the unit is judged as a whole (:mod:`app.planning.scan.planner`).
+of a row back to life, so the unit is judged as a whole (:mod:`app.planning.scan.planner`).
 
-Where a bucket needs no merging at all (tables with deletion vectors or the first-row engine, or all files on
-one level above 0, and no delete rows) every file is a raw convertible unit of its own. Under
-``deletion-vectors.merge-on-read`` level 0 is read, too: in a bucket that has files there, versions merge.
+If a bucket needs no merging at all (tables with deletion vectors or the first-row engine, or all files on one
+level above 0, and no delete rows), every file is a raw convertible unit of its own. Under
+``deletion-vectors.merge-on-read`` readers see level 0, so versions merge in buckets with files there.
 
-The engine judges an overlapping bucket as a whole; units are its own key-range sections, which it uses to
-build splits. Judging by section skips more and is safe for the same reason.
+The engine judges an overlapping bucket as a whole; units are its key-range sections, by which it builds
+splits. Judging by section skips more, and is safe for the reason above.
 """
 
 from __future__ import annotations
@@ -33,19 +33,12 @@ Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergeUnits:
-    """Files by the unit they are read in.
+    """Files by the unit in which they are read."""
 
-    Attributes:
-        files: int64, shape (m,), sorted by unit and inside of it by key.
-        numbers: int64, shape (m,): the unit of each of them, from 0 on without gaps.
-        starts: int64, shape (units,): where each unit begins.
-        raw_convertible: shape (units,): it is one file that can be read without merging.
-    """
-
-    files: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    raw_convertible: NDArray[np.bool_]
+    files: NDArray[np.int64]  # Shape (m,), sorted by unit and inside of it by key.
+    numbers: NDArray[np.int64]  # Shape (m,): the unit of each file, from 0 on without gaps.
+    starts: NDArray[np.int64]  # Shape (units,): place of each unit's first file.
+    raw_convertible: NDArray[np.bool_]  # Shape (units,): one file that can be read without merging.
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -54,11 +47,11 @@ class MergeUnits:
 
 
 def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
-    """Partitions files that a read still has to see, ascending, of a primary key table into units."""
+    """Partitions the kept files of a primary key table, ascending, into units."""
     all_files = version.files()
 
-    def ranks(some: NDArray[np.int64]) -> Ranks:
-        parts = ((all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(some))
+    def ranks(chosen: NDArray[np.int64]) -> Ranks:
+        parts = ((all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(chosen))
         return key_ranks(parts, version.file_schema, version.schema)
 
     return merge_units(files, all_files.columns, ranks, one_version=version.schema.keeps_one_version)
@@ -75,9 +68,8 @@ def merge_units(
 
     Args:
         files: those that a read still has to see, ascending.
-        ranks: the rank of the smallest and of the largest key of some files, among the keys of all of these.
-        one_version: the table keeps at most one live version of a key in its compacted files (deletion
-            vectors, first-row).
+        ranks: returns the ranks of the smallest and the largest key of files, among the keys of all of these.
+        one_version: compacted files hold at most one live version of a key (deletion vectors, first-row).
     """
     buckets = _numbered(columns.bucket_keys[files])
     without_deletes = columns.delete_row_counts[files] == 0
@@ -87,7 +79,7 @@ def merge_units(
     if merging.any():
         low[merging], high[merging] = ranks(files[merging])
     order, opens = sections(buckets, low, high)
-    # Without merging every file stands for itself, whatever its keys.
+    # In a bucket that needs no merging every file is a unit, whatever its keys.
     opens |= plain[order]
     starts = np.flatnonzero(opens)
     alone = np.diff(starts, append=len(files)) == 1
@@ -99,18 +91,12 @@ def merge_units(
 def sections(
     groups: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Cuts each group of ranges into sections that do not overlap.
+    """Cuts each group of ranges into sections that do not overlap; a range includes both ends.
 
-    Args:
-        groups: shape (n,), from 0 on.
-        low: where each range begins.
-        high: the last place in it.
-
-    Returns:
-        The order by group and range, and for each range in this order whether a section begins with it.
+    Returns the order by group and range, and for each range in this order whether a section begins with it.
     """
     order = np.lexsort((high, low, groups))
-    # Ranges of a later group lie behind all of an earlier one, so one running maximum serves all groups.
+    # Shifted so that groups do not overlap either: one running maximum then serves all of them.
     first = int(low.min(initial=0))
     span = int(max(low.max(initial=0), high.max(initial=0))) - first + 1
     begins, ends = (groups * span + low - first)[order], (groups * span + high - first)[order]

@@ -1,18 +1,13 @@
-"""Pruning by partition: which manifests a filter needs, and what it becomes inside of each partition.
+"""Prunes by partition: selects the manifests that a filter needs, and reduces the filter per partition.
 
-A manifest list has bounds of the partitions in each manifest, over entries that add files and entries that
-remove them. Where the bounds rule the filter out, no file of a partition that the filter allows is in the
-manifest, nor is the removal of such a file: the manifest need not be read. What is left of the version is
-complete in every partition that the filter allows. Of other partitions it may lack files, and may have files
-that a manifest left out removes; a plan skips these by their partition anyway.
+A manifest list bounds the partitions in each manifest, over entries that add files and entries that remove
+them. If the bounds rule the filter out, the manifest neither adds nor removes a file of an allowed partition,
+and need not be read. The files of the other manifests are complete in every allowed partition; files of other
+partitions are skipped by their partition anyway.
 
-Every file of a partition has the same values in the partition columns, so the leaves on those columns are
-decided for the partition; what remains is the filter on the other columns. This is partition pruning (the
-filter became false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside
-``dt = 'a'``, which statistics, buckets and indexes can then use.
-
-The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
-of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
+Every file of a partition has the same values in the partition columns, so the leaves on them are decided per
+partition. A false filter skips the partition; otherwise the filter on the other columns remains: ``(dt = 'a'
+AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside ``dt = 'a'``.
 """
 
 from __future__ import annotations
@@ -58,18 +53,13 @@ from app.types.binary_row import FieldValues, RowColumns
 def needed_manifests(
     version: Version, predicate: BoundPredicate, warnings: list[str]
 ) -> NeededManifests | None:
-    """The manifests of a version that a filter needs; None for all.
+    """Selects the manifests that a filter needs; None for all.
 
-    All are needed, too, where the snapshot does not tell how many rows there are.
-
-    Args:
-        warnings: told of bounds that are damaged; all manifests of their list are needed.
-
-    Raises:
-        SnapshotExpiredError: the version went away.
-        CorruptMetadataError: a manifest list is damaged.
+    Damaged bounds add to ``warnings``, and all manifests of their list are needed. Raises
+    SnapshotExpiredError if the version expired, CorruptMetadataError if a manifest list is damaged.
     """
     snapshot = version.resolved.snapshot
+    # Without the snapshot's total, rows_total must be counted from all manifests.
     if snapshot is None or snapshot.total_record_count is None:
         return None
     places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
@@ -90,7 +80,7 @@ def _may_match(
 ) -> NDArray[np.bool_]:
     def bounds(field: DataField, rows: NDArray[np.int64]) -> ColumnBounds | None:
         place = places.get(field.id)
-        # NaN and zeros of both signs have an order of their own in the bounds.
+        # Writers order NaN and signed zeros differently.
         if place is None or field.type.root in FLOATING_ROOTS:
             return None
         return partition_bounds(manifests, rows, field.type, place, len(places))
@@ -105,7 +95,7 @@ def _may_match(
 
 
 def prune_partitions(state: PlanState, version: Version) -> None:
-    """Gives each file the filter of its partition, and leaves out files where that is false."""
+    """Reduces the filter of each file by its partition's values, and skips files for which it is false."""
     [predicate] = state.predicates
     keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     tests = [
@@ -119,6 +109,7 @@ def prune_partitions(state: PlanState, version: Version) -> None:
         return
     rows = RowColumns(version.contents().partitions, len(keys), "partition {}".format)
     columns = {field.id: _bounds(rows, keys[field.id], field) for _, field in tests}
+    # A partition's value is both its lower and its upper bound, so one evaluation decides a test everywhere.
     verdicts = np.stack([_verdicts(part, columns[field.id]) for part, field in tests], axis=1)
     doubts = verdicts == Verdict.SOME
     flags = np.concatenate([verdicts == Verdict.ALL, doubts[:, doubts.any(axis=0)]], axis=1)
@@ -129,21 +120,23 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     ]
     codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
     state.predicate_codes = codes[state.files.columns.partition_codes]
-    nowhere = np.array([reduced == ALWAYS_FALSE for reduced in state.predicates], np.bool_)
-    state.partitions_left_out = nowhere[numbers]
-    left = state.left()
-    gone = left[nowhere[state.predicate_codes[left]]]
+    is_false = np.array([reduced == ALWAYS_FALSE for reduced in state.predicates], np.bool_)
+    state.partitions_left_out = is_false[numbers]
+    kept = state.left()
+    skipped = kept[is_false[state.predicate_codes[kept]]]
     if state.explanation is not None:
         for (part, field), verdict in zip(tests, verdicts.T, strict=True):
-            codes = state.files.columns.partition_codes[gone]
-            some = verdict[codes] == Verdict.NONE
-            state.note_each(gone[some], _PartitionSteps(part, field, columns[field.id], codes[some]))
-    state.skip(gone, SkipStep.PARTITION, predicate=predicate)
+            codes = state.files.columns.partition_codes[skipped]
+            is_evidence = verdict[codes] == Verdict.NONE
+            state.note_each(
+                skipped[is_evidence], _PartitionSteps(part, field, columns[field.id], codes[is_evidence])
+            )
+    state.skip(skipped, SkipStep.PARTITION, predicate=predicate)
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionSteps:
-    """The values of a column in partitions where a test is false, in words for those who read them."""
+    """Steps with the value of a column in partitions where a test is false, formatted on access."""
 
     part: BoundLeaf | Constant | Unknown
     field: DataField
@@ -162,7 +155,7 @@ class _PartitionSteps:
 
 
 def _tested(part: BoundLeaf | Constant | Unknown) -> DataField | None:
-    """The column that a part tests by its values, or by what a function makes of them."""
+    """Returns the column whose values, or whose values under a function, decide a part."""
     match part:
         case BoundLeaf(field=field) | Unknown(computed=ComputedTest(field=field)):
             return field
@@ -171,18 +164,18 @@ def _tested(part: BoundLeaf | Constant | Unknown) -> DataField | None:
 
 
 def _verdicts(part: BoundLeaf | Constant | Unknown, values: ColumnBounds) -> Verdicts:
-    """Proves a part of a filter for each partition, by the values of a column."""
+    """Evaluates a part of a filter in each partition, by the values of a column."""
     match part:
         case BoundLeaf():
             return leaf_verdicts(part, values)
         case Unknown(computed=ComputedTest() as test):
-            known = values.has_low.tolist()
+            has_value = values.has_low.tolist()
             listed = values.low.tolist() if isinstance(values.low, np.ndarray) else values.low.to_pylist()
-            results = {value: _result(test, value) for value in {*compress(listed, known)}}
-            found = FieldValues.of([results.get(value) for value in listed], test.leaf.field.type)
-            has = ~found.is_null & values.has_low
+            results = {value: _result(test, value) for value in {*compress(listed, has_value)}}
+            computed = FieldValues.of([results.get(value) for value in listed], test.leaf.field.type)
+            has = ~computed.is_null & values.has_low
             nulls = np.where(has, 0, np.where(values.has_low, UNKNOWN_COUNT, 1))
-            ends = replace(values, low=found.values, high=found.values, has_low=has, has_high=has)
+            ends = replace(values, low=computed.values, high=computed.values, has_low=has, has_high=has)
             return leaf_verdicts(test.leaf, replace(ends, null_count=nulls))
         case _:
             return np.full(len(values), Verdict.SOME, np.int8)
@@ -196,7 +189,7 @@ def _result(test: ComputedTest, value: Value) -> Value | None:
 
 
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
-    """One thing for each row of flags, equal where the rows are."""
+    # One value for each row of flags, so that np.unique compares rows at once.
     packed = np.packbits(holds, axis=1)
     return (
         packed.reshape(-1)
@@ -220,13 +213,10 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
 
 
 def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundPredicate:
-    """The filter with the parts on partition columns decided, as far as they are.
-
-    ``verdicts``: on parts in the partition, by the ``id`` of the part: equal leaves may stand in a filter
-    more than once, and comparing long lists of literals costs more than deciding twice.
-    """
+    """Replaces the parts on partition columns by their verdicts, by ``id`` of the part."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
+        # By identity: equal leaves may occur twice, and comparing long lists costs more than deciding both.
         verdict = verdicts.get(id(part))
         if isinstance(part, Unknown) and verdict == Verdict.SOME:
             return replace(part, text=f"{part.text} in some partitions")
@@ -236,7 +226,7 @@ def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundP
 
 
 def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
-    """A weaker filter that reads the given columns only: what satisfies the filter satisfies it."""
+    """Weakens a filter to the given columns: rows that satisfy the filter satisfy the result."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         match part:

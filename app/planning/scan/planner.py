@@ -1,17 +1,14 @@
 """Makes a plan: the pruning steps, in order, over the data files of one version.
 
-1. partition: the filter inside of a file's partition became false;
+1. partition: the filter inside of the file's partition is false;
 2. bucket: no key that the filter allows lies in the file's bucket;
 3. primary key tables: no key of the file satisfies the key part of the filter;
 4. statistics and file indexes, of one file alone or of the files that merge with it;
 5. deletion vectors: none of the rows that can match is live;
 6. top-n and limit.
 
-Every step decides about all files that are left at once. Steps 1 to 3 are always safe for single files. Step
-4 is where merging matters: see :mod:`app.planning.scan.merge_units`.
-
-A plan warns of files that a filter keeps since nobody could be asked: no bounds and no index decide a test of
-it. Files whose bounds enclose the literal were asked, and are not counted.
+Every step decides all kept files at once. Steps 1 to 3 are safe for single files. Step 4 must respect
+merging: see :mod:`app.planning.scan.merge_units`.
 """
 
 from __future__ import annotations
@@ -65,17 +62,14 @@ from app.table import BucketMode
 from app.types.session_zone import SessionZone
 
 Claiming: TypeAlias = Callable[[int], None]
-"""Claims memory, so many bytes in all."""
+"""Claims memory, in bytes for the whole plan so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What is decided of the files of a version.
+    """Decisions about the files of a version."""
 
-    ``version``: with those manifests alone that the filter needs, unless the request reads everything.
-    """
-
-    version: Version
+    version: Version  # With the needed manifests alone, unless the request reads everything.
     request: PlanRequest
     predicate: BoundPredicate
     state: PlanState
@@ -84,10 +78,7 @@ class Decisions:
     claim: Claiming
 
     def plan(self) -> Plan:
-        """The decisions as an answer.
-
-        Raises MemoryShortError, LimitExceededError: there is no memory for its files.
-        """
+        """Makes the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
         if not self.request.explain:
             files = sum(map(len, self.state.left_in_parts())) + len(self.state.positions)
             self.claim(files * FILE_BYTES)
@@ -106,18 +97,15 @@ def decide(
     budget: Budget = UNBOUNDED,
     claim: Claiming = lambda _: None,
 ) -> Decisions:
-    """Decides which files of a version a request needs.
+    """Decides which files of a version a request needs. Ignores the request's selector and time zone.
 
-    Args:
-        version: what is planned, whatever the request's selector says.
-        request: its time zone is not looked at.
-        claim: has memory claimed, so many bytes in all; an explanation is claimed before it begins.
+    ``claim`` claims memory: for an explanation before it begins, for files before they are listed.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
-        LimitExceededError: there can never be memory for the explanation.
-        MemoryShortError: there is none now.
-        SnapshotExpiredError: the version went away.
+        LimitExceededError: the explanation needs more memory than there is.
+        MemoryShortError: others have the memory at the moment.
+        SnapshotExpiredError: the version expired meanwhile.
     """
     started = time.perf_counter()
     with during(Phase.LOAD):
@@ -145,7 +133,7 @@ def decide(
 
 
 def _explained_bytes(version: Version, request: PlanRequest, predicate: BoundPredicate) -> int:
-    """About what files take of which the answer tells why each is kept or left out."""
+    """Estimates the memory of an explanation of every file."""
     files = len(version.files()) + len(version.hidden_files() or ())
     if request.files is not None:
         files = min(files, len(request.files))
@@ -155,24 +143,19 @@ def _explained_bytes(version: Version, request: PlanRequest, predicate: BoundPre
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one request.
-
-    ``warnings``: what did not stop the plan but should be known, and may not hold for the next one.
-    ``lasting_warnings``: what holds for every plan of this request. ``undecided``: of files that nobody could
-    be asked of.
-    """
+    """Plans one request."""
 
     version: Version
     request: PlanRequest
     predicate: BoundPredicate
-    warnings: list[str] = field(default_factory=list)
-    lasting_warnings: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # About this plan; may not hold for the next one.
+    lasting_warnings: list[str] = field(default_factory=list)  # True of every plan of the request.
+    undecided: list[str] = field(default_factory=list)  # Counts of files that nothing could decide.
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
 
     def run(self) -> PlanState:
-        """Every file that was asked about, decided."""
+        """Decides every requested file."""
         version, request = self.version, self.request
         files = version.files()
         named = self.named
@@ -184,7 +167,7 @@ class Planner:
         self._prune_places(state)
         bounds = FileBounds(version)
         values = ValueFilter(bounds)
-        # Where files are joined by rows, a part of the files of a row must not be kept without the others.
+        # Files joined by rows are kept together: a budget that ended between them would part them.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED
         file_indexes = FileIndexes(version, budget)
@@ -203,7 +186,7 @@ class Planner:
             global_indexes.find_rows(state)
             state.narrow_to_answers()
         else:
-            # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
+            # Indexes return rows in passing, depending on how they were asked: these must not narrow files.
             state.answers.clear()
         if version.contents().vectors.places:
             LiveRows(version, wants_positions=self._wants_positions).apply(state)
@@ -214,7 +197,7 @@ class Planner:
             doubt = keep_first_rows(state, request.top_n, names, values.bounds, indexes)
             self.lasting_warnings += [] if doubt is None else [doubt]
         elif request.limit is not None and indexes.are_all_asked:
-            # Which files are enough depends on what could be read, and pages may come from several plans.
+            # Otherwise the choice could differ from plan to plan, and pages may come from several plans.
             enough_for_limit(state, request.limit)
         state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
         self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
@@ -237,11 +220,11 @@ class Planner:
 
     def _table_warnings(self) -> list[str]:
         contents, warnings = self.version.contents(), []
-        others = ", ".join(sorted(contents.other_indexes))
-        if others and self.predicate != ALWAYS_TRUE:
+        other_kinds = ", ".join(sorted(contents.other_indexes))
+        if other_kinds and self.predicate != ALWAYS_TRUE:
             warnings.append(
-                f"the table has indexes that the engine alone reads ({others}): its own plan may leave out "
-                "more than this one, and the engine's catalog leaves such tables to it"
+                f"the table has indexes that the engine alone reads ({other_kinds}): its own plan may leave "
+                "out more than this one, and the engine's catalog leaves such tables to it"
             )
         invisible = len(self.version.hidden_files() or ())
         if invisible and not len(self.version.files()):
@@ -254,9 +237,9 @@ class Planner:
     def _test_values(
         self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]
     ) -> None:
-        """Skips those of ascending files, part by part, that hold no match by their statistics or indexes."""
-        for some in parts:
-            indexes.test(state, values.test_values(state, some))
+        """Skips files without a match by statistics or indexes, in ascending parts."""
+        for part in parts:
+            indexes.test(state, values.test_values(state, part))
 
     def _distrust_warnings(self, files: int) -> list[str]:
         if not files:
@@ -289,7 +272,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Those that are named, with all of their buckets where files may merge; None for all files."""
+        """Adds to named files the others of their buckets, if files may merge; None stands for all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named
@@ -306,7 +289,7 @@ class Planner:
         else:
             alone = (units.sizes == 1)[units.numbers]
         if schema.merge_engine is MergeEngine.DEDUPLICATE:
-            # Files that merge: all or none, and none only where a merged row is one of the rows merged.
+            # The merged row is one of the rows merged, so a unit in which no file matches can be skipped.
             tested = np.sort(units.files)
         else:
             tested = np.sort(units.files[alone])
@@ -314,13 +297,13 @@ class Planner:
         self._keep_together(state, units, alone)
 
     def _keep_together(self, state: PlanState, units: MergeUnits, alone: NDArray[np.bool_]) -> None:
-        left = state.is_left(units.files)
-        stays = np.zeros(len(units.starts), np.bool_)
+        kept = state.is_left(units.files)
+        is_kept = np.zeros(len(units.starts), np.bool_)
         if self.version.schema.merge_engine is MergeEngine.DEDUPLICATE:
-            stays[units.numbers[left]] = True
+            is_kept[units.numbers[kept]] = True
         else:
-            stays[:] = True
-        merging = ~alone & stays[units.numbers]
+            is_kept[:] = True
+        merging = ~alone & is_kept[units.numbers]
         state.keep(units.files[merging], KeepReason.MERGE_REQUIRED)
         state.note(
             units.files[merging],
@@ -330,7 +313,7 @@ class Planner:
         grouped = state.is_left(units.files) & merged[units.numbers]
         state.raw_convertible[units.files[grouped]] = False
         if len(units.files):
-            # Named by their first file, so that pages that come from several plans call them alike.
+            # Numbered by their first file, so that pages from several plans agree on the number.
             first = np.minimum.reduceat(units.files, units.starts)
             state.merge_groups[units.files[grouped]] = first[units.numbers[grouped]]
 
@@ -340,7 +323,7 @@ _MOST_TESTS: Final = 5
 
 
 def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]:
-    """Warnings that name what narrows the answer, of the filters of files that are left."""
+    """Returns warnings that name ways to narrow the answer, for the filters of kept files."""
     if not any(isinstance(part, Unknown) for part in leaves(predicate)):
         return []
     counts = state.count_left()
@@ -352,15 +335,14 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 def undecided_warnings(
     state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
 ) -> list[str]:
-    """How many files are kept since nobody could be asked, and what would decide.
+    """Counts files kept because neither bounds nor an index decide a test, and names what would.
 
-    Args:
-        bounded: columns of which some file has bounds (False), or counts of NULLs (True).
-        reads_indexes: whether the table's options have file indexes read.
+    ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
     """
     unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
     if not any(unasked):
         return []
+    # Files whose bounds enclose the literal were asked, and are not counted.
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
     kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
     ways = {str(part): _way_out(part, reads_indexes=reads_indexes) for parts, _ in kept for part in parts}
@@ -384,7 +366,7 @@ def _is_unasked(
 def _way_out(leaf: BoundLeaf, *, reads_indexes: bool) -> str:
     name, condition = leaf.field.name, condition_of(leaf)
     if condition is None:
-        return f"of patterns those that name how the text begins are decided: {name} LIKE 'abc%'"
+        return f"only patterns with a fixed beginning can be decided: {name} LIKE 'abc%'"
     can_help = reads_indexes and leaf.field != ROW_ID
     kinds = [
         kind

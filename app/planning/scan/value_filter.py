@@ -1,7 +1,7 @@
-"""Asks statistics whether any row of a file can match: the filter over the bounds of many files at once.
+"""Evaluates the filter over the bounds in statistics, for many files at once.
 
-Whether a file may be judged alone is the planner's matter. Files that statistics leave undecided are handed
-on to their indexes (:mod:`app.planning.scan.index_filter`).
+The planner decides whether a file may be judged alone. Files that statistics leave undecided go on to their
+indexes (:mod:`app.planning.scan.index_filter`).
 """
 
 from __future__ import annotations
@@ -28,63 +28,60 @@ from app.work import check_deadline
 
 Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
+# So many files' bounds fit into a processor's caches.
 _FILES_AT_ONCE: Final = 1 << 16
-"""The bounds of so many files fit into the caches of a processor."""
+# Outcome of each verdict, by its number.
 _OUTCOMES: Final = np.array(["skip", "unknown", "keep"], object)
-"""By verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueFilter:
-    """The statistics of one version's files.
-
-    ``bounded``: columns of which a file that was asked has bounds (False), or counts of NULLs (True).
-    """
+    """The statistics of one version's files."""
 
     bounds: FileBounds
+    # Columns of which a file has bounds (False), or counts of NULLs (True).
     bounded: set[tuple[str, bool]] = dataclass_field(default_factory=set)
 
     def test_keys(
         self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
-        """Skips files whose range of keys lies outside of what the filter allows.
-
-        ``files``: ascending. ``key_part``: the filter with everything but key columns unknown.
-        """
+        """Skips files by their range of keys; ``key_part`` weakens a filter to the key columns."""
         for predicate, members in state.by_predicate(files):
             part = key_part(predicate)
             if part == ALWAYS_TRUE:
                 continue
-            for some, verdicts in self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS):
-                self._note_distrusted(state, part, some[verdicts != Verdict.NONE], FileBounds.keys)
-                state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
+            for batch, verdicts in self._evaluate(
+                state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS
+            ):
+                self._note_distrusted(state, part, batch[verdicts != Verdict.NONE], FileBounds.keys)
+                state.skip(batch[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
         self, state: PlanState, files: NDArray[np.int64], bounds: Bounds | None = None
     ) -> NDArray[np.int64]:
-        """Skips files without a matching row, and notes those of which every row matches.
+        """Skips files without a matching row, and marks files in which every row matches as proven.
 
-        Args:
-            files: ascending.
-            bounds: tells bounds of values in these files, unless each file tells its own.
-
-        Returns:
-            The files that remain undecided, ascending.
+        ``files``: ascending. ``bounds``: replaces each file's own bounds. Returns the undecided files,
+        ascending.
         """
         undecided: list[NDArray[np.int64]] = []
         for predicate, members in state.by_predicate(files):
             if predicate == ALWAYS_TRUE:
                 state.proven[members] = True
                 continue
-            asked = bounds or self.bounds.values
-            for some, verdicts in self._ask(state, predicate, asked, members, SkipStep.STATISTICS):
+            column_bounds = bounds or self.bounds.values
+            for batch, verdicts in self._evaluate(
+                state, predicate, column_bounds, members, SkipStep.STATISTICS
+            ):
                 if bounds is None:
-                    self._note_distrusted(state, predicate, some[verdicts != Verdict.NONE], FileBounds.values)
-                state.skip(some[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
-                proven = some[verdicts == Verdict.ALL]
+                    self._note_distrusted(
+                        state, predicate, batch[verdicts != Verdict.NONE], FileBounds.values
+                    )
+                state.skip(batch[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
+                proven = batch[verdicts == Verdict.ALL]
                 state.proven[proven] = True
                 state.keep(proven, KeepReason.MATCHED)
-                undecided.append(some[verdicts == Verdict.SOME])
+                undecided.append(batch[verdicts == Verdict.SOME])
         return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]), kind="stable")
 
     def _note_distrusted(
@@ -94,7 +91,7 @@ class ValueFilter:
         files: NDArray[np.int64],
         read: Callable[[FileBounds, DataField, NDArray[np.int64]], ColumnBounds | None],
     ) -> None:
-        """Notes the files that bounds would leave out if only the engine had written them."""
+        """Marks files that the bounds would skip if the engine alone had written them."""
         if self.bounds.is_of_engine or not _reads_distrusted(predicate):
             return
         verdicts = evaluate_bounds(
@@ -102,7 +99,7 @@ class ValueFilter:
         )
         state.distrusted[files[verdicts == Verdict.NONE]] = True
 
-    def _ask(
+    def _evaluate(
         self,
         state: PlanState,
         predicate: BoundPredicate,
@@ -110,37 +107,41 @@ class ValueFilter:
         files: NDArray[np.int64],
         step: SkipStep,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-        """Some files after the other, and the verdict of each: columns of all would be large new arrays."""
+        """Yields batches of files with the verdict of each."""
 
         def note(
             leaf: BoundLeaf,
             decided: NDArray[np.int64],
             verdicts: NDArray[np.int8],
-            known: ColumnBounds | None,
+            column_bounds: ColumnBounds | None,
         ) -> None:
-            # Statistics of keys have mostly said the same.
+            # Statistics of keys have mostly given the same evidence already.
             unless = Unless.KNOWN if leaf.field.id in keys else Unless.NEVER
-            state.note_each(decided, _BoundSteps(step, leaf, verdicts, known), unless)
+            state.note_each(decided, _BoundSteps(step, leaf, verdicts, column_bounds), unless)
 
-        def found(field: DataField, some: NDArray[np.int64]) -> ColumnBounds | None:
-            known = bounds(field, some)
-            if known is not None and (field.name, False) not in self.bounded:
-                ends, counts = known.has_low.any() or known.has_high.any(), known.null_count != UNKNOWN_COUNT
+        def bounds_of(field: DataField, batch: NDArray[np.int64]) -> ColumnBounds | None:
+            column_bounds = bounds(field, batch)
+            if column_bounds is not None and (field.name, False) not in self.bounded:
+                ends, counts = (
+                    column_bounds.has_low.any() or column_bounds.has_high.any(),
+                    column_bounds.null_count != UNKNOWN_COUNT,
+                )
                 self.bounded.update(
                     [(field.name, False)] * bool(ends) + [(field.name, True)] * bool(counts.any())
                 )
-            return known
+            return column_bounds
 
         keys = {field.id for field in self.bounds.version.schema.trimmed_primary_keys}
         trace = None if state.explanation is None else note
-        for some in state.files.cut(files, _FILES_AT_ONCE):
+        # In batches, since the bounds of all files would be large new arrays.
+        for batch in state.files.cut(files, _FILES_AT_ONCE):
             check_deadline()
-            yield some, evaluate_bounds(predicate, found, some, trace)
+            yield batch, evaluate_bounds(predicate, bounds_of, batch, trace)
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundSteps:
-    """What the bounds of a column say of a test, in words that are made for those who read them."""
+    """Steps with the evidence of a column's bounds, formatted on access."""
 
     step: SkipStep
     leaf: BoundLeaf

@@ -1,5 +1,4 @@
 """The file indexes of a version's files, stacked: those in manifests, and those in ``.index`` files.
 
-:class:`~app.planning.side_files.file_indexes.FileIndexes` is what a plan asks; how files are fetched,
-cut into segments and cached is private to this package.
+Plans ask :class:`~app.planning.side_files.file_indexes.FileIndexes`; the rest is private to this package.
 """

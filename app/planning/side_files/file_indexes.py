@@ -1,9 +1,8 @@
-"""The file indexes of a version's data files, whether embedded in manifests or beside the data.
+"""The file indexes of a version's data files, embedded in manifests or in files of their own.
 
-Embedded indexes are stacked for a whole manifest, over the bytes that it holds anyway. Those in files of
-their own are fetched for the files that are asked about, of many manifests in one go. Once the plan's budget
-of time is used up nothing more is read: what the caches keep is asked, and the rest is reported as not
-loaded.
+Embedded indexes are stacked for a whole manifest, over bytes that it holds anyway. Index files are fetched
+for the requested files, of many manifests at once. When the plan's time budget is used up, only cached
+indexes are asked; the others are reported as not loaded.
 """
 
 from __future__ import annotations
@@ -29,38 +28,29 @@ from app.planning.version.version import Version
 from app.table.manifests import Manifest
 from app.work import check_deadline, wait_for
 
+# Segments from the shared cache are preloaded up to this fraction of their cache.
 _SHARE_OF_CACHE: Final = 2
-"""Segments that others have read are loaded ahead, while they take no more than so much of their cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """Files of one segment whose indexes are files of their own.
-
-    Attributes:
-        at: int64, shape (k,): positions of the files among those that were asked about.
-        rows: int64, shape (k,): of the files in the manifest.
-    """
+class _SegmentFiles:
+    """Files of one segment whose indexes are files of their own."""
 
     number: int
     side: SideIndexes
     first: int
-    at: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
+    rows: NDArray[np.int64]  # Shape (k,): rows in the manifest.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stacked:
-    """The indexes of some files of one manifest, stacked.
-
-    ``at``: int64, shape (k,): positions of the files among those that were asked about. ``places``: int64,
-    shape (k,): position of each file in ``index``.
-    """
+    """The indexes of some files of one manifest, stacked."""
 
     manifest: int
-    at: NDArray[np.int64]
+    at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
     index: StackedIndex
-    places: NDArray[np.int64]
+    places: NDArray[np.int64]  # Shape (k,): position of each file in ``index``.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +61,15 @@ class FileIndexes:
     budget: Budget = UNBOUNDED
     reach: Reach = Reach.SOURCE
     ahead: int = SEGMENTS_AHEAD
-    """Segments that are opened side by side."""
-    _beside: dict[int, SideIndexes] = field(default_factory=dict)
+    """Segments in flight."""
+    _side_indexes: dict[int, SideIndexes] = field(default_factory=dict)
+    # Files whose indexes were not asked before the budget was used up.
     _unloaded: set[int] = field(default_factory=set)
-    """Files whose indexes were not asked, since the budget was used up."""
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of ascending ``files`` have an index.
+        """Returns True for each of ascending ``files`` with an index.
 
-        Raises CorruptMetadataError: a file has more than one.
+        Raises CorruptMetadataError if a file has more than one.
         """
         having = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
@@ -89,7 +79,7 @@ class FileIndexes:
         return having
 
     def path(self, file: int) -> str:
-        """The file that a file's index is in."""
+        """Returns the path of the file that has a file's index."""
         version = self.version
         number, row = version.files().place(file)
         if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
@@ -98,115 +88,122 @@ class FileIndexes:
             f"{version.source.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
         )
 
-    def stacks(self, files: NDArray[np.int64], wanted: WantedIndexes) -> Iterator[Stacked]:
-        """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
+    def stacks(self, files: NDArray[np.int64], requested: WantedIndexes) -> Iterator[Stacked]:
+        """Yields the indexes of ascending ``files``, which must have one, in as few stacks as memory allows.
 
-        Files whose indexes cannot be read are left out; :meth:`failures` tells why.
-
-        Raises DeadlineExceededError: the request's time ran out.
+        Leaves out files whose indexes cannot be read, see :meth:`failures`. Raises DeadlineExceededError.
         """
-        asked: list[_Asked] = []
+        segments_to_open: list[_SegmentFiles] = []
         all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             check_deadline()
             positions = np.arange(part.start, part.stop)
-            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
-            if not beside.all():
+            in_files = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
+            if not in_files.all():
                 embedded = _embedded(all_files.manifests[number])
-                yield Stacked(number, positions[~beside], embedded, rows[~beside])
-            if beside.any():
+                yield Stacked(number, positions[~in_files], embedded, rows[~in_files])
+            if in_files.any():
                 side = self._side(number)
-                segments = side.segments(rows[beside])
-                asked += (
-                    _Asked(number, side, first, positions[beside][start:stop], rows[beside][start:stop])
+                segments = side.segments(rows[in_files])
+                segments_to_open += (
+                    _SegmentFiles(
+                        number, side, first, positions[in_files][start:stop], rows[in_files][start:stop]
+                    )
                     for first, start, stop in segments
                 )
-        for each, opened in self._opened(asked, wanted):
-            lacking = np.ones(len(each.rows), np.bool_)
-            for at, index, places in each.side.stacks(opened, self._reach):
-                lacking[at] = False
-                yield Stacked(each.number, each.at[at], index, places)
-                # Released before the next stack is loaded.
+        for segment, opened in self._open_segments(segments_to_open, requested):
+            is_missing = np.ones(len(segment.rows), np.bool_)
+            for at, index, places in segment.side.stacks(opened, self._reach):
+                is_missing[at] = False
+                yield Stacked(segment.number, segment.at[at], index, places)
+                # Frees the stack before the next one is loaded.
                 del index
-            if lacking.any():
-                lacking &= ~np.isin(each.rows, list(each.side.failures))
-                self._unloaded.update(files[each.at[lacking]].tolist())
+            if is_missing.any():
+                is_missing &= ~np.isin(segment.rows, list(segment.side.failures))
+                self._unloaded.update(files[segment.at[is_missing]].tolist())
 
     def load_shared(self, column: str) -> None:
-        """Has the caches hold what others have read of the index files, as far as filters on a column ask it.
+        """Loads from the shared cache the index files that filters on a column ask.
 
-        Raises CorruptMetadataError: a file has more than one.
+        Raises CorruptMetadataError if a file has more than one.
         """
         files = self.version.files().all()
-        wanted = frozenset((column, kind) for kind in KINDS.values())
-        for _ in self.stacks(files[self.has_index(files)], wanted):
+        requested = frozenset((column, kind) for kind in KINDS.values())
+        for _ in self.stacks(files[self.has_index(files)], requested):
             if self._held > self._capacity // _SHARE_OF_CACHE:
                 return
 
-    def _opened(self, asked: Iterable[_Asked], wanted: WantedIndexes) -> Iterator[tuple[_Asked, Opened]]:
-        """Each segment as far as it is at hand, or has been read while those before it are looked at."""
-        begun: deque[tuple[_Asked, Future[Opened]]] = deque()
-        # Their fronts are held together; of large segments one is read while another is looked at.
-        ahead = 0
+    def _open_segments(
+        self, segments: Iterable[_SegmentFiles], requested: WantedIndexes
+    ) -> Iterator[tuple[_SegmentFiles, Opened]]:
+        """Yields each segment opened, in order; reads the next ones while the caller uses one."""
+        in_flight: deque[tuple[_SegmentFiles, Future[Opened]]] = deque()
+        # Bounds the fronts of all segments in flight: large segments are read one ahead only.
+        front_bytes = 0
         try:
-            for each in asked:
+            for segment in segments:
                 check_deadline()
-                opened, reach = each.side.known(each.first, each.rows, wanted), self._reach()
-                if reach is Reach.MACHINE or each.side.is_at_hand(opened):
-                    yield each, opened
+                opened, reach = (
+                    segment.side.open_cached(segment.first, segment.rows, requested),
+                    self._reach(),
+                )
+                if reach is Reach.MACHINE or segment.side.is_at_hand(opened):
+                    yield segment, opened
                     continue
                 del opened
-                ahead += len(each.rows) * FRONT_BYTES
-                while len(begun) >= self.ahead or (len(begun) > 1 and ahead > Fronts.most_bytes()):
-                    before, opening = begun.popleft()
-                    ahead -= len(before.rows) * FRONT_BYTES
-                    yield before, wait_for(opening)
-                open_ = partial(each.side.open, each.first, each.rows, wanted, reach)
+                front_bytes += len(segment.rows) * FRONT_BYTES
+                while len(in_flight) >= self.ahead or (
+                    len(in_flight) > 1 and front_bytes > Fronts.most_bytes()
+                ):
+                    first, opening = in_flight.popleft()
+                    front_bytes -= len(first.rows) * FRONT_BYTES
+                    yield first, wait_for(opening)
+                open_ = partial(segment.side.open, segment.first, segment.rows, requested, reach)
                 opening = self.version.source.warehouse.readers.begin(open_)
-                begun.append((each, opening))
+                in_flight.append((segment, opening))
                 del opening
-            while begun:
-                before, opening = begun.popleft()
-                yield before, wait_for(opening)
+            while in_flight:
+                first, opening = in_flight.popleft()
+                yield first, wait_for(opening)
         finally:
-            # After an error, or where nobody asks further, the rest is not needed.
-            for _, opening in begun:
+            # After an error, or if the caller stops, nobody takes the rest.
+            for _, opening in in_flight:
                 opening.cancel()
 
     def _reach(self) -> Reach:
         return Reach.MACHINE if self.budget.is_spent else self.reach
 
     def open(
-        self, files: NDArray[np.int64], wanted: WantedIndexes
+        self, files: NDArray[np.int64], requested: WantedIndexes
     ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
-        """The indexes of single files, or why they cannot be decoded; the rest as above."""
-        for stacked in self.stacks(files, wanted):
-            yield from _opened(stacked, files)
-            # Released before the next stack is loaded.
+        """Yields the indexes of single files, or the errors of files that cannot be decoded."""
+        for stacked in self.stacks(files, requested):
+            yield from _single_indexes(stacked, files)
+            # Frees the stack before the next one is loaded.
             del stacked
 
     @property
     def are_complete(self) -> bool:
-        """Whether no index was left unasked since the budget was used up."""
+        """True if the budget left no index unasked."""
         return not self._unloaded
 
     def not_loaded(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some files whose indexes were not asked, since the budget was used up."""
+        """Selects the files whose indexes were not asked before the budget was used up."""
         return files[np.isin(files, list(self._unloaded))] if self._unloaded else files[:0]
 
     def passing_warnings(self) -> list[str]:
-        """What the caller has to know of this plan, and may not hold for the next one."""
+        """Returns warnings about this plan, which may not hold for the next one."""
         if not self._unloaded:
             return []
         warning = (
-            f"{len(self._unloaded)} files are kept without asking their indexes: these were not loaded "
+            f"{len(self._unloaded)} files are kept without asking their indexes, which were not loaded "
             "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
             "request may leave out more files later"
         )
         return [warning]
 
     def lasting_warnings(self) -> list[str]:
-        """What the caller has to know of every plan of the version that asks these indexes."""
+        """Returns warnings about every plan that asks these indexes."""
         if self._held <= self._capacity:
             return []
         warning = (
@@ -218,30 +215,30 @@ class FileIndexes:
 
     @property
     def _held(self) -> int:
-        return sum(sum(side.held.values()) for side in self._beside.values())
+        return sum(sum(side.held.values()) for side in self._side_indexes.values())
 
     @property
     def _capacity(self) -> int:
         return self.version.source.caches.file_indexes.capacity
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
-        """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
+        """Yields the errors met so far in reading indexes of ascending ``files``."""
         for number, part, rows in self.version.files().by_manifest(files):
-            failures = self._beside[number].failures if number in self._beside else {}
+            failures = self._side_indexes[number].failures if number in self._side_indexes else {}
             if failures:
                 failed = np.isin(rows, list(failures))
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, failures[row]
 
     def _side(self, number: int) -> SideIndexes:
-        if number not in self._beside:
+        if number not in self._side_indexes:
             version = self.version
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
             entry_of = partial(table.metadata.entry_of_manifest, file)
             live, manifest = partial(self._live, number), version.files().manifests[number]
-            self._beside[number] = SideIndexes(version.source, manifest, key, entry_of, live)
-        return self._beside[number]
+            self._side_indexes[number] = SideIndexes(version.source, manifest, key, entry_of, live)
+        return self._side_indexes[number]
 
     def _live(self, number: int) -> NDArray[np.int64]:
         all_files = self.version.files()
@@ -249,7 +246,7 @@ class FileIndexes:
         return np.arange(len(all_files.manifests[number])) if live is None else live
 
 
-def _opened(
+def _single_indexes(
     stacked: Stacked, files: NDArray[np.int64]
 ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
     for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
@@ -262,10 +259,10 @@ def _opened(
 
 
 def open_declared(version: Version) -> None:
-    """Opens what filters on indexed columns ask first: their statistics, and indexes that are there.
+    """Opens in advance the statistics and available indexes that filters on indexed columns ask first.
 
-    These are embedded in manifests, or others have read them. Raises CorruptMetadataError: the statistics of
-    one of the manifests are damaged, or a file has two index files.
+    Reads embedded indexes and the shared cache only. Raises CorruptMetadataError if statistics are damaged,
+    or a file has two index files.
     """
     files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version, reach=Reach.STORE)
     for declared in version.schema.options.file_indexes:
@@ -282,17 +279,17 @@ def open_declared(version: Version) -> None:
 
 
 def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
-    """Reads what filters on some columns ask of index files, as far as caches and the shared tier lack it.
+    """Reads the index files that filters on some columns ask, unless caches and the shared tier have them.
 
-    Yields part by part, without files whose indexes cannot be read. Errors as of
-    :meth:`FileIndexes.has_index`.
+    Yields after each part; leaves out files whose indexes cannot be read. Raises CorruptMetadataError if a
+    file has two index files.
     """
-    # One at a time: what waits to be written for others is bounded.
+    # One at a time: the queue of writes to the shared cache is bounded, and the caller flushes it.
     files, indexes = version.files().all(), FileIndexes(version, ahead=1)
-    having = files[indexes.has_index(files)]
+    indexed = files[indexes.has_index(files)]
     for column in columns:
-        wanted = frozenset((column, kind) for kind in KINDS.values())
-        yield from (None for _ in indexes.stacks(having, wanted))
+        requested = frozenset((column, kind) for kind in KINDS.values())
+        yield from (None for _ in indexes.stacks(indexed, requested))
 
 
 def _embedded(manifest: Manifest) -> StackedIndex:

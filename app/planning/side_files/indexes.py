@@ -1,10 +1,10 @@
 """The ``.index`` files beside the data files of one manifest, fetched segment by segment.
 
-A segment is some consecutive files of a manifest. First come the *heads* of its files: the front of each
-file, which is all of most. Then, of what heads list, only payloads that are going to be asked and lie further
-behind (a bloom filter of the default size takes 599,071 bytes). A segment holds the files that somebody asked
-about, and further ones are added when they are needed. It is looked for in memory, on this machine's disk, in
-what processes share, and then read; what several requests lack alike is read once.
+A segment covers consecutive files of a manifest. Its *heads* are loaded first: the front of each file, which
+is all of most files. Then only those payloads are read that a filter asks and that lie further behind (a
+bloom filter of the default size takes 599,071 bytes). A segment holds requested files; others are added when
+they are requested. It is looked up in memory, on this machine's disk and in the shared cache, then read.
+Concurrent requests for one load share it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from app.work import LEDGER, check_deadline
 
 Segment = TypeVar("Segment", HeadSegment, BodySegment)
 
+# Reading fewer index files takes no longer than a call to the shared cache. Few manifests have fewer, since
+# the engine merges them.
 _LEAST_SHARED: Final = 16
-"""Fewer index files are read in as little time as it takes to ask the shared store. Of manifests that have no
-more there are few: the engine merges them."""
 
 SEGMENTS_AHEAD: Final = 16
-"""Segments that a plan opens side by side; the payloads read with them take a portion of memory at most."""
+"""Segments of a plan in flight; the payloads read with them take a portion of memory at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loaded:
-    """Result of one load of a segment, for all who asked for it."""
+    """Result of one load of a segment, shared by the requests that wait for it."""
 
     segment: Any
     failures: Mapping[int, PaimonIndexError]
@@ -60,30 +60,26 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class SideIndexes:
-    """Index files of one manifest.
-
-    Attributes:
-        entry_of: gives the entry of what is called by some name among all that is made of the manifest.
-        live: gives ascending rows of the files that the version has; int64.
-        failures: why files could not be read so far, by row.
-        held: bytes of memory that what was asked so far takes, by its key in the cache.
-    """
+    """Index files of one manifest."""
 
     source: IndexSource
     manifest: Manifest
     key: tuple[Hashable, ...]
+    # Returns the entry of a name among everything derived from the manifest.
     entry_of: Callable[[str], TierEntry | None]
-    live: Callable[[], NDArray[np.int64]]
+    live: Callable[[], NDArray[np.int64]]  # Returns the rows of the version's files, ascending; int64.
+    # Errors of unreadable files so far, by row.
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
+    # Bytes of memory of requested segments, by cache key.
     held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some files have an index file. Raises CorruptMetadataError: a file has more than one."""
+        """Returns True for files with an index file. Raises CorruptMetadataError for a file with two."""
         return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
-        """The index files of data files that have one each."""
+        """Returns the paths of the index files of data files with one each."""
         manifest = self.manifest
         above = [
             self._directory(*place) if external is None else external.decode().rpartition("/")[0]
@@ -105,41 +101,32 @@ class SideIndexes:
         return directory
 
     def segments(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
-        """The segments of ascending rows: the first row of each, and which of ``rows`` lie in it."""
+        """Cuts ascending rows into segments: the first row of each, and the range of ``rows`` in it."""
         return runs(rows, FILES_OF_HEADS)
 
-    def known(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes) -> Opened:
-        """Opens a segment as far as memory and disk hold it.
-
-        Of ascending ``rows`` it has the heads, and their ``wanted`` indexes.
-
-        ``first``: the row that the segment begins with.
-        """
-        opened = Opened.of(first, self._known_heads(first), rows, wanted)
+    def open_cached(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes) -> Opened:
+        """Opens a segment, from row ``first`` on, as far as memory and disk hold it."""
+        opened = Opened.of(first, self._cached_heads(first), rows, requested)
         for part in opened.parts:
-            body = self._known_body(part)
+            body = self._cached_body(part)
             if not body.fetched[part.inside].all():
                 break
             opened.bodies[part.first] = body
         return opened
 
     def is_at_hand(self, opened: Opened) -> bool:
-        """Tells whether nothing is left to be read of a segment."""
+        """Returns True if nothing of a segment has to be read."""
         return len(opened.bodies) == len(opened.parts) and not len(self._readable(opened.lacking))
 
-    def open(self, first: int, rows: NDArray[np.int64], wanted: WantedIndexes, reach: Reach) -> Opened:
+    def open(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes, reach: Reach) -> Opened:
         """Opens a segment as far as ``reach`` allows: all heads, and payloads where they are small.
 
-        Files are left out that cannot be read, as ``failures`` tells.
-
-        Raises:
-            DeadlineExceededError: the request's time ran out.
-            MemoryShortError: others have the memory.
+        Leaves out unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
         """
-        opened = self.known(first, rows, wanted)
+        opened = self.open_cached(first, rows, requested)
         if len(self._readable(opened.lacking)):
             key, readable = self._heads_key(first), self._readable(rows)
-            # What is at hand now may be gone when it is read: all that is asked tells one load from others.
+            # Keyed by all requested rows, not by the missing ones: the cache may evict others meanwhile.
             loaded = self.source.caches.file_indexes.get_or_load(
                 (*key, reach, readable.tobytes()),
                 lambda: self._load_heads(first, readable, reach),
@@ -148,7 +135,7 @@ class SideIndexes:
             )
             self.failures.update(loaded.failures)
             self.held[key] = loaded.segment.nbytes
-            opened = Opened.of(first, loaded.segment, rows, wanted, loaded.fronts)
+            opened = Opened.of(first, loaded.segment, rows, requested, loaded.fronts)
         room = LEDGER.portion // SEGMENTS_AHEAD
         for part in opened.parts:
             room -= part.asked_bytes
@@ -159,10 +146,7 @@ class SideIndexes:
         return opened
 
     def stacks(self, opened: Opened, reach: Callable[[], Reach]) -> Iterator[Found]:
-        """The indexes of the rows that were asked of an open segment, part by part.
-
-        Files are left out as of :meth:`open`, which tells the errors too.
-        """
+        """Yields the indexes requested of an open segment, part by part; leaves out unreadable files."""
         yield from opened.ready
         for part in opened.parts:
             check_deadline()
@@ -172,11 +156,11 @@ class SideIndexes:
                 fetched = body.fetched[inside]
                 at, inside = at[fetched], inside[fetched]
             yield Found(at, body.index, inside)
-            # Released before the next segment is loaded.
+            # Frees the part before the next one is loaded.
             del body
 
-    def _known_heads(self, first: int) -> HeadSegment:
-        segment = self._known(
+    def _cached_heads(self, first: int) -> HeadSegment:
+        segment = self._cached(
             self._heads_key(first),
             lambda: self._heads_entry(first),
             HeadSegment.restore,
@@ -186,7 +170,7 @@ class SideIndexes:
         return segment
 
     def _load_heads(self, first: int, rows: NDArray[np.int64], reach: Reach) -> _Loaded:
-        segment, entry, key = self._known_heads(first), self._heads_entry(first), self._heads_key(first)
+        segment, entry, key = self._cached_heads(first), self._heads_entry(first), self._heads_key(first)
         lacking = rows[~segment.has(rows - first)]
         if len(lacking) >= _LEAST_SHARED:
             segment = self._shared(key, entry, HeadSegment.restore, segment)
@@ -212,16 +196,15 @@ class SideIndexes:
                 fronts |= taken.fronts
                 failures |= taken.failures
             self.failures.update(failures)
-            segment = self._keep(key, entry, segment, segment.at_hand, first)
+            segment = self._store(key, entry, segment, segment.at_hand, first)
         return _Loaded(segment, failures, fronts)
 
     def _body(self, opened: Opened, part: Part, reach: Reach) -> BodySegment:
-        """The indexes of a part of a segment, those that are asked among them."""
-        key, segment, rows = self._body_key(part), self._known_body(part), self._readable(part.rows)
+        key, segment, rows = self._body_key(part), self._cached_body(part), self._readable(part.rows)
         if reach is not Reach.MACHINE and not segment.fetched[rows - part.first].all():
-            # What is taken of a front needs no more memory.
+            # Popped, so that a front is freed once its payloads are taken.
             fronts = {row: opened.fronts.pop(row) for row in rows.tolist() if row in opened.fronts}
-            # Requests that are under way at the same time fetch once what they ask alike.
+            # Concurrent requests for the same rows share one load.
             loaded = self.source.caches.file_indexes.get_or_load(
                 (*key, reach, rows.tobytes()),
                 lambda: self._load_body(part, rows, fronts, reach),
@@ -236,30 +219,30 @@ class SideIndexes:
     def _load_body(
         self, of: Part, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
     ) -> _Loaded:
-        segment, entry, first = self._known_body(of), self._body_entry(of), of.first
+        segment, entry, first = self._cached_body(of), self._body_entry(of), of.first
         lacking = rows[~segment.fetched[rows - first]]
         if len(lacking) >= _LEAST_SHARED:
-            size = body_bytes(of.heads, np.arange(len(of.heads)), of.wanted)
+            size = body_bytes(of.heads, np.arange(len(of.heads)), of.requested)
             segment = self._shared(self._body_key(of), entry, of.restore, segment, size)
             lacking = rows[~segment.fetched[rows - first]]
         if reach is not Reach.SOURCE or not len(lacking):
             return _Loaded(segment, {})
         warehouse, places = self.source.warehouse, lacking - first
         (path,) = self.paths(lacking[:1])
-        # As they come, in a column, and among the others.
-        expected = 3 * body_bytes(of.heads, places, of.wanted) + segment.nbytes
+        # Payloads take memory three times: as they are read, in a column, and joined with the others.
+        expected = 3 * body_bytes(of.heads, places, of.requested) + segment.nbytes
         with LEDGER.claim("loads", int(min(expected, LEDGER.room / 2)), path=path, line=warehouse.name):
             at_hand = [fronts.get(row) for row in lacking.tolist()]
-            payloads = Payloads.fetch(warehouse, self.paths, lacking, at_hand, of.heads, places, of.wanted)
+            payloads = Payloads.fetch(warehouse, self.paths, lacking, at_hand, of.heads, places, of.requested)
             usable = np.setdiff1d(np.arange(len(lacking)), list(payloads.failures))
             columns = {index: column.take(usable) for index, column in payloads.found.items()}
             segment = segment.with_payloads(of.heads, places[usable], columns)
             failures = {int(lacking[at]): why for at, why in payloads.failures.items()}
             self.failures.update(failures)
-            segment = self._keep(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
+            segment = self._store(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
         return _Loaded(segment, failures)
 
-    def _known(
+    def _cached(
         self,
         key: Hashable,
         find_entry: Callable[[], TierEntry | None],
@@ -270,13 +253,13 @@ class SideIndexes:
         segment: Segment | None = self.source.caches.file_indexes.get(key)
         if segment is None and (entry := find_entry()) is not None:
             segment = _restored(entry, entry.get(), restore)
-            if segment is not None and segment.known:
+            if segment is not None and segment.loaded_files:
                 self.source.caches.file_indexes.put(key, segment)
         return none() if segment is None else segment
 
-    def _known_body(self, of: Part) -> BodySegment:
+    def _cached_body(self, of: Part) -> BodySegment:
         key = self._body_key(of)
-        segment = self._known(
+        segment = self._cached(
             key, lambda: self._body_entry(of), of.restore, lambda: BodySegment.none(of.heads)
         )
         self.held[key] = segment.nbytes
@@ -290,14 +273,14 @@ class SideIndexes:
         segment: Segment,
         expected_bytes: int = 0,
     ) -> Segment:
-        """Returns the segment that processes share, if it has more than this one."""
+        """Returns the segment from the shared cache if it has more files than this one."""
         shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
-        if shared is None or shared.known <= segment.known:
+        if shared is None or shared.loaded_files <= segment.loaded_files:
             return segment
         self.source.caches.file_indexes.put(key, shared)
         return shared
 
-    def _keep(
+    def _store(
         self,
         key: Hashable,
         entry: TierEntry | None,
@@ -305,23 +288,20 @@ class SideIndexes:
         at_hand: NDArray[np.bool_],
         first: int,
     ) -> Segment:
-        """Keeps a segment that has grown, and leaves it to others once it has all that they may ask.
-
-        ``at_hand``: bool, of each of its files, whether it needs no more reading.
-        """
+        """Stores a segment that has grown, and shares it once no file of it needs reading any more."""
         if entry is not None:
             columns = value_columns(segment.stored())
             if is_worth_keeping(segment):
                 entry.put(columns)
-                segment = replace(segment, kept=segment.known)
+                segment = replace(segment, kept=segment.loaded_files)
             if self._is_shareable(at_hand, first):
                 entry.share(columns)
-        if segment.known:
+        if segment.loaded_files:
             self.source.caches.file_indexes.put(key, segment)
         return segment
 
     def _is_shareable(self, at_hand: NDArray[np.bool_], first: int) -> bool:
-        """Tells whether a segment has all files of the version, but for those that nobody can read."""
+        """Returns True if a segment has all files of the version, except those that nobody can read."""
         live = between(self.live(), first, first + len(at_hand))
         live = live[self.has_index(live)]
         lacking = live[~at_hand[live - first]]
@@ -338,10 +318,10 @@ class SideIndexes:
         return self.entry_of(heads_name(first))
 
     def _body_key(self, of: Part) -> tuple[Hashable, ...]:
-        return (*self.key, "bodies", of.wanted, of.first, len(of.span))
+        return (*self.key, "bodies", of.requested, of.first, len(of.span))
 
     def _body_entry(self, of: Part) -> TierEntry | None:
-        return self.entry_of(body_name(of.first, len(of.span), of.wanted))
+        return self.entry_of(body_name(of.first, len(of.span), of.requested))
 
     @property
     def _names(self) -> BytesColumn:
@@ -361,11 +341,11 @@ def _restored(
 
 
 def _may_pass(why: PaimonIndexError) -> bool:
-    """Tells whether others may read a file that could not be read here."""
+    """Returns True if another process may be able to read the file."""
     return isinstance(why, StorageError | MemoryShortError) and not isinstance(why, FileMissingError)
 
 
 def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
-    """Those of ascending numbers from ``first`` on that are less than ``end``."""
+    """Selects ascending numbers from ``first`` on that are less than ``end``."""
     start, stop = np.searchsorted(ascending, (first, end))
     return ascending[start:stop]

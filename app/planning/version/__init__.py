@@ -1,8 +1,4 @@
-"""One version of one table: its data files as columns, its schemas, statistics and deletion vectors' places.
-
-:class:`~app.planning.version.version.Version` is what the packages above plan with. Imports no other package
-of :mod:`app.planning`.
-"""
+"""One version of one table: data files as columns, schemas, statistics and places of deletion vectors."""
 
 from app.planning.version.contents import NeededManifests, VersionContents
 from app.planning.version.descriptions import (

@@ -1,10 +1,8 @@
-"""Which files a version of a table has, where their deletion vectors and hash indexes lie, and its cache.
+"""Contents of a table's versions: files, places of deletion vectors, hash indexes; and their cache.
 
-Most commits add a manifest to those that were there, and remove no file. Then the files of the other
-manifests are still there under their numbers, and only entries of the new manifest are looked at.
-
-Large tables have their files on the disk as well, for processes that start later: one entry for each table
-and branch, with the files of a version that was planned. It is written anew when it lacks many files.
+Most commits add a manifest and remove no file. Then the files of the other manifests keep their numbers, and
+only the new manifest is decoded. Of large tables, the disk has the files, for processes that start later: one
+entry per table and branch, rewritten when it lacks many files.
 """
 
 from __future__ import annotations
@@ -42,17 +40,11 @@ from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFi
 
 @dataclass(frozen=True, eq=False)
 class NeededManifests:
-    """The manifests that a filter needs, and what lists and snapshot say of all of them.
+    """The manifests that a filter needs, and totals of all manifests."""
 
-    Attributes:
-        are_needed: bool, shape (manifests,).
-        files: how many files the version has, those that no batch read sees included.
-        rows: how many rows these have.
-    """
-
-    are_needed: NDArray[np.bool_]
-    files: int
-    rows: int
+    are_needed: NDArray[np.bool_]  # Shape (manifests,).
+    files: int  # Files of the version, including those that no batch read sees.
+    rows: int  # Rows of these.
 
     def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
         """Selects the needed ones of all manifests."""
@@ -60,23 +52,23 @@ class NeededManifests:
 
     @cached_property
     def digest(self) -> str:
-        """Differs between sets of needed manifests of one version."""
+        """Key of the set of needed manifests."""
         return content_digest(self.are_needed.tobytes())
 
 
 FORM: Final = "live files 1"
-"""What the entry is called among all that is made of a table."""
+"""Name of the entry among everything derived from a table."""
 
 LEAST_FILES: Final = 10_000
-"""Fewer are put together from their manifests in as little time."""
+"""Gathering fewer files from manifests takes no longer than reading the entry."""
+# An entry is rewritten when it lacks more than one file in so many.
 _NEW_SHARE: Final = 8
-"""An entry is written anew when more than one file in so many is missing in it."""
 _BYTES_OF_KEY: Final = 300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionFiles:
-    """The files of a version, hidden ones included, of which the first ``on_disk`` lie on the disk."""
+    """Files of a version, hidden ones included; the first ``on_disk`` of them are in the entry."""
 
     keys: Sequence[ManifestFile]
     columns: FileColumns
@@ -87,44 +79,45 @@ class VersionFiles:
     def of(
         cls, keys: Sequence[ManifestFile], manifests: Sequence[Manifest], other: VersionFiles | None = None
     ) -> Self:
-        """The files of a version."""
-        same = 0 if other is None else _common(keys, other.keys)
+        """Gathers the files of a version, starting from those of another version."""
+        shared = 0 if other is None else _common(keys, other.keys)
         if (
             other is None
-            or any(at >= same for at in other.removing)
-            or any(map(removes_files, manifests[same:]))
+            or any(at >= shared for at in other.removing)
+            or any(map(removes_files, manifests[shared:]))
         ):
+            # A removal may hit any manifest before it, so nothing of the other version can be kept.
             live, removing = live_and_removing(manifests)
             return cls(keys, FileColumns.of(manifests, live), removing)
-        before, added = other.columns.first(same), manifests[same:]
+        before, added = other.columns.first(shared), manifests[shared:]
         on_disk = min(other.on_disk, len(before))
         if not added:
             return cls(keys, before, other.removing, on_disk)
-        # What is added may have been removed before.
-        rows = live_rows([manifests[at] for at in (*other.removing, *range(same, len(keys)))])
+        # A manifest that removes files may precede the one that adds them.
+        rows = live_rows([manifests[at] for at in (*other.removing, *range(shared, len(keys)))])
         rows = rows[len(other.removing) :]
         return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
 
     def is_of(self, keys: Sequence[ManifestFile]) -> bool:
-        """Whether these are the files of the version whose manifests have these keys."""
+        """Returns True if the version whose manifests have these keys has these files."""
         return len(keys) == len(self.keys) == _common(keys, self.keys)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Estimated bytes of memory."""
         return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
 
 
 def open_version_files(entry: TierEntry) -> VersionFiles | None:
-    """The files of the version that lies on the disk, if there is one; their columns are mapped."""
+    """Reads an entry, mapping its columns; None if there is none."""
     stored = load_value(entry)
     if stored is None:
         return None
-    starts, some = stored["starts"], stored["some"]
-    ends = np.cumsum(np.diff(starts)[some])[:-1]
+    starts, is_partial = stored["starts"], stored["some"]
+    ends = np.cumsum(np.diff(starts)[is_partial])[:-1]
     pieces = iter(np.split(stored["rows"], ends))
     columns = FileColumns(
-        rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
+        rows=tuple(next(pieces) if chosen else None for chosen in is_partial.tolist()),
         starts=starts,
         partitions=stored["partitions"],
         **stored["columns"],
@@ -135,19 +128,19 @@ def open_version_files(entry: TierEntry) -> VersionFiles | None:
 
 
 def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
-    """Writes the files of a version to the disk if many of them are not there yet."""
+    """Writes an entry, unless it has most of the files."""
     columns = files.columns
     missing = len(columns) - files.on_disk
     if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
         return files
-    some = [rows for rows in columns.rows if rows is not None]
+    partial_rows = [rows for rows in columns.rows if rows is not None]
     value = {
         "names": tuple(name.encode(errors="surrogatepass") for name, _ in files.keys),
         "sizes": np.array([size for _, size in files.keys], np.int64),
         "removing": np.array(files.removing, np.int64),
         "starts": columns.starts,
         "some": np.array([rows is not None for rows in columns.rows], np.bool_),
-        "rows": np.concatenate([np.zeros(0, np.int64), *some]),
+        "rows": np.concatenate([np.zeros(0, np.int64), *partial_rows]),
         "partitions": columns.partitions,
         "columns": columns.arrays,
     }
@@ -155,12 +148,12 @@ def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
     return replace(files, on_disk=len(columns))
 
 
-def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:
-    # Mostly these are all of the others, which is told fastest of all of them together.
-    if [*keys[: len(others)]] == [*others]:
-        return len(others)
-    pairs = enumerate(zip(keys, others, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(others)))
+def _common(keys: Sequence[ManifestFile], other_keys: Sequence[ManifestFile]) -> int:
+    # The usual case: all of them. One comparison of lists is fastest.
+    if [*keys[: len(other_keys)]] == [*other_keys]:
+        return len(other_keys)
+    pairs = enumerate(zip(keys, other_keys, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(other_keys)))
 
 
 UNKNOWN_CARDINALITY: Final = -1
@@ -171,19 +164,16 @@ _MEMORY_PER_PLACE: Final = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorPlaces:
-    """The deletion vectors of some files.
-
-    ``cardinalities``: int64, shape (vectors,): deleted rows, -1 where the index manifest does not tell.
-    ``numbers``: int32, shape (files,): each file's vector, -1 for none.
-    """
+    """The deletion vectors of some files."""
 
     places: tuple[tuple[IndexEntry, DeletionRange], ...]
+    # Shape (vectors,): deleted rows, -1 if the manifest does not count them.
     cardinalities: NDArray[np.int64]
-    numbers: NDArray[np.int32]
+    numbers: NDArray[np.int32]  # Shape (files,): each file's vector, -1 for none.
 
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """The vectors in some index files that belong to ``files``; of two for one the later one holds."""
+        """Finds the vectors of ``files`` in index files; the later of two for one file holds."""
         places = tuple(
             (entry, place)
             for entry in entries
@@ -193,7 +183,7 @@ class VectorPlaces:
         cardinalities = [
             UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
         ]
-        # One number that stands for all of them takes no memory.
+        # A broadcast number takes no memory.
         numbers = np.broadcast_to(np.int32(_NONE), len(files))
         if places:
             numbers = numbers.copy()
@@ -209,12 +199,12 @@ class VectorPlaces:
         return cls(places, np.array(cardinalities, np.int64), numbers)
 
     def deleted_rows(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """How many rows vectors delete, shape (n,): 0 for no vector, -1 where nobody counted."""
+        """Counts the rows that vectors delete, shape (n,): 0 without a vector, -1 if unknown."""
         return np.append(self.cardinalities, 0)[numbers]
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Estimated bytes of memory."""
         return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
 
 
@@ -223,26 +213,19 @@ _MEMORY_PER_INDEX_FILE = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionContents:
-    """Which files a version has; cached by the version's identity, without the manifests it is read from.
-
-    Attributes:
-        hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
-            buckets, other levels than the one that is read), in manifest order; None where it sees all.
-        global_indexes: entries of the global indexes that are read here, by the id of their column.
-        other_indexes: the kinds of index files that the engine alone reads, such as those of vectors.
-        columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
-        derived: what was worked out of these once, by its name.
-    """
+    """Contents of a version, cached by its identity without the manifests."""
 
     columns: FileColumns
     partitions: BytesColumn
+    # Data files that readers never see (level 0 of tables with deletion vectors or first-row, postponed
+    # buckets, other levels than the one read), in manifest order; None without any.
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
-    global_indexes: Mapping[int, Sequence[IndexEntry]]
-    other_indexes: frozenset[str]
-    columns_bytes: int
-    derived: dict[Any, Any] = field(default_factory=dict)
+    global_indexes: Mapping[int, Sequence[IndexEntry]]  # Usable here, by the id of their column.
+    other_indexes: frozenset[str]  # Kinds that only the engine reads, such as those of vectors.
+    columns_bytes: int  # Bytes of ``columns`` that no earlier version shares.
+    derived: dict[Any, Any] = field(default_factory=dict)  # Results computed from the contents once, by name.
 
     @classmethod
     def read(
@@ -254,10 +237,10 @@ class VersionContents:
         level: int | None = None,
         before: FileColumns | None = None,
     ) -> VersionContents:
-        """The contents of a version.
+        """Sorts files into visible and hidden ones, and index entries by kind.
 
-        ``level``: the only one that is read; None for all. ``before``: of an earlier version, which ``live``
-        may lie in the same place as.
+        ``level``: the only one that is read; None for all. ``before``: columns of an earlier version, with
+        which ``live`` may share buffers.
         """
         visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())
@@ -285,7 +268,7 @@ class VersionContents:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Estimated bytes of memory."""
         index_files = sum(map(len, (*self.hash_indexes.values(), *self.global_indexes.values())))
         return (
             self.columns_bytes
@@ -297,7 +280,7 @@ class VersionContents:
 
 
 def _column_of_rows(file: IndexFileMeta, schema: TableSchema) -> int | None:
-    """The column that a global index which is read here tells rows by; None of other index files."""
+    """Returns the column of a global index that can be used here; None for other index files."""
     covered = file.global_index
     if covered is None or covered.extra_field_ids or covered.source is not None:
         return None
@@ -319,10 +302,9 @@ def read_contents(
     manifests: Sequence[Manifest],
     needed: NeededManifests | None = None,
 ) -> VersionContents:
-    """The contents of a version, or what some of its manifests tell of them; remembered.
+    """Returns the contents of a version, or of some of its manifests, from the cache where possible.
 
-    Raises SnapshotExpiredError: the version went away. Raises CorruptMetadataError: its index manifest is
-    damaged.
+    Raises SnapshotExpiredError if the version expired, CorruptMetadataError for a damaged index manifest.
     """
     cache = table.reader.manifests
 
@@ -331,20 +313,20 @@ def read_contents(
         newest = ("files", table.reader.storage.name, resolved.directory)
         is_large = sum(map(len, manifests)) >= LEAST_FILES
         entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
-        known: VersionFiles | None = cache.get(newest)
+        files: VersionFiles | None = cache.get(newest)
         before: FileColumns | None = None
-        if known is None and entry is not None:
-            known = open_version_files(entry)
+        if files is None and entry is not None:
+            files = open_version_files(entry)
         if needed is None:
-            # Mostly the version before is known, and this one has some files more.
-            before = None if known is None else known.columns
-            known = VersionFiles.of(keys, manifests, known)
+            # The cache usually has the version before, and this one adds a few files.
+            before = None if files is None else files.columns
+            files = VersionFiles.of(keys, manifests, files)
             if entry is not None:
-                known = store_version_files(entry, known)
-            cache.put(newest, known)
-            columns = known.columns
-        elif known is not None and not known.removing and known.is_of(keys):
-            columns = known.columns.of_manifests(np.flatnonzero(needed.are_needed))
+                files = store_version_files(entry, files)
+            cache.put(newest, files)
+            columns = files.columns
+        elif files is not None and not files.removing and files.is_of(keys):
+            columns = files.columns.of_manifests(np.flatnonzero(needed.are_needed))
         else:
             columns = FileColumns.of(manifests, live_rows(manifests))
         return VersionContents.read(

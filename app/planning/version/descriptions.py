@@ -1,4 +1,4 @@
-"""What there is to know of a table besides its files: plain frozen values, which are JSON as they stand."""
+"""Descriptions of a table besides its files: frozen values, serialized to JSON without conversion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.types.index_files import GlobalIndex
 _READ_AT_ONCE: Final = 64
 
 Refusal: TypeAlias = Callable[[TableSchema, str], str | None]
-"""Why Iceberg's clients cannot read a table of a schema and name; None if nothing is against it."""
+"""Returns the reason why Iceberg's clients cannot read a table of a schema and name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> Self:
-        """A snapshot without the names of its manifests."""
+        """Drops the names of manifests."""
         return cls(**{member.name: getattr(snapshot, member.name) for member in fields(cls)})
 
 
@@ -87,11 +87,11 @@ class Schema:
     options: Mapping[str, str]
     comment: str | None
     time_millis: int
-    """When it was committed; 0 where that is not recorded."""
+    """Time of its commit; 0 if not recorded."""
 
     @classmethod
     def of(cls, schema: TableSchema) -> Self:
-        """A schema with the full types of its columns."""
+        """Describes a schema."""
         return cls(
             schema.id,
             [
@@ -117,7 +117,7 @@ class Column:
     type: Annotated[
         str,
         Field(
-            description="As text; `schemas` tells it as JSON.", examples=["BIGINT NOT NULL", "ARRAY<STRING>"]
+            description="As text; `schemas` has it as JSON.", examples=["BIGINT NOT NULL", "ARRAY<STRING>"]
         ),
     ]
     nullable: bool
@@ -126,10 +126,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """An index that the table's options ask writers for."""
+    """An index that the table's options declare for writers."""
 
     column: str
-    """With the key in brackets for one key of a map column."""
+    """With the key in brackets, if the index is on one key of a map column."""
     type: Annotated[str, Field(examples=["bloom-filter"])]
     options: Mapping[str, str]
 
@@ -163,7 +163,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
-        """What a version is; ``latest`` is the newest snapshot of its branch."""
+        """Describes a version; ``latest`` is the newest snapshot of its branch."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,
@@ -192,7 +192,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class VectorRange:
-    """Where one data file's deletion vector lies in an index file."""
+    """Place of one data file's deletion vector in an index file."""
 
     data_file: str
     offset: int
@@ -202,13 +202,13 @@ class VectorRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """The rows that a file of a global index covers."""
+    """Rows that a file of a global index covers."""
 
     column: str | None
-    """Null where the table has no such column any more."""
+    """Null if the table no longer has the column."""
     first_row_id: int
     last_row_id: int
-    """Included."""
+    """Inclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class IndexFileEntry:
 
 
 def describe_index_files(version: Version, index_type: str | None) -> list[IndexFileEntry]:
-    """The live entries of the index manifest, of one type or of all."""
+    """Lists the live entries of the index manifest, of one type or of all."""
     return [
         IndexFileEntry(
             entry.kind.name,
@@ -257,7 +257,7 @@ def _indexed_rows(version: Version, covered: GlobalIndex | None) -> IndexedRows 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribedSchemas(Sequence[Schema]):
-    """Schemas up to that of a version, read some at a time when somebody asks for one of them."""
+    """Schemas up to a version's, read in batches on access."""
 
     version: Version
     readers: Readers
@@ -266,7 +266,7 @@ class DescribedSchemas(Sequence[Schema]):
 
     @classmethod
     def of(cls, version: Version, readers: Readers) -> DescribedSchemas:
-        """The schemas that a version's branch has up to the version's."""
+        """Lists the schemas of a version's branch, up to the version's own."""
         ids = version.table.schema_ids(version.resolved.branch)
         return cls(version, readers, [schema_id for schema_id in ids if schema_id <= version.schema_id])
 
@@ -278,18 +278,17 @@ class DescribedSchemas(Sequence[Schema]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Schema]: ...
     def __getitem__(self, at: int | slice) -> Schema | Sequence[Schema]:
-        """A schema, or several."""
         if isinstance(at, slice):
             return [self[position] for position in range(*at.indices(len(self)))]
         schema_id = self.ids[at]
         if schema_id not in self._read:
-            some = self.ids[at : at + _READ_AT_ONCE]
+            batch = self.ids[at : at + _READ_AT_ONCE]
             self._read.clear()
-            self._read.update(zip(some, self.readers.map(self._load, some), strict=True))
+            self._read.update(zip(batch, self.readers.map(self._load, batch), strict=True))
         return Schema.of(self._read[schema_id])
 
     def _load(self, schema_id: int) -> TableSchema:
         try:
             return self.version.table.schema_of(schema_id, self.version.resolved.branch)
         except NotFoundError as error:
-            raise SnapshotExpiredError(f"schema {schema_id} went away while schemas were listed") from error
+            raise SnapshotExpiredError(f"schema {schema_id} was removed while schemas were listed") from error

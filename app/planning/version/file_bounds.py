@@ -1,8 +1,4 @@
-"""Statistics of a version's files in the columns of its schema: bounds for the evaluation of a filter.
-
-What was read of a manifest's statistics stays with the manifest, in its cache, so that a new version reads
-the statistics of new manifests only.
-"""
+"""Bounds of a version's files from their statistics, in the columns of its schema, to evaluate filters."""
 
 from __future__ import annotations
 
@@ -27,57 +23,57 @@ from app.table.statistics import (
 )
 from app.types import FLOATING_ROOTS, DataField, TypeRoot
 
+# From so many files on, decoding statistics takes longer than reading their bounds from the disk.
 _WORTH_KEEPING: Final = 500
-"""The bounds of so many files take longer to be read out of statistics than from a file of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
     """Bounds of the files of one version.
 
-    ``as_engine``: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN, and
-    writes clocks as they are. By default they are so only in a warehouse to which nobody else writes.
-    ``unreadable``: names of columns, in the order in which somebody met bounds of them that nobody can read.
+    The Java engine gives no bounds to Parquet files with NaN, and writes clocks as they are. ``as_engine``:
+    takes all bounds for the engine's; by default only where nobody else writes to the warehouse.
     """
 
     version: Version
     as_engine: bool = False
+    # Names of columns with unreadable bounds, in the order of requests.
     unreadable: dict[str, None] = field(default_factory=dict)
+    # Decoded for other columns, by kind of bounds and number of manifest.
     _stored_rows: dict[tuple[str, int], StatisticsRows] = field(default_factory=dict)
-    """What was read for other columns, by kind of bounds and number of manifest."""
 
     @property
     def is_of_engine(self) -> bool:
-        """Whether all bounds are the Java engine's."""
+        """True if the Java engine wrote all bounds."""
         return self.as_engine or self.version.source.warehouse.engine_writes_only
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column's values in ascending ``files``; None for a key of a map.
+        """Returns bounds of a column's values in ascending ``files``; None for a key of a map.
 
-        Raises CorruptMetadataError: the statistics of one of the manifests are damaged.
+        Raises CorruptMetadataError if a manifest's statistics are damaged.
         """
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """The same from the statistics of keys."""
+        """Returns bounds from the statistics of keys; arguments and errors like :meth:`values`."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:
-        """Bounds of row ids: from the first one of a file on, unless its rows bring their own."""
         all_files = self.version.files()
-        first, known = np.zeros(len(files), np.int64), np.zeros(len(files), np.bool_)
+        first, has_range = np.zeros(len(files), np.int64), np.zeros(len(files), np.bool_)
         for number, part, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             first[part] = manifest.first_row_ids.values[rows]
             brings = bring_row_ids(manifest, rows, self.version.file_schema)
-            known[part] = manifest.first_row_ids.known[rows] & ~brings
+            # An update may write row ids as a column: these need not count up from first_row_id.
+            has_range[part] = manifest.first_row_ids.known[rows] & ~brings
         row_count = all_files.columns.row_counts[files]
         return ColumnBounds(
             low=first,
             high=first + row_count - 1,
-            has_low=known,
-            has_high=known,
-            null_count=np.where(known, 0, UNKNOWN_COUNT),
+            has_low=has_range,
+            has_high=has_range,
+            null_count=np.where(has_range, 0, UNKNOWN_COUNT),
             row_count=row_count,
             may_hold_nan=np.zeros(len(files), np.bool_),
             unreadable=np.zeros(len(files), np.bool_),
@@ -92,14 +88,15 @@ class FileBounds:
             return None
         pieces = []
         all_files = version.files()
-        asked = {(read.__name__, number) for number in all_files.manifests_of(files)}
-        # Of manifests that were asked about before nothing is held beside what they hold themselves.
-        for gone in self._stored_rows.keys() - asked:
-            del self._stored_rows[gone]
+        in_use = {(read.__name__, number) for number in all_files.manifests_of(files)}
+        # Manifests hold their bounds themselves; decoded rows of manifests out of use only take memory.
+        for unused in self._stored_rows.keys() - in_use:
+            del self._stored_rows[unused]
         key = (read.__name__, column.id, version.schema.digest)
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             make = partial(self._read, read, column, number, manifest, key)
+            # Kept with the manifest, in its cache, so that a new version decodes new manifests only.
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(whole) else whole.take(rows))
         if not pieces:
@@ -116,7 +113,7 @@ class FileBounds:
         return bounds
 
     def _hold_short_clocks(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which files have the column as a type whose bounds may be clocks of any time zone."""
+        """Returns True for files in which the bounds of the column may be clocks of any time zone."""
         schema_ids = self.version.files().columns.schema_ids[files]
         is_one = len(files) == 0 or schema_ids.min() == schema_ids.max()
         written = {

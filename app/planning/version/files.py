@@ -1,12 +1,8 @@
-"""The data files of one version as columns: what planning works on instead of one object per file.
+"""The data files of one version as columns, so that planning works on arrays instead of objects.
 
-A *file* is a number from 0 to n - 1, counted over the manifests of the version in their order. Its columns
-are gathered once per version; what is asked of few files only (names, paths, statistics) stays in the
-manifests, which :class:`Files` brings together with the columns for the time of a request.
-
-A version of a table mostly has the files of the version before, and some more. Joining the arrays of both
-would copy all of them with every commit, and keep as many copies as versions are remembered. So arrays
-are given room to grow: what follows is written behind the end, where nobody has looked yet.
+A *file* is a number from 0 to n - 1, counted over the manifests in order. Its columns are gathered once per
+version; names, paths and statistics stay in the manifests, which :class:`Files` joins with the columns for
+the time of a request.
 """
 
 from __future__ import annotations
@@ -29,18 +25,20 @@ from app.types import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 
+# One part in so many is spare capacity; memory that is never written to costs nothing.
 _SPARE: Final = 4
-"""One part in so many is spare; memory that is never written to costs nothing."""
 
 
 class GrowingArrays:
-    """Room for some arrays of one length, shared by all of them that begin alike.
+    """Shared buffers of several arrays of one length, with room to append. Thread-safe.
 
-    Nothing within the length of an array that was given out changes any more. Threads may share a room.
+    A new version mostly has the files of the version before, and a few more. Copying all of them with every
+    commit would keep as many copies as versions are cached. So rows are appended to the shared buffers;
+    whatever lies within the length of an array that was given out never changes.
     """
 
     def __init__(self, before: Arrays, added: Arrays) -> None:
-        """Room with copies of some arrays in it, others of the same names behind them, and some to spare."""
+        """Copies arrays, appends others of the same names, and adds spare capacity."""
         self._lock = threading.Lock()
         self._used = _length(before)
         least = self._used + _length(added)
@@ -51,11 +49,7 @@ class GrowingArrays:
         self.append(self._used, added)
 
     def append(self, length: int, added: Arrays) -> bool:
-        """Has others follow arrays of so many items that lie here.
-
-        Returns:
-            False if something else follows these already, or there is too little room.
-        """
+        """Appends to arrays of ``length`` items; returns False without capacity, or if other rows follow."""
         end = length + _length(added)
         with self._lock:
             if length != self._used or end > self._capacity:
@@ -66,7 +60,7 @@ class GrowingArrays:
         return True
 
     def first(self, length: int) -> Arrays:
-        """The arrays of so many items."""
+        """Returns views of the first ``length`` items."""
         return {name: buffer[:length] for name, buffer in self._buffers.items()}
 
 
@@ -76,79 +70,72 @@ def _length(arrays: Arrays) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileColumns:
-    """Columns of manifests, of shape (n,), in the order of the manifests.
+    """Columns of manifests, of shape (n,), in the order of the manifests."""
 
-    Attributes:
-        rows: for each manifest the entries in it that are files of the version, ascending; None for all.
-        starts: shape (manifests + 1,): number of each manifest's first file.
-        partition_codes: position in ``partitions``.
-        delete_row_counts: 0 where an old writer did not tell.
-        growing: where those of shape (n,) lie, if others can follow them there.
-    """
-
+    # By manifest: its entries that are files of the version, ascending; None for all.
     rows: tuple[NDArray[np.int64] | None, ...]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # Shape (manifests + 1,): number of each manifest's first file.
     partitions: tuple[bytes, ...]
-    partition_codes: NDArray[np.int32]
+    partition_codes: NDArray[np.int32]  # Position in ``partitions``.
     buckets: NDArray[np.int32]
     total_buckets: NDArray[np.int32]
     levels: NDArray[np.int32]
     schema_ids: NDArray[np.int64]
     row_counts: NDArray[np.int64]
     file_sizes: NDArray[np.int64]
-    delete_row_counts: NDArray[np.int64]
-    growing: GrowingArrays | None = None
+    delete_row_counts: NDArray[np.int64]  # 0 if an old writer did not count.
+    growing: GrowingArrays | None = None  # Buffers of the columns, if rows can be appended.
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
-        """The columns of some rows of each manifest."""
+        """Gathers the columns of some rows of each manifest."""
         starts = _starts(list(map(len, rows)))
         columns: dict[str, Any] = {name: np.empty(int(starts[-1]), dtype) for name, dtype in _DTYPES.items()}
         partitions: dict[bytes, int] = {}
-        some: list[NDArray[np.int64] | None] = []
-        # Gone over once, since not all of them may be held at the same time.
+        rows_or_all: list[NDArray[np.int64] | None] = []
+        # In one pass: spilled manifests are mapped on access, and not all fit into memory at once.
         for manifest, chosen, start in zip(manifests, rows, starts[:-1].tolist(), strict=True):
             numbers = [partitions.setdefault(row, len(partitions)) for row in manifest.partitions]
             renumbered: dict[str, NDArray[Any]] = {
                 "partition_codes": np.array(numbers, np.int32)[manifest.partition_codes],
                 "delete_row_counts": manifest.delete_row_counts.values,
             }
-            some.append(None if len(chosen) == len(manifest) else chosen)
+            rows_or_all.append(None if len(chosen) == len(manifest) else chosen)
             for name, column in columns.items():
                 values = renumbered[name] if name in renumbered else getattr(manifest, name)
                 part = slice(start, start + len(chosen))
-                column[part] = values if some[-1] is None else values[chosen]
-        return cls(rows=tuple(some), starts=starts, partitions=tuple(partitions), **columns)
+                column[part] = values if rows_or_all[-1] is None else values[chosen]
+        return cls(rows=tuple(rows_or_all), starts=starts, partitions=tuple(partitions), **columns)
 
     def first(self, manifests: int) -> Self:
-        """The columns of the files in so many manifests."""
+        """Returns the columns of the files in the first ``manifests`` manifests."""
         if manifests == len(self.rows):
             return self
         count = int(self.starts[manifests])
         arrays = {name: array[:count] for name, array in self.arrays.items()}
         return replace(self, rows=self.rows[:manifests], starts=self.starts[: manifests + 1], **arrays)
 
-    def followed_by(self, others: Self) -> Self:
-        """The columns of these files, and then of others, which lie in further manifests."""
+    def followed_by(self, following: Self) -> Self:
+        """Appends the columns of files in further manifests."""
         partitions = dict(zip(self.partitions, range(len(self.partitions)), strict=True))
-        numbers = [partitions.setdefault(row, len(partitions)) for row in others.partitions]
-        codes = np.array(numbers, np.int32)[others.partition_codes]
-        added = others.arrays | {"partition_codes": codes}
+        numbers = [partitions.setdefault(row, len(partitions)) for row in following.partitions]
+        codes = np.array(numbers, np.int32)[following.partition_codes]
+        added = following.arrays | {"partition_codes": codes}
         growing = self.growing
         if growing is None or not growing.append(len(self), added):
             growing = GrowingArrays(self.arrays, added)
         return replace(
             self,
-            rows=(*self.rows, *others.rows),
-            starts=np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
+            rows=(*self.rows, *following.rows),
+            starts=np.concatenate([self.starts, self.starts[-1] + following.starts[1:]]),
             partitions=tuple(partitions),
             growing=growing,
-            **growing.first(len(self) + len(others)),
+            **growing.first(len(self) + len(following)),
         )
 
     def of_manifests(self, manifests: NDArray[np.int64]) -> Self:
-        """The columns of the files in some manifests, given by their ascending numbers."""
-        # Manifests that follow each other are one piece.
+        """Selects the files in some manifests, given by their ascending numbers."""
+        # Adjacent manifests are copied as one piece.
         runs = np.split(manifests, np.flatnonzero(np.diff(manifests) != 1) + 1) if len(manifests) else []
         bounds = [(int(self.starts[run[0]]), int(self.starts[run[-1] + 1])) for run in runs]
         arrays = {
@@ -164,14 +151,14 @@ class FileColumns:
         return replace(self, rows=rows, starts=starts, partitions=partitions, growing=None, **arrays)
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
-        """The columns of some of the files."""
+        """Selects some of the files."""
         arrays = {name: array[chosen] for name, array in self.arrays.items()}
         of_manifests = np.split(chosen, self.starts[1:-1]) if self.rows else []
         rows = tuple(
-            before if some.all() else np.flatnonzero(some) if before is None else before[some]
-            for before, some in zip(self.rows, of_manifests, strict=True)
+            before if selected.all() else np.flatnonzero(selected) if before is None else before[selected]
+            for before, selected in zip(self.rows, of_manifests, strict=True)
         )
-        starts = _starts([int(np.count_nonzero(some)) for some in of_manifests])
+        starts = _starts([int(np.count_nonzero(selected)) for selected in of_manifests])
         return replace(self, rows=rows, starts=starts, growing=None, **arrays)
 
     def __len__(self) -> int:
@@ -184,7 +171,7 @@ class FileColumns:
 
     @property
     def bucket_keys(self) -> NDArray[np.int64]:
-        """One number for each bucket of each partition, shape (n,)."""
+        """A number for each bucket of each partition, shape (n,)."""
         return self.partition_codes.astype(np.int64) << 32 | self.buckets.astype(np.int64) & 0xFFFF_FFFF
 
     @property
@@ -194,23 +181,21 @@ class FileColumns:
         return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
     def additional_bytes(self, previous: Self | None) -> int:
-        """Bytes of memory that is not mapped, nor shared with the columns of an earlier version.
-
-        All versions of a line share the room of the first: were each weighed with all of it, caches would
-        count the files of a table once for each commit.
-        """
+        """Bytes of memory that is neither mapped nor shared with the columns of an earlier version."""
         if previous is None or self.row_counts.ctypes.data != previous.row_counts.ctypes.data:
             return self.nbytes
+        # Versions share buffers: if each were weighed with all of them, caches would count a table's files
+        # once per commit.
         more = max(0, len(self) - len(previous))
         return self.nbytes * more // max(1, len(self))
 
 
+# Dtypes of the columns of shape (n,), from their annotations.
 _DTYPES: Final[Mapping[str, type[np.integer]]] = {
     name: get_args(get_args(hint)[1])[0]
     for name, hint in get_type_hints(FileColumns).items()
     if get_origin(hint) is np.ndarray and name != "starts"
 }
-"""Of the columns of shape (n,), as they are annotated."""
 
 
 def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -228,15 +213,11 @@ class Files:
         return len(self.columns)
 
     def all(self) -> NDArray[np.int64]:
-        """Every file's number."""
+        """Returns every file's number."""
         return np.arange(len(self), dtype=np.int64)
 
     def by_manifest(self, files: NDArray[np.int64]) -> Iterator[tuple[int, slice, NDArray[np.int64]]]:
-        """Ascending ``files`` cut up by manifest.
-
-        Yields:
-            The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
-        """
+        """Splits ascending ``files`` by manifest: its number, the part of ``files`` in it, and their rows."""
         parts = self._parts(files)
         for number, part in parts.items():
             rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
@@ -247,7 +228,7 @@ class Files:
         return [*self._parts(files)]
 
     def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
-        """Ascending ``files`` cut up into at most so many, between manifests where that is possible."""
+        """Splits ascending ``files`` into parts of at most ``most``, between manifests if possible."""
         ends = [part.stop for part in self._parts(files).values()]
         start = 0
         while start < len(files):
@@ -266,43 +247,43 @@ class Files:
         return {number: slice(start, end) for number, (start, end) in parts if start < end}
 
     def place(self, file: int) -> tuple[int, int]:
-        """The number of a file's manifest, and its row there."""
+        """Returns the number of a file's manifest, and its row there."""
         number = int(np.searchsorted(self.columns.starts, file, side="right")) - 1
         rows, place = self.columns.rows[number], file - int(self.columns.starts[number])
         return number, place if rows is None else int(rows[place])
 
     def entry(self, file: int) -> ManifestEntry:
-        """A file in the form of an object."""
+        """Returns a file as an object."""
         return next(self.entries(np.array([file])))
 
     def entries(self, files: NDArray[np.int64]) -> Iterator[ManifestEntry]:
-        """Ascending ``files`` in the form of objects."""
+        """Yields ascending ``files`` as objects."""
         for number, _, rows in self.by_manifest(files):
             yield from self.manifests[number].entries(rows)
 
     def name(self, file: int) -> str:
-        """A file's name."""
+        """Returns a file's name."""
         number, row = self.place(file)
         return self.manifests[number].file_name(row)
 
     def names(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
-        """Names of ascending ``files``, in UTF-8."""
+        """Returns the names of ascending ``files``, in UTF-8."""
         return self.gather(files, {"name": ("file_names", pa.large_binary())})["name"]
 
     def named(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """The files of these names, ascending."""
-        wanted = pa.array([name.encode(errors="surrogatepass") for name in names], pa.large_binary())
-        return np.flatnonzero(pc.is_in(self.names(self.all()), value_set=wanted))
+        """Returns the files with these names, ascending."""
+        encoded = pa.array([name.encode(errors="surrogatepass") for name in names], pa.large_binary())
+        return np.flatnonzero(pc.is_in(self.names(self.all()), value_set=encoded))
 
     def gather(
         self, files: NDArray[np.int64], columns: Mapping[str, tuple[str, pa.DataType]]
     ) -> dict[str, pa.Array]:
-        """Columns of ascending ``files``, by name: a column of manifests each, of a type in Arrow."""
+        """Gathers columns of ascending ``files``: by name, the manifests' column and its type in Arrow."""
         arrays = self.columns.arrays
-        others = {name: column for name, (column, _) in columns.items() if column not in arrays}
-        pieces: dict[str, list[pa.Array]] = {name: [] for name in others}
+        in_manifests = {name: column for name, (column, _) in columns.items() if column not in arrays}
+        pieces: dict[str, list[pa.Array]] = {name: [] for name in in_manifests}
         for number, _, rows in self.by_manifest(files):
-            for name, column in others.items():
+            for name, column in in_manifests.items():
                 pieces[name].append(_arrow(getattr(self.manifests[number], column), rows))
         return {
             name: pa.array(arrays[column][files], data_type)
@@ -312,7 +293,7 @@ class Files:
         }
 
     def path(self, file: int) -> tuple[bytes, int]:
-        """Partition row and bucket of a file."""
+        """Returns the partition row and bucket of a file."""
         columns = self.columns
         return columns.partitions[columns.partition_codes[file]], int(columns.buckets[file])
 

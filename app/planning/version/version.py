@@ -1,8 +1,4 @@
-"""A resolved snapshot of a table with its schema; its files are read when somebody asks for them.
-
-A filter on partitions may need some of the version's manifests only. :meth:`Version.with_manifests` is the
-version as far as these tell: its files are those of these manifests, and count from 0 among them.
-"""
+"""A resolved snapshot of a table with its schema; its files are read on access."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ class IndexCaches:
 
 @dataclass(frozen=True, slots=True)
 class IndexSource:
-    """Where the index files of one version of one table lie, and who reads them."""
+    """Place of the index files of a version, and the storage and caches that read them."""
 
     warehouse: Warehouse
     paths: TablePaths
@@ -43,7 +39,7 @@ class IndexSource:
 
 
 class Loaded(NamedTuple):
-    """What was read of a version."""
+    """Manifests and contents of a version."""
 
     manifest_files: tuple[ManifestFile, ...]
     manifests: Sequence[Manifest]
@@ -67,24 +63,24 @@ class Version:
         self.partitions = Partitions(self.schema)
 
     def with_manifests(self, needed: NeededManifests) -> Version:
-        """The version as far as some of its manifests tell."""
+        """Restricts the version to some of its manifests; its files then count from 0 among these."""
         return replace(self, needed=needed, loaded=None)
 
     def on_level(self, level: int) -> Version:
-        """The version as far as the data files of one level tell."""
+        """Restricts the version to the data files of one level."""
         return replace(self, resolved=self.resolved.on_level(level), loaded=None)
 
     def in_columns_of(self, schema: TableSchema) -> Version:
-        """The version as it was, with filters about the columns of another schema of the table."""
+        """Has filters refer to the columns of another schema of the table."""
         return replace(self, resolved=self.resolved.in_columns_of(schema), loaded=None)
 
     def load(self) -> Loaded:
-        """The version's manifests and files, read at the first call; they stay for the request.
+        """Reads manifests and files at the first call; they stay for the request.
 
         Raises:
-            LimitExceededError: they take too much memory, and nothing can be written to the disk.
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests, or its index manifest, is damaged.
+            LimitExceededError: they take too much memory, and cannot be spilled to the disk.
+            SnapshotExpiredError: the version expired.
+            CorruptMetadataError: a manifest, or the index manifest, is damaged.
             UnsupportedFormatError: batch reads of the table see other rows.
         """
         if self.loaded is None:
@@ -98,22 +94,22 @@ class Version:
         return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """The manifests that are looked at, as their lists name them; nothing else is read."""
+        """Lists the manifests in use, by the manifest lists alone."""
         if self.loaded is not None:
             return self.loaded.manifest_files
         files = self.table.metadata.manifest_files(self.resolved)
         return files if self.needed is None else self.needed.of(files)
 
     def manifests(self) -> Sequence[Manifest]:
-        """The manifests that are looked at; errors as of :meth:`load`."""
+        """Returns the manifests in use; raises what :meth:`load` raises."""
         return self.load().manifests
 
     def contents(self) -> VersionContents:
-        """Which files the version has; errors as of :meth:`load`."""
+        """Returns the version's files; raises what :meth:`load` raises."""
         return self.load().contents
 
     def keep_derived(self) -> None:
-        """Has the cache weigh manifests anew of which more is known than before."""
+        """Updates the cache's weights of manifests for which more was derived since."""
         if self.loaded is None:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
@@ -121,22 +117,22 @@ class Version:
                 self.table.metadata.keep(file, manifest)
 
     def files(self) -> Files:
-        """The data files that a batch read of the version sees."""
+        """Returns the data files that a batch read of the version sees."""
         return Files(self.contents().columns, self.manifests())
 
     def hidden_files(self) -> Files | None:
-        """The data files of the version that no batch read sees; None where there are none."""
+        """Returns the data files that no batch read sees; None without any."""
         hidden = self.contents().hidden
         return None if hidden is None else Files(hidden, self.manifests())
 
     @property
     def identity(self) -> str:
-        """Changes with anything that could change an answer."""
+        """Key that changes with anything that could change an answer."""
         return self.resolved.identity
 
     @property
     def schema_id(self) -> int:
-        """Number of the schema that filters refer to."""
+        """Id of the schema that filters refer to."""
         return self.schema.id
 
     @property
@@ -146,11 +142,11 @@ class Version:
 
     @property
     def snapshot_id(self) -> int | None:
-        """None for a table that was never written to."""
+        """None for a table without snapshots."""
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
     def relation(self, alias: str | None) -> Relation:
-        """What a query calls the table, whose alias hides its name, and what it sees beside the columns."""
+        """Returns the table's name in a query, hidden by an alias, and columns that a query sees besides."""
         named = Relation(self.table.name, self.table.database, self.resolved.branch)
         options = self.schema.options
         return replace(
@@ -160,14 +156,14 @@ class Version:
         )
 
     def file_schema(self, schema_id: int) -> TableSchema:
-        """The schema that data files with this schema number were written with."""
+        """Returns the schema with which data files of this schema id were written."""
         schema = self._schemas.get(schema_id)
         if schema is None:
             schema = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
         return schema
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Which deletion vector each file has, -1 for none or where the table's options do not honour it."""
+        """Returns each file's deletion vector, -1 for none, or if the options disable vectors."""
         if not self.schema.options.deletion_vectors:
             return np.full(len(files), -1, np.int32)
         return self.contents().vectors.numbers[files]
@@ -175,10 +171,9 @@ class Version:
 
 @contextmanager
 def missing_file_means_expired(version: Version) -> Iterator[None]:
-    """Looks again where the block finds a file of ``version`` missing.
+    """Checks the version again if the block misses a file of it.
 
-    Raises SnapshotExpiredError: the version went away. Raises FileMissingError: it is there, without the
-    file.
+    Raises SnapshotExpiredError if the version expired, FileMissingError if it still needs the file.
     """
     try:
         yield
@@ -189,7 +184,7 @@ def missing_file_means_expired(version: Version) -> Iterator[None]:
             raise
         name = f"tag {version.resolved.tag!r}" if version.resolved.tag else f"snapshot {version.snapshot_id}"
         raise FileMissingError(
-            f"{path} is not there, though {name} needs it: bring it back, or roll the table back to a "
-            f"version that is whole",
+            f"{path} is missing, though {name} needs it: restore it, or roll the table back to a version "
+            f"that is complete",
             path=path,
         ) from error

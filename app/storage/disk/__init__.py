@@ -1,4 +1,4 @@
-"""Pieces of files, and what is made of files, kept in a directory over restarts."""
+"""Keeps pieces of files, and columns derived from files, in a directory across restarts."""
 
 from app.storage.disk.column_entry import spill
 from app.storage.disk.disk_tier import DiskCacheState, DiskTier

@@ -1,4 +1,4 @@
-"""Entries of columns that were decoded once: an Arrow IPC stream that verifies itself, wherever it lies.
+"""Entries of decoded columns: an Arrow IPC stream that verifies itself, in memory, on disk or in a store.
 
 =========================  ================  =====================================================
 offset                     type              meaning
@@ -12,9 +12,8 @@ offset                     type              meaning
 *end* - 8                  u64, big          xxh3_64 of the *h* bytes, and of all from *t* to here
 =========================  ================  =====================================================
 
-Who reads an entry verifies all but the buffers first, and a column when it is first asked for: an entry may
-have many columns of which nobody asks but a few, and pages of a mapped file that nobody touches take no
-memory.
+Opening an entry verifies all but the buffers; a column is verified on first access, since most readers need
+few columns, and untouched pages of a mapped file take no memory.
 """
 
 from __future__ import annotations
@@ -37,21 +36,16 @@ from app.work import MappedBytes
 
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
+# Beginning of a stream's message: a mark, and the number of bytes before the buffers.
 _MESSAGE_HEAD: Final = struct.Struct("<II")
-"""What a message of a stream begins with: a mark, and the bytes that follow it before the buffers."""
 
 
 class DamagedEntryError(Exception):
-    """An entry is not what was written; whoever reads it takes the original instead."""
+    """An entry was altered after it was written; its reader takes the original instead."""
 
 
 def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | pa.Buffer]:
-    """The bytes of an entry, piece by piece.
-
-    Args:
-        key: ASCII; it tells the entry from all others.
-        columns: each of one item.
-    """
+    """Encodes an entry, in pieces. ``key``: ASCII. ``columns``: of one item each."""
     batch, stream = pa.record_batch(dict(columns)), _Pieces()
     with pa.ipc.new_stream(stream, batch.schema) as writer:
         writer.write_batch(batch)
@@ -65,7 +59,7 @@ def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | p
 
 
 class _Pieces(io.RawIOBase):
-    """Takes a stream as Arrow writes it: bytes, and buffers without a copy."""
+    """Collects a stream as Arrow writes it: bytes, and buffers without a copy."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes | pa.Buffer] = []
@@ -80,21 +74,17 @@ class _Pieces(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The columns of an entry, which stay where its bytes lie.
+    """The columns of an entry, over its bytes."""
 
-    ``data``: uint8, shape (n,), all bytes of the entry. ``checksums``: uint64, one a column. ``held``: bytes
-    of memory that they take; none of a mapped file.
-    """
-
-    data: NDArray[np.uint8]
-    checksums: NDArray[np.uint64]
-    held: int
+    data: NDArray[np.uint8]  # All bytes of the entry, shape (n,).
+    checksums: NDArray[np.uint64]  # One per column.
+    held: int  # Bytes of memory; 0 for a mapped file.
     _address: int
     _batch: list[pa.RecordBatch] = field(default_factory=list)
 
     @classmethod
     def read(cls, key: bytes, data: NDArray[np.uint8], *, held: int = 0) -> Self:
-        """Reads an entry; DamagedEntryError: it is not what was written under this key."""
+        """Reads an entry. Raises DamagedEntryError unless it was written so under this key."""
         places = len(data) - _CHECKSUM.size - _PLACES.size
         if places < 0:
             raise DamagedEntryError(f"expected at least {len(data) - places} bytes, found {len(data)}")
@@ -123,7 +113,7 @@ class Columns:
         return column
 
     def _opened(self) -> pa.RecordBatch:
-        # A mapped entry takes no memory but for this; what lies in memory ends with whoever holds it.
+        # The batch is the only memory of a mapped entry, so few are kept. Others live as long as their entry.
         if isinstance(self.data, MappedBytes):
             return _opened_last(self)
         if not self._batch:
@@ -131,7 +121,7 @@ class Columns:
         return self._batch[0]
 
     def view(self, values: pa.Array) -> NDArray[Any]:
-        """An array of numbers in a column, as it lies in ``data``."""
+        """Returns the numbers of a column as an array over ``data``."""
         kind = np.bool_ if isinstance(values, pa.Bool8Array) else values.type.to_pandas_dtype()
         if not len(values):
             return np.zeros(0, kind)
@@ -148,7 +138,7 @@ def _checksum(column: pa.Array) -> int:
 
 @lru_cache(1 << 8)
 def _opened_last(columns: Columns) -> pa.RecordBatch:
-    """Takes 40 KB of memory; mostly several columns are asked for one after the other."""
+    # Cached, since callers take several columns in a row; few, since a batch takes 40 KB.
     return _read_batch(columns)
 
 
@@ -161,19 +151,19 @@ def _read_batch(columns: Columns) -> pa.RecordBatch:
 
 @lru_cache(1 << 6)
 def _schema(message: bytes) -> pa.Schema:
-    """Of a form that many entries have: it takes longer to read, and more memory, than all the rest."""
+    # Many entries share a schema, and decoding it takes more time and memory than the rest.
     return pa.ipc.read_schema(pa.py_buffer(message))
 
 
 _KEY: Final = b"spilled"
+# Spilled bytes that weigh as one byte of memory: so a cache bounds its spilled files.
 _BYTES_A_BYTE: Final = 16
-"""Bytes of a file that count as one of memory: so a cache bounds what is spilled for it."""
 
 
 def spill(columns: Mapping[str, pa.Array]) -> Columns:
-    """Writes columns, each of one item, to a temporary file, and maps it.
+    """Writes columns, of one item each, to a temporary file, and maps it.
 
-    Raises OSError: the temporary directory takes no such file.
+    Raises OSError if the temporary directory cannot take it.
     """
     with tempfile.TemporaryFile() as file:
         file.writelines(write_columns(_KEY, columns))

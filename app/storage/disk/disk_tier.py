@@ -1,9 +1,8 @@
-"""A directory that keeps columns decoded of immutable files, and whole small ones, for all processes.
+"""A directory that keeps columns decoded from immutable files, and small files whole, for all processes.
 
-Entries appear under their names only when they are whole, are never changed, and removed by their names, so
-that what is mapped stays. They are verified when they are read, so any number of processes may share a
-directory, and each may end at any time. An entry was last used at its file's modification time. Everything
-that goes wrong with the directory is a miss, never an error.
+Entries are renamed into place when complete, never changed, and unlinked to remove them, so mappings stay
+valid. Readers verify them, so any number of processes may share a directory, and each may end at any time. A
+file's modification time is the entry's last use. Every failure of the directory is a miss, never an error.
 """
 
 from __future__ import annotations
@@ -35,50 +34,50 @@ from app.work import MappedBytes
 _log = logging.getLogger(__name__)
 
 FORMAT: Final = 2
-"""Of entries and of objects of the shared tier, for all releases that make the same of a file.
+"""Format of entries and of objects of the shared tier; releases with one number derive the same from a file.
 
-It goes up with every change of what is made of a file, mended faults, forms and layouts alike; forms have
-numbers of their own.
+Raise it with every change of derived content: mended faults, forms and layouts. Forms have numbers of their
+own.
 """
 
 _ENTRIES = "entries-1"
+# Name of the column in an entry of raw bytes.
 _BYTES: Final = "bytes"
-"""The one column of an entry that is bytes of a file."""
+# Read-only: truncating a mapped entry would kill the processes that map it.
 _MODE = 0o400
-"""Nobody can cut an entry by its name, which would end the processes that have it mapped."""
 _BLOCK_BYTES = 1 << 12
 _TEMPORARY = "tmp-"
 _ABANDONED_SECONDS = 3600.0
 _USE_RECORDED_EVERY_SECONDS = 60.0
-# A sweep frees an eighth, so that it is rare. It is due whenever a sixteenth was written, so that what other
-# processes write is seen.
+# A sweep frees an eighth, so that sweeps are rare. One is due after writing a sixteenth, to see what other
+# processes have written.
 _FREED_SHARE = 8
 _UNSEEN_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class DiskCacheState:
-    """What is kept on disk over restarts."""
+    """The disk cache, which outlives restarts."""
 
     __pydantic_config__ = DESCRIBED
 
     entries: int
     bytes: int
-    """Of the disk that the entries take."""
+    """Disk space of the entries."""
     capacity: int
-    """What `bytes` does not exceed."""
+    """Limit of `bytes`."""
     hits: int
     misses: int
     evictions: int
     corrupt: int
-    """Entries removed because they were not what was written."""
+    """Entries removed because they were altered after they were written."""
 
 
 class DiskTier:
-    """Keeps entries across restarts, in a directory that is made if it is not there.
+    """Keeps entries across restarts, in a directory that is created if needed.
 
-    Only one subdirectory is written to, which nobody else may enter. Entries take ``capacity_bytes``
-    together; each further process that shares the directory may pass that by a sixteenth.
+    Writes to one private subdirectory only. Entries take up to ``capacity_bytes`` together; each further
+    process that shares the directory may exceed it by a sixteenth.
     """
 
     def __init__(self, directory: str | os.PathLike[str], capacity_bytes: int) -> None:
@@ -99,12 +98,12 @@ class DiskTier:
 
     @property
     def capacity(self) -> int:
-        """Bytes that it may take of the disk; 0 if it cannot be used."""
+        """Limit of disk space in bytes; 0 if the directory cannot be used."""
         return self._capacity if self._usable else 0
 
     def get_bytes(self, key: bytes) -> bytes | None:
-        """The bytes that were put under a key, if they came back unharmed."""
-        # They are copied anyway, and to map a small file takes longer than to read it.
+        """Returns the bytes stored under a key, if they are intact."""
+        # Bytes are copied anyway, and mapping a small file takes longer than reading it.
         columns = self._get(key, _content)
         if columns is None:
             return None
@@ -116,15 +115,15 @@ class DiskTier:
         return content
 
     def put_bytes(self, key: bytes, content: bytes) -> None:
-        """Keeps bytes as an entry of one column."""
+        """Stores bytes as an entry of one column."""
         self.put(key, {_BYTES: pa.array([content], pa.large_binary())})
 
     def has(self, key: bytes) -> bool:
-        """Whether there is an entry of a key, whatever is in it."""
+        """Returns True if a key has an entry, whatever its content."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
     def get(self, key: bytes) -> Columns | None:
-        """The columns that were put under a key, mapped, if they are there."""
+        """Maps the columns stored under a key, if there are any."""
         return self._get(key, MappedBytes.map)
 
     def _get(self, key: bytes, read: Callable[[int], NDArray[np.uint8]]) -> Columns | None:
@@ -136,16 +135,16 @@ class DiskTier:
         return columns
 
     def put(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
-        """Keeps columns, each of one item, if the directory can take them."""
+        """Stores columns, of one item each, if the directory can take them."""
         self.put_entry(key, write_columns(key, columns))
 
     def put_entry(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
-        """Keeps an entry that another tier has, piece by piece."""
+        """Stores an entry of another tier, given in pieces."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
         with self._tolerance():
-            if self._takes(size):
+            if self._reserve(size):
                 path = self._path(key)
                 replaced = _size(path)
                 try:
@@ -157,12 +156,12 @@ class DiskTier:
                     self._count(-1, -_occupied(replaced))
 
     def drop(self, key: bytes) -> None:
-        """Removes an entry that was found to be damaged."""
+        """Removes a damaged entry."""
         with self._tolerance(), suppress(FileNotFoundError):
             self._drop(self._path(key))
 
     def statistics(self) -> DiskCacheState:
-        """The counters, all of one moment."""
+        """Returns the counters, at one moment."""
         with self._lock:
             return DiskCacheState(
                 entries=self._entries,
@@ -176,18 +175,18 @@ class DiskTier:
 
     @contextmanager
     def _tolerance(self) -> Iterator[None]:
-        """Turns what storage raises into a warning, the first time, and into nothing after."""
+        """Turns errors of the directory into one warning."""
         try:
             yield
         except OSError as error:
             with self._lock:
                 first, self._warned = not self._warned, True
             if first:
-                _log.warning("the disk cache in %s cannot be used as it should be: %s", self._root, error)
+                _log.warning("the disk cache in %s fails, and is bypassed: %s", self._root, error)
 
     def _path(self, key: bytes) -> str:
         name = xxhash.xxh3_128_hexdigest(key)
-        # Some file systems are slow with very many files in one directory.
+        # Some file systems are slow with many files in one directory.
         return f"{self._root}/{name[:2]}/{name[2:]}"
 
     def _read(self, key: bytes, read: Callable[[int], NDArray[np.uint8]]) -> Columns | None:
@@ -214,7 +213,7 @@ class DiskTier:
             with open(temporary, "xb", opener=_create) as file:
                 file.writelines(parts)
             try:
-                os.replace(temporary, path)  # noqa: PTH105 - as above
+                os.replace(temporary, path)  # noqa: PTH105 - text in, text out
             except FileNotFoundError:
                 Path(path).parent.mkdir(mode=0o700, exist_ok=True)
                 Path(temporary).replace(path)
@@ -233,8 +232,8 @@ class DiskTier:
             self._entries += entries
             self._bytes += size
 
-    def _takes(self, size: int) -> bool:
-        """Sees to it that an entry of ``size`` bytes fits, and counts it."""
+    def _reserve(self, size: int) -> bool:
+        """Reserves space for an entry of ``size`` bytes; returns False while another thread sweeps."""
         while True:
             with self._lock:
                 due = self._unseen and self._unseen + size > self._capacity // _UNSEEN_SHARE
@@ -243,7 +242,7 @@ class DiskTier:
                     self._bytes += size
                     self._unseen += size
                     return True
-            # While one thread sweeps, the others go on without keeping what they read.
+            # While one thread sweeps, others go on without storing.
             if not self._sweeping.acquire(blocking=False):
                 return False
             try:
@@ -252,7 +251,7 @@ class DiskTier:
                 self._sweeping.release()
 
     def _sweep(self, size: int) -> None:
-        """Looks at what is there, and removes what was not used for longest until ``size`` bytes fit."""
+        """Recounts the entries, and evicts the least recently used until ``size`` bytes fit."""
         with self._lock:
             entries_before = self._entries
             self._unseen = 0
@@ -261,21 +260,21 @@ class DiskTier:
         count = len(entries)
         if total + size > self._capacity:
             entries.sort()
-            aim = min(self._capacity - size, self._capacity - self._capacity // _FREED_SHARE)
+            target = min(self._capacity - size, self._capacity - self._capacity // _FREED_SHARE)
             for entry in entries:
-                if total <= aim:
+                if total <= target:
                     break
                 Path(entry.path).unlink(missing_ok=True)
                 total -= entry.size
                 count -= 1
         with self._lock:
             self._evictions += len(entries) - count
-            # What was written meanwhile may have been seen or not: better to count it twice than never.
+            # The scan may have seen entries written meanwhile or not: counting them twice is safe.
             self._entries = count + max(0, self._entries - entries_before)
             self._bytes = total + self._unseen
 
     def _scan(self) -> Iterator[_Entry]:
-        """All entries; removes what writers left behind that ended in the middle."""
+        """Yields all entries; removes drafts of writers that died."""
         with os.scandir(self._root) as shards:
             for shard in shards:
                 if not shard.is_dir(follow_symlinks=False):
@@ -297,11 +296,11 @@ class _Entry(NamedTuple):
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A descriptor of a file of this user, and what the system says of it."""
-    # A link may lead anywhere.
+    """Opens a file of this user; yields its descriptor and status."""
+    # O_NOFOLLOW: a link may lead anywhere.
     with local_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():
-            raise FileNotFoundError(f"{path} is no file of this user")
+            raise FileNotFoundError(f"{path} is not a file of this user")
         yield descriptor, status
 
 
@@ -321,13 +320,13 @@ def _record_use(path: str, used: float) -> None:
 
 def _size(path: str) -> int | None:
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - as above
+        return os.stat(path).st_size  # noqa: PTH116 - text in, text out
     except OSError:
         return None
 
 
 def _occupied(size: int) -> int:
-    """What a file takes of a disk: many entries are smaller than a block."""
+    # In whole blocks: many entries are smaller than one.
     return -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
 
 
@@ -342,11 +341,11 @@ def _make_private(directory: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
     status = directory.lstat()
     if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise PermissionError(f"{directory} is no directory of this user")
+        raise PermissionError(f"{directory} is not a directory of this user")
     directory.chmod(0o700)
 
 
 def entry_key(*members: str | int | None) -> bytes:
-    """Key of an entry: it differs from all others, and from that of a release of another format."""
-    # Not by a faster library: they refuse text that is not Unicode, and a caller's path may be that.
+    """Encodes an entry's key from its members and :data:`FORMAT`."""
+    # Faster libraries refuse text with lone surrogates, which a caller's path may have.
     return json.dumps([*members, FORMAT]).encode("ascii")

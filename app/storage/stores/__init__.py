@@ -1,4 +1,4 @@
-"""Disks, object stores and other file systems, each as one :class:`~app.storage.stores.store.Store`."""
+"""Disks, object stores and other file systems, each as a :class:`~app.storage.stores.store.Store`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ __all__ = ["STALL_SECONDS", "Attempt", "LocalFiles", "Store", "open_store"]
 
 
 def open_store(location: str, options: Mapping[str, Any], stall_seconds: float) -> Store:
-    """The store at a URL in its normal form.
+    """Opens the store at a URL in normal form.
 
-    Raises:
-        ValueError: there is no library for the protocol, or it does not take the options.
-        ImportError: the library is not installed.
-        OSError: a file that the options or the environment name cannot be read.
+    Raises ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError
+    for an unreadable file that options or environment name.
     """
     protocol, _, place = location.partition("://")
     if protocol == "file":
@@ -34,6 +32,6 @@ def open_store(location: str, options: Mapping[str, Any], stall_seconds: float) 
 
         return ObjectStore(place, options, stall_seconds)
     filesystem = open_filesystem(location, options, stall_seconds)
-    # Some filesystems want a leading slash and some none: each knows its own form.
+    # Filesystems differ in whether their paths begin with a slash.
     directory = str(filesystem._strip_protocol(location)).rstrip("/")  # noqa: SLF001 - fsspec's way
     return (HadoopStore if protocol in HADOOP else LibraryStore)(filesystem, directory, stall_seconds)

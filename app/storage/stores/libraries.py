@@ -1,9 +1,8 @@
-"""Stores of fsspec's libraries: opened here, and asked while requests last.
+"""Stores of fsspec's libraries, opened here and called while requests last.
 
-Those of object stores are told to give fresh listings, to bear short silences only, and to repeat nothing. A
-library that repeats by itself multiplies what is repeated above it (:mod:`app.storage.retry`), and answers
-late. One that waits long for a store that has fallen silent holds up a request that another attempt would
-serve. Not every library has options for that; then what it does is set where it keeps it.
+Object stores' libraries are set up to list afresh, to bear short silences only, and to repeat nothing: their
+own retries would multiply those of :mod:`app.storage.retry`, and answer late. Settings without an option are
+patched where the library keeps them.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 STALL_SECONDS: Final = 3.0
+# Least rate of a read: a store that sends a byte now and then counts as silent.
 _LEAST_BYTES_PER_SECOND: Final = 64 << 10
-"""Of a read: a store that sends a byte now and then is not silent."""
 HADOOP: Final = frozenset({"hdfs", "viewfs"})
 """Schemes of Hadoop's filesystems, which hdfs-native reads."""
 _LIBRARIES: Final = {
@@ -48,19 +47,18 @@ _LIBRARIES: Final = {
     "http": "http",
     "https": "http",
 }
+# Most bytes of a key in S3; other stores allow no more.
 _LONGEST_KEY: Final = 1024
-"""Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
+# Libraries' names of a file's modification time.
 _WRITTEN: Final = ("last_modified", "LastModified", "mtime", "updated", "created")
-"""What libraries call the time at which a file was written."""
+# HTTP stores: an object of the name exists, so the exclusive create failed.
 _TAKEN: Final = "HTTP 412"
-"""Of HTTP stores: the condition that there be no such object does not hold."""
 
 
 class LibraryStore(Store):
     """A directory of a library's filesystem, by its own path without a slash at the end.
 
-    A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.
-    Others cannot be ended: they keep the thread that asks.
+    Calls of asynchronous libraries are cancelled with the request. Others cannot be, and keep their thread.
     """
 
     def __init__(
@@ -75,24 +73,24 @@ class LibraryStore(Store):
         try:
             return bytes(self._ask("cat_file", self._place(path), start=start, end=end))
         except Exception as error:
-            # An object store refuses a range that begins at the end, as that of an empty file does.
+            # An object store refuses a range that begins at the end of a file; in an empty file, every range.
             if is_behind_the_end(error):
                 return b""
             raise
 
     @override
     def read_many(
-        self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
+        self, ranges: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
     ) -> Sequence[Attempt[bytes]] | None:
-        """A thread that waits for each of them would cost more than the calls do."""
         if self._coroutine("cat_file") is None:
             return None
 
+        # All on one event loop: a waiting thread for each would cost more than the calls.
         async def attempt(path: str, start: int, end: int) -> Attempt[bytes]:
             async with calls:
                 began = time.perf_counter()
                 try:
-                    content = await self._answered("cat_file", self._place(path), start=start, end=end)
+                    content = await self._call("cat_file", self._place(path), start=start, end=end)
                 except Exception as error:  # noqa: BLE001 - whoever repeats the call judges it
                     seconds = time.perf_counter() - began
                     return (
@@ -101,27 +99,27 @@ class LibraryStore(Store):
                 return Attempt(time.perf_counter() - began, content)
 
         async def attempts() -> list[Attempt[bytes]]:
-            return await asyncio.gather(*(attempt(*each) for each in wanted))
+            return await asyncio.gather(*(attempt(*each) for each in ranges))
 
         return self._wait_for(attempts())
 
     @override
     def entries(self, path: str) -> list[tuple[str, bool]]:
-        return [(name, entry["type"] == "directory") for name, entry in self._listed(path)]
+        return [(name, entry["type"] == "directory") for name, entry in self._list(path)]
 
     @override
     def files(self, path: str) -> list[StoredFile]:
         return [
             StoredFile(name, int(entry.get("size") or 0), _written(entry))
-            for name, entry in self._listed(path)
+            for name, entry in self._list(path)
             if entry["type"] != "directory"
         ]
 
-    def _listed(self, path: str) -> list[tuple[str, dict[str, Any]]]:
+    def _list(self, path: str) -> list[tuple[str, dict[str, Any]]]:
         place = self._place(path)
         listed = self._ask("ls", place, detail=True)
         paths = [(str(entry["name"]).strip("/"), entry) for entry in listed]
-        # An object store may list the directory's own marker object as well.
+        # An object store may also list the directory's own marker object.
         parent = f"{place.strip('/')}/".removeprefix("/")
         return [(path.removeprefix(parent), entry) for path, entry in paths if path.startswith(parent)]
 
@@ -140,7 +138,7 @@ class LibraryStore(Store):
         if "mode" in parameters:
             condition: dict[str, object] = {"mode": "create"}
         elif "overwrite" in parameters:
-            # As adlfs has it.
+            # adlfs's name for it.
             condition = {"overwrite": False}
         else:
             name = type(self._filesystem).__name__
@@ -167,7 +165,6 @@ class LibraryStore(Store):
         self._ask("rm_file", self._place(path))
 
     def _place(self, path: str) -> str:
-        """The filesystem's own path."""
         place = f"{self._directory}/{path}" if path else self._directory or "/"
         if len(place.partition("/")[2].encode(errors="surrogatepass")) > _LONGEST_KEY:
             raise FileMissingError(f"there is no file {path}: its name is too long", path=path)
@@ -177,7 +174,7 @@ class LibraryStore(Store):
         coroutine = getattr(self._filesystem, f"_{method}", None)
         return coroutine if self._filesystem.async_impl and inspect.iscoroutinefunction(coroutine) else None
 
-    async def _answered(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
+    async def _call(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
         seconds = None
         if method == "cat_file":
             seconds = read_seconds(self._stall_seconds, options["end"] - options["start"])
@@ -185,21 +182,21 @@ class LibraryStore(Store):
             return await self._coroutine(method)(place, *arguments, **options)
 
     def _ask(self, method: str, place: str, *arguments: object, **options: object) -> Any:
-        """What a filesystem's method answers (its blocking form: ``cat_file``), while the request lasts."""
+        """Calls a method of the filesystem (by its blocking name: ``cat_file``), while the request lasts."""
         if self._coroutine(method) is None:
             return getattr(self._filesystem, method)(place, *arguments, **options)
-        return self._wait_for(self._answered(method, place, *arguments, **options))
+        return self._wait_for(self._call(method, place, *arguments, **options))
 
     def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
-        under_way = asyncio.run_coroutine_threadsafe(work, self._filesystem.loop)
+        in_flight = asyncio.run_coroutine_threadsafe(work, self._filesystem.loop)
         try:
-            return wait_for(under_way)
+            return wait_for(in_flight)
         finally:
-            under_way.cancel()
+            in_flight.cancel()
 
 
 def read_seconds(stall_seconds: float, size: int) -> float:
-    """How long reading so many bytes may take: a silence before the answer, one in it, and a slow store."""
+    """Returns the time limit of a read: two silences, and the least rate."""
     return 2 * stall_seconds + size / _LEAST_BYTES_PER_SECOND
 
 
@@ -209,7 +206,7 @@ class HadoopStore(LibraryStore):
     @override
     def read(self, path: str, start: int, end: int) -> bytes:
         with self._filesystem.client.read(self._place(path)) as file:
-            # Beyond the end, the library's own call would end.
+            # The library fails for ranges beyond the end.
             end = min(end, len(file))
             content: bytes = file.read_range(start, end - start) if start < end else b""
         return content
@@ -220,7 +217,7 @@ class HadoopStore(LibraryStore):
 
     @override
     def create(self, path: str, content: bytes) -> bool:
-        """As the engine commits: of several that rename to one name, the name node lets one succeed."""
+        # The engine's way to commit: of several renames to one name, the name node lets one succeed.
         place = self._place(path)
         directory, _, name = place.rpartition("/")
         draft = f"{directory}/.{name}.{secrets.token_hex(8)}.tmp"
@@ -238,15 +235,11 @@ class HadoopStore(LibraryStore):
 def open_filesystem(
     location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem:
-    """The library's filesystem of a URL in its normal form.
+    """Opens the filesystem of a URL in normal form.
 
-    Libraries are given what they take of the URL, such as host and user, in place of what is set here, and
-    ``options`` in place of both.
-
-    Raises:
-        ValueError: there is no library for the protocol, or it does not take the options.
-        ImportError: the library is not installed.
-        OSError: a file that the options or the environment name cannot be read.
+    Parts of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
+    ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError for an
+    unreadable file that options or environment name.
     """
     protocol = location.partition(":")[0]
     if protocol in HADOOP and find_spec("hdfs_native") is None:
@@ -267,14 +260,14 @@ def open_filesystem(
 
 
 def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
-    """What a store's filesystem is made with; nothing for what is no store."""
+    """Returns the options of a store's filesystem; none for other filesystems."""
     if protocol in HADOOP:
-        # From a name node on standby to the active one; by itself the library tries for minutes.
+        # One failover to the active name node; by default the library tries for minutes.
         return {"dfs.client.failover.max.attempts": "1"}
     library = _LIBRARIES.get(protocol)
     if library is None:
         return {}
-    # Warehouses of one store share no connections. The newest snapshot is found by listings.
+    # Warehouses of one store share no connections; a cached listing would hide the newest snapshot.
     common: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
     match library:
         case "gcs":
@@ -286,7 +279,7 @@ def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
 
 
 def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float) -> None:
-    """Sets what no option of a library sets."""
+    """Patches settings that the library has no option for."""
     match _LIBRARIES.get(protocol):
         case "gcs":
             request = inspect.unwrap(type(filesystem)._request)  # noqa: SLF001 - below what repeats it
@@ -308,28 +301,29 @@ def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float)
 
 
 def _stalls(stall_seconds: float) -> object:
-    # It comes with the libraries that it is for.
+    # Installed with the libraries that call this.
     from aiohttp import ClientTimeout  # noqa: PLC0415
 
     return ClientTimeout(total=None, sock_connect=stall_seconds, sock_read=stall_seconds)
 
 
 def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
-    """Refuses settings, which the library prefers, of another account than ``container@account.domain``."""
+    """Refuses environment variables for another account than the URL's, since the library prefers them."""
     _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
-    named, known = host.partition(".")[0].lower(), filesystem.service_client.account_name
-    if at and known not in (None, named):
+    named, configured = host.partition(".")[0].lower(), filesystem.service_client.account_name
+    if at and configured not in (None, named):
         raise ValueError(
             f"the URL names the account {named}, and AZURE_STORAGE_CONNECTION_STRING or "
-            f"AZURE_STORAGE_ACCOUNT_NAME the account {known}: correct one of them"
+            f"AZURE_STORAGE_ACCOUNT_NAME the account {configured}: correct one of them"
         )
 
 
 @cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """What runs the calls of all asynchronous libraries; without uvloop, fsspec's own.
+    """Runs the calls of all asynchronous libraries: uvloop if installed, else fsspec's own loop.
 
-    Each answer of obstore wakes the loop from a thread of its own, while it holds Python's lock.
+    Each answer of obstore wakes the loop from a thread of its own that holds Python's lock, so its speed
+    counts.
     """
     if find_spec("uvloop") is None:
         return get_loop()  # type: ignore[no-any-return]

@@ -1,7 +1,6 @@
-"""Files of this machine, where links could lead anywhere and pipes could hold whoever opens them.
+"""Files of this machine; opens regular files only.
 
-None but regular files are opened, and nobody waits for what lies in their place: a pipe without a writer
-holds whoever opens it for ever, and a device may have no end.
+A pipe without a writer would hold a thread for ever, a device may have no end, and links could lead anywhere.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from typing_extensions import override
 from app.errors import FileMissingError, PathNotAllowedError
 from app.storage.stores.store import Store, StoredFile
 
+# Longest path in bytes; each part of a longer one would be checked for links in vain.
 _LONGEST_PATH = 4095
-"""Bytes of the longest path; of a longer one, each part would be looked at for links."""
 
 
 class IrregularFileError(OSError):
@@ -31,12 +30,10 @@ class IrregularFileError(OSError):
 
 @contextmanager
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
-    """A descriptor for reading a regular file, and what the system says of the file.
+    """Opens a regular file; yields its descriptor and status.
 
-    Raises:
-        IsADirectoryError: it is a directory.
-        IrregularFileError: it is something else that is no regular file.
-        OSError: it cannot be opened.
+    Raises IsADirectoryError, IrregularFileError for anything else that is no regular file, or another
+    OSError.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:
@@ -51,16 +48,16 @@ def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_resu
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:
-    """The first ``most`` bytes of a regular file, or all of it."""
+    """Reads a regular file, or its first ``most`` bytes."""
     with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read() if most is None else file.read(most)
 
 
 class LocalFiles(Store):
-    """Files below a directory of this machine, named without a slash at its end.
+    """Files below a directory of this machine, given without a slash at its end.
 
-    Written is a draft with a name of its own, which gets its final name once it is on the disk: by a link,
-    which unlike a rename fails where the name is taken.
+    Writes go to a draft, which is linked to the final name once it is on the disk: a link, unlike a rename,
+    fails if the name is taken.
     """
 
     is_local: ClassVar[bool] = True
@@ -69,14 +66,14 @@ class LocalFiles(Store):
         self._directory = directory
         self._home = os.path.realpath(directory or "/").rstrip("/")
         self.has_databases = False
-        """Whether callers have rights by the top directory of a path, out of which no link may lead then."""
+        """True if callers' rights follow the top directory of a path, which no link may leave then."""
 
     def path_of(self, path: str) -> str:
-        """The absolute path of a file or directory."""
+        """Returns the absolute path of a file or directory."""
         place = f"{self._directory}/{path}" if path else self._directory or "/"
         if len(place.encode(errors="surrogatepass")) > _LONGEST_PATH:
             raise FileMissingError(f"there is no file {path}: its name is too long", path=path)
-        # Following every link from the top costs more than reading a small file, and there are hardly any.
+        # Resolving links costs more than reading a small file, and hardly any path has one.
         if self._has_link(path):
             home = os.path.realpath(self._directory or "/")
             top = os.path.join(home, path.partition("/")[0]) if self.has_databases else home  # noqa: PTH118 - text
@@ -103,22 +100,22 @@ class LocalFiles(Store):
         place = f"{self._directory}/{path}"
         try:
             with opened(place) as (descriptor, status):
-                # Links are looked for only where the system does not say that the open file lies below.
+                # Checks for links only if the open file does not lie where its path says.
                 if _path_of(descriptor) != f"{self._home}/{path}":
                     self.path_of(path)
-                left = min(end, status.st_size) - start
+                missing = min(end, status.st_size) - start
                 parts = []
-                while left > 0 and (part := os.pread(descriptor, left, start)):
+                while missing > 0 and (part := os.pread(descriptor, missing, start)):
                     parts.append(part)
                     start += len(part)
-                    left -= len(part)
+                    missing -= len(part)
         except OSError:
             self.path_of(path)
             raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_into(self, path: str, buffer: memoryview) -> int:
-        """Fills a buffer from the start of a file; how many bytes there were, at most its length."""
+        """Fills a buffer from the start of a file; returns the number of bytes."""
         at = 0
         with opened(self.path_of(path)) as (descriptor, _):
             while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], at)):
@@ -143,12 +140,12 @@ class LocalFiles(Store):
 
     @override
     def size(self, path: str) -> int:
-        status = os.stat(self.path_of(path))  # noqa: PTH116 - as above
+        status = os.stat(self.path_of(path))  # noqa: PTH116 - text in, text out
         return 0 if S_ISDIR(status.st_mode) else status.st_size
 
     @override
     def has_root(self) -> bool:
-        return os.path.exists(self.path_of(""))  # noqa: PTH110 - as above
+        return os.path.exists(self.path_of(""))  # noqa: PTH110 - text in, text out
 
     @override
     def create(self, path: str, content: bytes) -> bool:
@@ -171,27 +168,27 @@ class LocalFiles(Store):
 
     @override
     def delete(self, path: str) -> None:
-        os.unlink(self.path_of(path))  # noqa: PTH108 - as above
+        os.unlink(self.path_of(path))  # noqa: PTH108 - text in, text out
 
 
 def _path_of(descriptor: int) -> str:
-    """Where an open file lies, all links followed, where the system tells."""
+    """Returns the path of an open file with all links resolved, or an empty one if unknown."""
     try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - as above
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - text in, text out
     except OSError:
         return ""
 
 
 def _is_loop(place: str) -> bool:
     try:
-        os.stat(place)  # noqa: PTH116 - as above
+        os.stat(place)  # noqa: PTH116 - text in, text out
     except OSError as error:
         return error.errno == errno.ELOOP
     return False
 
 
 def _draft(path: Path, content: bytes) -> Path:
-    """A file beside ``path`` with all of the content on the disk."""
+    """Writes a file beside ``path``, with its content on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -206,7 +203,7 @@ def _draft(path: Path, content: bytes) -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Has the names of a directory's files on the disk."""
+    """Flushes a directory, so that new names in it survive a crash."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
 """Amazon S3, and stores that speak its protocol, through obstore's filesystem.
 
-Settings are obstore's own: what it is given as options, or else AWS's environment variables. Where there are
-AWS's profile files, boto3 finds the credentials, since obstore knows neither profiles nor single sign-on.
+Settings are obstore's options, then AWS's environment variables. If there are AWS profile files, boto3 finds
+the credentials, since obstore supports neither profiles nor single sign-on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from app.storage.stores.store import StoredFile
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3CredentialProvider
 
-# obstore's classes do not tell a store that is busy from one that refuses; only its messages do.
+# obstore's classes do not separate a busy store from one that refuses; its messages do.
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([A-Za-z][A-Za-z0-9_.-]{0,63})</Code>")
 _TIMED_OUT: Final = "TimedOut"
@@ -36,8 +36,8 @@ _REDIRECTED: Final = "incorrectly configured region"
 
 _INSTANCE: Final = "http://169.254.169.254/"
 
-# Where the store itself answers these, obstore has classes for them, but for listings; otherwise they are of
-# what gives credentials.
+# obstore has classes for these statuses when the store answers them, except for listings; without a class,
+# the credential provider answered.
 _REFUSALS: Final = (401, 403)
 _NOT_FOUND: Final = 404
 _LISTING: Final = "list-type=2"
@@ -50,33 +50,29 @@ _PROFILES: Final = (
     ("AWS_CONFIG_FILE", "~/.aws/config"),
 )
 
+# Idle connections kept open: more than there are threads that call.
 _MOST_IDLE: Final = 1000
-"""Connections that are kept open, more than there are threads that ask."""
 
+# Idle time: less than the 20 s after which Amazon's servers close connections.
 _IDLE_SECONDS: Final = 15
-"""How long they are, less than the 20 s after which Amazon's servers close them."""
 
+# Time limit of sending an object.
 _WRITE_SECONDS: Final = 300
-"""How long sending an object may take until the store answers."""
 
+# Seconds between two questions to boto3, which renews credentials of a profile.
 _FRESH_SECONDS: Final = 60
-"""How long credentials of a profile are used before boto3 is asked again, which renews them."""
 
 
 class NoCredentialsError(OSError):
-    """There are no keys in the environment, and the instance or role gives none."""
+    """The environment has no keys, and the instance or role gives none."""
 
 
 class ObjectStore(LibraryStore):
-    """A directory of a bucket, by both their names: ``bucket/warehouse``.
+    """A directory of a bucket, by both names: ``bucket/warehouse``.
 
-    Args:
-        options: of obstore's ``S3Store``, before what the environment says.
-
-    Raises:
-        OSError: the file of certificates cannot be read.
-        ImportError: boto3 is not installed, and there is a profile.
-        ValueError: an option is none of obstore's, or there are no credentials.
+    ``options``: of obstore's ``S3Store``; they override the environment. Raises OSError for an unreadable
+    file of certificates, ImportError for a profile without boto3, ValueError for an unknown option or no
+    credentials.
     """
 
     def __init__(self, directory: str, options: Mapping[str, Any], stall_seconds: float) -> None:
@@ -93,7 +89,7 @@ class ObjectStore(LibraryStore):
 
     @override
     def files(self, path: str) -> list[StoredFile]:
-        # Listings of the filesystem leave out when objects were written.
+        # The filesystem's own listings have no times.
         listed = self._ask("objects", self._place(path))
         return [
             StoredFile(each["path"].rpartition("/")[2], each["size"], each["last_modified"])
@@ -101,33 +97,30 @@ class ObjectStore(LibraryStore):
         ]
 
     @override
-    async def _answered(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
+    async def _call(self, method: str, place: str, *arguments: object, **options: Any) -> Any:
         try:
-            return await super()._answered(method, place, *arguments, **options)
+            return await super()._call(method, place, *arguments, **options)
         except (exceptions.BaseError, FileNotFoundError) as error:
-            # The filesystem itself names what it misses, an empty directory; the store and its keys say more.
+            # The filesystem's own error, for an empty directory, ends with the path; others are the store's.
             if place.endswith(str(error)):
                 raise
             _raise_failure(error)
 
 
 class _Filesystem(FsspecStore):
-    """As obstore has it, but for reads, which have a least rate, puts, and the question for a bucket.
-
-    Puts have conditions, and more time.
-    """
+    """obstore's filesystem, with rates for reads, conditions and time for puts, and a check for buckets."""
 
     cachable = False
 
     def __init__(self, bucket: str, options: Mapping[str, Any], stall_seconds: float) -> None:
         endpoint = options.get("endpoint") or _first_of(_ENDPOINTS)
         chosen: dict[str, Any] = {
-            # What fails is repeated above (app.storage.retry).
+            # Retries are made in app.storage.retry.
             "retry_config": {"max_retries": 0},
             "credential_provider": _provider(options),
             "disable_bulk_delete": True,
         }
-        # No certificate is valid for further dots before the store's name.
+        # Certificates cover one label before the store's name, so no bucket with a dot.
         if not endpoint and "." not in bucket:
             chosen["virtual_hosted_style_request"] = True
         chosen |= options
@@ -171,14 +164,13 @@ def _client(stall_seconds: float, *, allow_http: bool) -> ClientConfig:
     client: ClientConfig = {
         "allow_http": allow_http,
         "connect_timeout": dt.timedelta(seconds=stall_seconds),
-        # Until the answer begins, and between two pieces of it; how long all of it takes is the request's to
-        # bound.
+        # Limits silence, not the whole call, which the request's deadline limits.
         "read_timeout": dt.timedelta(seconds=stall_seconds),
         "timeout": dt.timedelta(days=1),
         "pool_max_idle_per_host": str(_MOST_IDLE),
         "pool_idle_timeout": dt.timedelta(seconds=_IDLE_SECONDS),
     }
-    # Of the store's authority, where it is none that every machine knows.
+    # For stores whose certificates are signed by a private authority.
     if authority := os.environ.get("AWS_CA_BUNDLE"):
         client["root_certificate"] = local_files.content(authority)
     return client
@@ -189,7 +181,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
-    """Gives credentials of a profile; None where obstore finds them by itself."""
+    """Returns a provider of profile credentials; None if obstore finds credentials itself."""
     has_own = {"access_key_id", "skip_signature"} & options.keys() or _first_of(_CREDENTIALS)
     files = [Path(os.environ.get(name) or default).expanduser() for name, default in _PROFILES]
     if has_own or not ("AWS_PROFILE" in os.environ or any(file.is_file() for file in files)):
@@ -200,19 +192,19 @@ def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
 
 
 def _raise_failure(error: Exception) -> NoReturn:
-    """Raises what an error of obstore's is."""
+    """Translates an obstore error."""
     message = str(error)
     status_text, code = _STATUS.search(message), _CODE.search(message)
     if _REDIRECTED in message:
         raise StoreAnswerError("PermanentRedirect", 301) from None
     if status_text is None:
-        # Other files may be missing, such as one with a token to sign with.
+        # Not the store: also a missing file with a token to sign with ends here.
         kind = TimeoutError if _TIMED_OUT in message else ConnectionError
         raise (NoCredentialsError if _INSTANCE in message else kind)(type(error).__name__) from None
     status = int(status_text[1])
     is_of_store = not isinstance(error, exceptions.GenericError) or _LISTING in message
     if status in (*_REFUSALS, _NOT_FOUND) and not is_of_store:
-        raise NoCredentialsError("NoCredentials: who should give them refuses") from None
+        raise NoCredentialsError("NoCredentials: the credential provider refuses") from None
     if status == _NOT_FOUND:
         raise FileNotFoundError("the store has no such object") from None
     if status == _TAKEN:

@@ -1,4 +1,4 @@
-"""What is asked of every store: files and directories below one directory, wherever that is."""
+"""Interface of a store: files and directories below one directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[Result]):
-    """What became of a call that was made already."""
+    """Outcome of a call: its result or its error."""
 
     seconds: float
     result: Result | None = None
@@ -23,7 +23,7 @@ class Attempt(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as a listing has it: its name, its bytes, and when it was written, if the store tells."""
+    """A listed file: name, bytes, and modification time if the store has it."""
 
     name: str
     size: int
@@ -33,55 +33,52 @@ class StoredFile:
 class Store(ABC):
     """Files below one directory.
 
-    Paths are relative to it, and :func:`~app.storage.locations.check_segments` has passed them. Methods block
-    until the request ends, ask once, and raise what the storage's library raises; or PathNotAllowedError (a
-    link leads out of the directory) or FileMissingError (no name can be so long).
+    Paths are relative to it, and were checked by :func:`~app.storage.locations.check_segments`. Methods block
+    until the request ends, try once, and raise the library's exceptions; or PathNotAllowedError for a link
+    that leads out of the directory, FileMissingError for an impossible name.
     """
 
     is_local: ClassVar[bool] = False
-    """Whether the files lie on this machine."""
+    """True if the files lie on this machine."""
 
     @abstractmethod
     def read(self, path: str, start: int, end: int) -> bytes:
-        """Bytes of a file, fewer where it ends before."""
+        """Reads bytes of a file, fewer at its end."""
 
     def read_many(
         self,
-        wanted: Sequence[tuple[str, int, int]],  # noqa: ARG002 - for others
-        calls: asyncio.Semaphore,  # noqa: ARG002 - likewise
+        ranges: Sequence[tuple[str, int, int]],  # noqa: ARG002 - for others
+        calls: asyncio.Semaphore,  # noqa: ARG002 - for others
     ) -> Sequence[Attempt[bytes]] | None:
-        """What became of many :meth:`read`, made side by side; None where each needs a thread.
-
-        ``calls`` bounds those that are under way.
-        """
+        """Attempts many reads in parallel, at most ``calls`` in flight; None if each needs a thread."""
         return None
 
     @abstractmethod
     def entries(self, path: str) -> list[tuple[str, bool]]:
-        """Names right below a directory (``""``: the store's own), and whether each is a directory's."""
+        """Lists names right below a directory (``""``: the store's own), with True for directories."""
 
     @abstractmethod
     def files(self, path: str) -> list[StoredFile]:
-        """The files right below a directory."""
+        """Lists the files right below a directory."""
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """Bytes of a file, 0 for a directory."""
+        """Returns the size of a file in bytes, 0 for a directory."""
 
     @abstractmethod
     def has_root(self) -> bool:
-        """Whether the store's own directory is there; of an object store, the bucket."""
+        """Returns True if the store's directory, or its bucket, exists."""
 
     @abstractmethod
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a file that nobody finds before it is whole; False: there is one of that name.
+        """Creates a file atomically; returns False if the name is taken.
 
-        SettingsError: the library cannot create a file only if there is none.
+        Raises SettingsError if the library has no exclusive create.
         """
 
     @abstractmethod
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a file; readers find the one before it, if any, or the new one."""
+        """Writes a file; readers find the old content, if any, or the new one."""
 
     @abstractmethod
     def delete(self, path: str) -> None:

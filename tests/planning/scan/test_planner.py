@@ -49,7 +49,7 @@ def planned(
         ),
         (
             "name LIKE '%rie%'",
-            ["name CONTAINS 'rie' (of patterns those that name how", "decided: name LIKE 'abc%')"],
+            ["name CONTAINS 'rie' (only patterns with a fixed beginning can", "decided: name LIKE 'abc%')"],
         ),
         (" OR ".join(f"day > {each} AND name <> '{each}'" for each in range(9)), ["; and 13 more tests"]),
     ],

@@ -264,7 +264,7 @@ def test_indexes_come_back_for_the_question_that_they_were_read_for() -> None:
     assert {key: list(column) for key, column in (restored.index.fetched or {}).items()} == {
         key: list(column) for key, column in (segment.index.fetched or {}).items()
     }
-    assert not BodySegment.restore(segment.stored(), frozenset([("score", BITMAP)]), heads).known
+    assert not BodySegment.restore(segment.stored(), frozenset([("score", BITMAP)]), heads).loaded_files
 
 
 def test_segments_of_other_questions_and_places_have_other_names() -> None:
