@@ -1,9 +1,9 @@
-"""Tables on disk: which versions there are, what files a version has, and what is known of them.
+"""Tables on disk: their versions, the files of a version, and the statistics of those files.
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
-All of them raise CorruptMetadataError for bytes that are not what they should be, and UnsupportedFormatError
-for another version, format, codec or compression.
+Bytes that break their format raise CorruptMetadataError; an unknown version, format, codec or compression
+raises UnsupportedFormatError.
 """
 
 from app.table.avro.data_files import AvroFile

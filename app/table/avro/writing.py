@@ -1,14 +1,16 @@
 """Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
 
-What the specification leaves open and the engine does: the header names the schema first, and the codec
-always; the schema is JSON without blanks, in which nested records are named after the path to them and
-fields that can be null are null by default; a block is closed once it has 64,000 bytes of records.
+Where the specification leaves a choice, the engine writes the schema first in the header, and the codec
+always;
+the schema as JSON without blanks, nested records named after their path, nullable fields with default null;
+and it
+closes a block at 64,000 bytes of records.
 
-Records are also copied from file to file as they are encoded. What a reader here does not know of, a field of
-a later release perhaps, comes along, and nothing is decoded but the records of blocks that stay in part:
-where one record ends and the next begins, only decoding tells. Where records of several files come into one,
-they are read whole instead (:mod:`app.table.avro.whole_records`), and such fields are written behind those
-that are known.
+Records are also copied as encoded, so that fields of later releases survive. Only blocks that are copied in
+part
+are decoded, since nothing else tells where a record ends. Records of several schemas that go into one file
+are
+read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
 """
 
 from __future__ import annotations
@@ -44,14 +46,14 @@ _END: Final = encode_long(0)
 _NULL, _NOT_NULL = map(encode_long, (0, 1))
 _BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
 _LOGICAL: Final = {"timestamp-millis": "long"}
-"""Types that the engine marks as what they stand for, with what they are written as."""
 
 
 def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
-    """A whole file.
+    """Write a whole file.
 
-    Every record has a value for each field that cannot be null; ``compression`` is a value of the option
-    ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
+    ``compression`` is a value of ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
+    Every record
+    has a value for each field that is not nullable.
     """
     file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
     try:
@@ -64,7 +66,7 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
 
 
 class GrowingFile:
-    """A file that encoded records are added to."""
+    """File to which encoded records are appended."""
 
     def __init__(self, schema_text: bytes, compression: str) -> None:
         codec = _CODECS.get(compression)
@@ -81,10 +83,9 @@ class GrowingFile:
         self._block_records = 0
         self._block_bytes = 0
         self.closed_bytes = sum(map(len, self._parts))
-        """Of the file so far, without the block that is not closed yet."""
 
     def add(self, count: int, records: Buffer) -> None:
-        """Adds encoded records, ``count`` of them, to the last block."""
+        """Append ``count`` encoded records to the open block."""
         self._block.append(records)
         self._block_records += count
         self._block_bytes += len(records)
@@ -92,7 +93,7 @@ class GrowingFile:
             self._close_block()
 
     def content(self) -> bytes:
-        """The whole file."""
+        """Close the last block, and return the whole file."""
         if self._block_records:
             self._close_block()
         return b"".join(self._parts)
@@ -106,7 +107,7 @@ class GrowingFile:
 
 
 def avro_schema(fields: RecordOf) -> dict[str, Any]:
-    """The schema of records with these fields."""
+    """Return the schema of records with these fields."""
     described = _describe_fields(fields, _NAME)
     return {"type": "record", "name": _NAME, "namespace": _NAMESPACE, "fields": described}
 
@@ -182,7 +183,7 @@ def _sized(part: bytes) -> bytes:
 
 
 class CopiedFrom(NamedTuple):
-    """A file and which of its records are copied: int64, ascending."""
+    """File and its rows to copy: int64, ascending."""
 
     data: Buffer
     rows: NDArray[np.int64]
@@ -192,40 +193,41 @@ class CopiedFrom(NamedTuple):
 def copy_records(
     files: Iterable[CopiedFrom], expected: RecordOf, compression: str, target_bytes: int
 ) -> Iterator[bytes]:
-    """Records of some files one behind the other in new ones; all have the expected fields but nullable ones.
+    """Copy records of files, in order, into new files; nullable expected fields may be missing.
 
-    A new file is begun once one has grown to a size, and where the schema of the records changes.
+    A new file begins at ``target_bytes``, and where the schema of the records changes.
     """
-    grown: GrowingFile | None = None
+    output: GrowingFile | None = None
     for file in files:
         encoded = open_encoded(file.data, expected)
-        if grown is not None and grown.schema_text != encoded.schema_text:
-            yield grown.content()
-            grown = None
+        # A file has one schema: a record encoded by another would be misread.
+        if output is not None and output.schema_text != encoded.schema_text:
+            yield output.content()
+            output = None
         is_copied = np.zeros(file.record_count, np.bool_)
         is_copied[file.rows] = True
-        seen = 0
+        position = 0
         for block in encoded.blocks:
-            copied = is_copied[seen : seen + block.count]
-            seen += block.count
-            if seen > file.record_count:
+            copied = is_copied[position : position + block.count]
+            position += block.count
+            if position > file.record_count:
                 break
             if not copied.any():
                 continue
-            if grown is None:
-                grown = GrowingFile(encoded.schema_text, compression)
-            records = block.expanded if copied.all() else _some_of(block, copied, encoded.schema.text)
-            grown.add(int(np.count_nonzero(copied)), records)
-            if grown.closed_bytes >= target_bytes:
-                yield grown.content()
-                grown = None
-        if seen != file.record_count:
-            raise CorruptMetadataError(f"expected {file.record_count} records, found {seen} or more")
-    if grown is not None:
-        yield grown.content()
+            if output is None:
+                output = GrowingFile(encoded.schema_text, compression)
+            records = block.expanded if copied.all() else _copied_part(block, copied, encoded.schema.text)
+            output.add(int(np.count_nonzero(copied)), records)
+            if output.closed_bytes >= target_bytes:
+                yield output.content()
+                output = None
+        if position != file.record_count:
+            raise CorruptMetadataError(f"expected {file.record_count} records, found {position} or more")
+    if output is not None:
+        yield output.content()
 
 
-def _some_of(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
+def _copied_part(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
     ends = [end for _, end in decode_block(block, schema)]
     view, starts = memoryview(block.expanded), [0, *ends[:-1]]
     return b"".join(view[starts[row] : ends[row]] for row in np.flatnonzero(copied).tolist())

@@ -1,11 +1,14 @@
-"""Records of ORC and Parquet files, as tables have them under ``manifest.format`` ``orc`` and ``parquet``.
+"""Records of ORC and Parquet files, which tables write under ``manifest.format`` ``orc`` and ``parquet``.
 
-``_CREATION_TIME`` of ORC is left out: it is a timestamp, for which the reader opens a file of time zones that
-the writer names, and nothing asks for it.
+``_CREATION_TIME`` of ORC is left out: reading a timestamp opens a file for the time zone that the writer
+names,
+and nothing needs it.
 
-What is a union with null in Avro is an optional column here, and ORC has no other, so every null where none
-may be is looked for. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits),
-and times of files are timestamps, of which milliseconds are wanted.
+A union with null in Avro is an optional column here. ORC has only optional columns, so required ones are
+checked
+for nulls. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits), and creation
+times
+are timestamps, which become milliseconds.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns
 from app.table.records.expansion import check_columns, claim, columns_bytes
 from app.types.roaring import Buffer
 
+# Formats by their magic bytes.
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}
-"""Formats by what their files begin with."""
 
 _LEFT_OUT: Final = ("ORC", "_FILE._CREATION_TIME")
-# What nearly every file is content with: to read one record of ORC takes 32 MiB.
+# Enough for nearly every file: one ORC record takes 32 MiB to read.
 _USUAL_BYTES: Final = 64 << 20
 _USUAL_EXPANSION: Final = 16
 # Large files are mostly indexes, which hardly shrink: those of 7 KB take 9 times the file.
@@ -37,7 +40,7 @@ _LARGE_EXPANSION: Final = 10
 
 
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column."""
+    """Read all records of a file, column by column."""
     columns = [path for path in column_paths(expected) if (kind, path) != _LEFT_OUT]
     stream = _decode(kind, data, columns)
     with decoding(kind):
@@ -57,8 +60,7 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     large = max(_LARGE_BYTES, _LARGE_EXPANSION * len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), large, most)
     with DECODER.turn() as turn:
-        # Claimed when it is this file's turn: those that wait for a decoder hold their bytes alone.
-        # The process has the file as well.
+        # Claimed inside the turn: callers that wait for a decoder hold nothing but their file.
         beside = len(data) + PROCESS_BYTES
         claim(beside + usual)
         answer = turn.decode(kind, data, columns, usual)
@@ -85,7 +87,7 @@ _STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
 
 
 def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
-    """Names of the columns that a record consists of; dots stand before those of records inside of it."""
+    """Yield dotted names of the columns of a record, nested records expanded."""
     for name, inner in expected.fields.items():
         if isinstance(inner, RecordOf):
             yield from column_paths(inner, f"{parent}{name}.")
@@ -95,7 +97,7 @@ def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
 
 @contextmanager
 def decoding(kind: str) -> Iterator[None]:
-    """Has whatever a library raises be an error of ours."""
+    """Turn any exception of a library into CorruptMetadataError."""
     try:
         yield
     except PaimonIndexError:
@@ -105,7 +107,7 @@ def decoding(kind: str) -> Iterator[None]:
 
 
 def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
-    """The expected columns of records that were read, as Avro would give them."""
+    """Convert decoded records to the expected columns, as Avro would deliver them."""
     try:
         records.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -129,7 +131,7 @@ def _fit_record(
 
 
 def _fit(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
-    """A column; ``present`` are the rows in which the record that it belongs to is not null, None for all."""
+    """Convert a column; ``present`` masks rows whose enclosing record is not null, None for all."""
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
         return _fit_values(column, expected.inner, path, valid)

@@ -1,18 +1,18 @@
 """Makes snapshots.
 
-What a commit writes, in this order: an index manifest if it changes index files, manifests of what it
-changes, manifests that it makes of others (:mod:`app.table.commits.merging`), a list of all manifests before
-it, a list of its own, and last the snapshot, which is created only if there is none of its number
-(:class:`app.storage.writing.Writing`). Nothing is overwritten but the hint ``LATEST``.
+A commit writes, in this order: an index manifest if it changes index files, manifests of its changes, merged
+manifests (:mod:`app.table.commits.merging`), a list of all earlier manifests, a list of its own, and last the
+snapshot, which is created only if its number is free (:class:`app.storage.writing.Writing`). Nothing is
+overwritten but the hint ``LATEST``. If another commit was first, the files are removed, and the commit is
+retried
+on top of that one if it still fits (:meth:`Changes.check`).
 
-Where another commit was first, what was written is removed, and the commit is tried again on top of that one
-if it still fits (:meth:`Changes.check`).
-
-Engines that commit to a file system without a catalog look for a snapshot and then rename theirs to its name,
-which may overwrite one that came in between. So a snapshot is read back once it is there. One that was
-overwritten is made again; but others may have built on it already, or be about to. So what it names stays,
-the next snapshot is searched for the changes, and where these no longer fit, nobody knows whether they were
-made.
+Engines that commit to a file system without a catalog check for a snapshot and then rename theirs into place,
+which may overwrite one created in between. So a snapshot is read back. An overwritten one is made again, but
+its
+files stay, since other commits may already build on it: the next snapshot is searched for the changes, and if
+they
+no longer fit, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ _log = logging.getLogger("paimon_index.commits")
 
 _VERSION: Final = 3
 _BATCH_IDENTIFIER: Final = (1 << 63) - 1
-"""What the engine's batch writers give for the number of their one commit."""
 _ATTEMPTS: Final = 30
 _FIRST_WAIT_SECONDS: Final = 0.01
 _MAX_WAIT_SECONDS: Final = 2.0
@@ -77,7 +76,6 @@ _OF_ONE_COMMIT: Final = frozenset(
         "changelogRecordCount",
     }
 )
-"""What the engine gives for each snapshot anew. The highest sequence number may be among the properties."""
 
 
 class LostRaceError(CommitConflictError):
@@ -85,7 +83,7 @@ class LostRaceError(CommitConflictError):
 
 
 class OverwrittenError(LostRaceError):
-    """The snapshot was there, and another one has been written over it."""
+    """The snapshot was created, and another one has been written over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +95,18 @@ class Committer:
     user: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def check(self) -> None:
-        """Checks that commits to the table can be made, so that no work is done in vain."""
+        """Check that commits to the table are possible, before any work is done."""
         manifest_options(self.table.name, self.table.resolve().schema)
 
     def commit(self, changes: Changes) -> int:
-        """Makes a snapshot with changes.
+        """Make a snapshot with ``changes``, and return its number.
 
         Raises:
-            CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
-            UncertainCommitError: storage failed while the snapshot was made, or the snapshot was overwritten
-                and cannot be made again; what was written stays.
+            CommitConflictError: the changes do not fit what others have committed; all files of the commit
+                are removed.
+            UncertainCommitError: storage failed while the snapshot was created, or it was overwritten and
+                cannot be made
+                again; the files stay.
         """
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
@@ -194,13 +194,13 @@ class _Attempt:
         return snapshot_id
 
     def _made_before(self, latest: ResolvedSnapshot) -> int | None:
-        """The snapshot that another commit built on one of this commit's before that was overwritten."""
+        """Find a snapshot that builds on an overwritten one of this commit and contains its changes."""
         table = self.committer.table
         for following in (number + 1 for number in self.overwritten):
             if latest.snapshot is not None and following <= latest.snapshot.id:
                 resolved = table.resolve(snapshot_id=following)
-                contents = table.metadata
-                if self.changes.are_in(contents.manifests(resolved), contents.index_entries(resolved)):
+                metadata = table.metadata
+                if self.changes.are_in(metadata.manifests(resolved), metadata.index_entries(resolved)):
                     return following
         return None
 
@@ -301,12 +301,12 @@ class _Attempt:
         self._check_stored(snapshot_id, path, content)
 
     def _check_stored(self, snapshot_id: int, path: str, content: bytes) -> None:
-        """Gives the hint, and checks that the snapshot has stayed what it was."""
+        """Write the hint, and check that the snapshot was not overwritten."""
         writing = self.committer.writing
         try:
             writing.replace(f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode())
         except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
-            # Nobody relies on the hint.
+            # The hint is only an optimization.
             _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
         try:
             stored = read_small(self._warehouse, path, SNAPSHOT_BYTES)

@@ -1,4 +1,4 @@
-"""Bounds and null counts of data files in the columns of the schema of a plan, and ranks of keys."""
+"""Bounds and null counts of data files, in the columns of a plan's schema, and ranks of keys."""
 
 from app.table.statistics.casts import bounds_cast
 from app.table.statistics.ranks import column_ranks, key_ranks

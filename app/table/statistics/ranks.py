@@ -1,7 +1,8 @@
-"""Keys of many files as numbers that compare as the keys do.
+"""Ranks keys of many files as integers that compare as the keys do.
 
-Which files of a bucket merge is a matter of whether their ranges of keys overlap. A key is a row of several
-columns; ranked among all keys of the files in question it is one integer.
+Files of a bucket merge if their key ranges overlap. A key is a row of several columns; its rank among all
+keys
+of the files in question is one integer.
 """
 
 from __future__ import annotations
@@ -30,18 +31,19 @@ def key_ranks(
     schema_of: Callable[[int], TableSchema],
     schema: TableSchema,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ranks of the smallest and largest key of every file among all of these keys.
+    """Rank the smallest and largest key of every file among all of these keys.
 
-    Keys are those of the trimmed primary key, column by column, NULL before every value. A key that was
-    written with columns that do not compare with today's ranges over everything: its smallest rank is
-    below, its largest above all others. Timestamps count to the microsecond.
+    Keys are compared by the trimmed primary key, column by column, NULL before every value. A key written
+    with
+    incomparable columns covers everything: its smallest rank is below, its largest above all others.
 
     Args:
-        parts: manifests, and which of their files; none is held longer than until the next one comes.
+        parts: manifests and rows of their files; each manifest may be freed once the next one is requested.
 
     Returns:
-        Ranks of smallest keys and ranks of largest keys, int64, for the files of all parts one after the
-        other; equal keys have equal ranks.
+        Ranks of the smallest and of the largest keys, int64, for the files of all parts in order; equal keys
+        have
+        equal ranks.
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []
@@ -89,9 +91,9 @@ def _read_keys(
 
 
 def _cut(values: Values, data_type: DataType) -> Values:
-    """Timestamps to the microsecond, as pypaimon writes them: only so keys of several writers compare."""
     if data_type.root not in TIMESTAMP_ROOTS:
         return values
+    # pypaimon cuts timestamps to microseconds: keys of several writers compare only without the rest.
     return values - values % NANOS_PER_MICRO
 
 
@@ -100,10 +102,10 @@ def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])
         known = np.concatenate([part[column][1] for part in parts])
-        further = column_ranks(values, known)
+        of_column = column_ranks(values, known)
         # Both are below the number of keys, so that their product is an int64.
-        together = ranks * (further.max(initial=0) + 1) + further
-        ranks = further if column == 0 else np.unique(together, return_inverse=True)[1]
+        together = ranks * (of_column.max(initial=0) + 1) + of_column
+        ranks = of_column if column == 0 else np.unique(together, return_inverse=True)[1]
     return ranks
 
 
