@@ -1,9 +1,9 @@
 """Tables on disk: their versions, the files of a version, and the statistics of those files.
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
-``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
-Bytes that break their format raise CorruptMetadataError; an unknown version, format, codec or compression
-raises UnsupportedFormatError.
+``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files. Bytes
+that break their format raise CorruptMetadataError; an unknown version, format, codec or compression raises
+UnsupportedFormatError.
 """
 
 from app.table.avro.data_files import AvroFile

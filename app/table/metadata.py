@@ -98,8 +98,7 @@ class TableMetadata:
     """Reads and caches the metadata of one table.
 
     Every method may also raise SnapshotExpiredError (a file is gone) and CorruptMetadataError (a file is
-    damaged, or
-    has another size than recorded).
+    damaged, or has another size than recorded).
     """
 
     def __init__(self, reader: TableReader, directory: str, what: str) -> None:

@@ -202,8 +202,7 @@ class References:
         """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
 
         The search bisects snapshots by commit time. Clocks of writers differ, so times need not rise: it
-        probes exactly
-        the positions that the engine probes, to end at the same snapshot.
+        probes exactly the positions that the engine probes, to end at the same snapshot.
 
         Args:
             readers: read the next ``count`` positions concurrently.

@@ -127,11 +127,9 @@ class ResolvedSnapshot:
     Attributes:
         snapshot: None for a table or branch that has never been written to.
         schema: the newest schema of the table or branch. An older version has the columns of its snapshot
-            under the
-            newest options, as the engine reads it.
+            under the newest options, as the engine reads it.
         identity: changes with anything that could change an answer. Numbers of snapshots and schemas do not
-            suffice:
-            they are used again after a rollback, or once a table is dropped and made anew.
+            suffice: they are used again after a rollback, or once a table is dropped and made anew.
         seen_at: monotonic time of the lookup in storage; equality ignores it.
         level: read data files of this level only; None for all.
     """

@@ -29,7 +29,7 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
 from app.table.references import ListingPart, References
-from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
+from app.table.resolution import ResolvedSnapshot, VersionRequest, Versions, read_schema
 from app.table.schema.partition import partition_path
 from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.storage import TableReader
@@ -43,8 +43,7 @@ class TablePaths:
     """Paths relative to the warehouse, or URIs of external files.
 
     Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit ``schema``, the
-    schema of
-    the plan: its partition columns and options name directories.
+    schema of the plan: its partition columns and options name directories.
     """
 
     directory: str
@@ -126,8 +125,8 @@ class Table:
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
-        wanted = Wanted(snapshot_id, tag, timestamp_millis, schemas)
-        return self._versions(branch).find(wanted, max_staleness_ms)
+        request = VersionRequest(snapshot_id, tag, timestamp_millis, schemas)
+        return self._versions(branch).find(request, max_staleness_ms)
 
     def forget_newest(self, resolved: ResolvedSnapshot) -> None:
         """Have the next request look up the latest version again, because this one has gone."""
@@ -301,8 +300,7 @@ class Catalog:
         """Return a table, which need not exist: nothing is read yet.
 
         The table lies at ``directory``, or where its name puts it. NotFoundError: the name or directory
-        cannot be a
-        table's.
+        cannot be a table's.
         """
         named = self._directory(database)
         if not is_name(name):

@@ -1,4 +1,4 @@
-"""What is known of an index file without reading it: its writer says so, and index manifests keep it."""
+"""Metadata of index files, which index manifests keep, so that no file has to be read for it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 HASH: Final = "HASH"
-"""Index type of files that hold the key hashes of a dynamic bucket."""
 DELETION_VECTORS: Final = "DELETION_VECTORS"
-"""Index type of files that hold deletion vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionRange:
-    """Where the deletion vector of one data file lies in an index file.
+    """Location of a data file's deletion vector in an index file.
 
     Attributes:
         offset: byte of the vector's size field.
@@ -32,9 +30,9 @@ class DeletionRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows.
+    """Rows, ``last_row`` included, that a global index file covers, in a table that tracks row ids.
 
-    ``source``: of an index of a primary key table's level, which covers files instead.
+    ``source`` belongs to an index of a primary key table's level, which covers files instead.
     """
 
     first_row: int
@@ -47,13 +45,13 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileMeta:
-    """One index file.
+    """Index file.
 
     Attributes:
         index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
         row_count: hashes, deletion vectors, or indexed rows in it.
         ranges: the vectors of a deletion vector file, in file order; empty for other types.
-        external_path: where it lies, if not with the table's other index files.
+        external_path: location outside of the table's index directory.
     """
 
     index_type: str
@@ -66,6 +64,6 @@ class IndexFileMeta:
 
 
 def index_file_names() -> Iterator[str]:
-    """Names for the new index files of one writer, without end: ``index-<uuid>-0``, ``-1``, ..."""
+    """Yield names for the new index files of one writer without end: ``index-<uuid>-0``, ``-1``, ..."""
     writer = uuid.uuid4()
     return (f"index-{writer}-{number}" for number in itertools.count())

@@ -9,17 +9,15 @@ offset   type          meaning
 ..       blocks        until the end of the file
 ======== ============= =====================================================================
 
-A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync
-marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and
-that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
-``long`` length of its pairs.
+A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync marker
+again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and that many
+pairs of string and bytes, ended by a count of 0, where a negative count is followed by the ``long`` length of
+its pairs.
 
 This module expands blocks within limits (:mod:`app.table.records.expansion`) and checks the file's schema
 (:mod:`app.table.avro.schema`); Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) then
-decodes
-whole files into Arrow record batches. That reader silently drops bytes that remain behind a block's records.
-To
-notice them, the blocks of a file become *records* of one file in memory:
+decodes whole files into Arrow record batches. That reader silently drops bytes that remain behind a block's
+records. To notice them, the blocks of a file become *records* of one file in memory:
 
 ======= ===============================================================
 field   value

@@ -1,13 +1,10 @@
 """Checks the schema of an Avro file against the records that a reader expects.
 
 An Avro file brings its own schema, and a decoder obeys it: a record that contains itself recurses without
-reading
-a byte, an array of nulls yields as many items as it claims, and one byte for an absent record of a thousand
-numbers becomes a thousand numbers in columns. So every expected field must have the expected type (a nullable
-one
-may be absent, since older writers lack it), and no part of the schema may refer to itself, take no bytes, or
-be a
-wide nullable record.
+reading a byte, an array of nulls yields as many items as it claims, and one byte for an absent record of a
+thousand numbers becomes a thousand numbers in columns. So every expected field must have the expected type (a
+nullable one may be absent, since older writers lack it), and no part of the schema may refer to itself, take
+no bytes, or be a wide nullable record.
 
 Releases up to 0.8.2 write every record as a union with null, also the outermost one, and never write null. A
 union is a branch number (``long``) and the value: it is decoded as a record with an ``int`` in front,

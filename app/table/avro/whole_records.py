@@ -1,10 +1,8 @@
 """Reads records with all of their fields, also those unknown to this release.
 
 A rewritten file must keep what later releases put into its records. Manifest lists and index manifests
-combine
-records of several files and schemas: the new file has the fields of all, nullable where some records lack
-them.
-Decoding relies on nothing in a file's schema that :mod:`app.table.avro.schema` has not checked.
+combine records of several files and schemas: the new file has the fields of all, nullable where some records
+lack them. Decoding relies on nothing in a file's schema that :mod:`app.table.avro.schema` has not checked.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
 
 Where the specification leaves a choice, the engine writes the schema first in the header, and the codec
-always;
-the schema as JSON without blanks, nested records named after their path, nullable fields with default null;
-and it
-closes a block at 64,000 bytes of records.
+always; the schema as JSON without blanks, nested records named after their path, nullable fields with default
+null; and it closes a block at 64,000 bytes of records.
 
 Records are also copied as encoded, so that fields of later releases survive. Only blocks that are copied in
-part
-are decoded, since nothing else tells where a record ends. Records of several schemas that go into one file
-are
-read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
+part are decoded, since nothing else tells where a record ends. Records of several schemas that go into one
+file are read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
 """
 
 from __future__ import annotations
@@ -52,8 +48,7 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
     """Write a whole file.
 
     ``compression`` is a value of ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
-    Every record
-    has a value for each field that is not nullable.
+    Every record has a value for each field that is not nullable.
     """
     file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
     try:

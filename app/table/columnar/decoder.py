@@ -2,10 +2,8 @@
 
 A warehouse starts one at its first such file. It decodes one file at a time within limits of memory and time,
 and has no environment, files, connections or child processes of its own. A process that ended is replaced at
-the
-next file. It ends with the process that started it, however that ends, and when it is idle while memory is
-short.
-Only Linux limits its memory.
+the next file. It ends with the process that started it, however that ends, and when it is idle while memory
+is short. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -95,8 +93,7 @@ class Decoder:
         """Lease the decoder of a warehouse for the block; a thread that waits gives up its core.
 
         ``line`` names the warehouse; the default is the one this thread works for. Callers claim memory
-        inside the
-        block, so that nobody holds memory while waiting for a slow file.
+        inside the block, so that nobody holds memory while waiting for a slow file.
 
         Raises DeadlineExceededError: the request's time was used up first.
         """

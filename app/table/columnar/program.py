@@ -2,8 +2,7 @@
 
 It imports nothing of this project, to start sooner and take less memory. After its start the system denies it
 files, connections and processes. The ORC library would open a file with the rules of the writer's time zone,
-so
-ORC timestamps are readable only in ``_ZONES``, which are loaded first.
+so ORC timestamps are readable only in ``_ZONES``, which are loaded first.
 """
 
 from __future__ import annotations

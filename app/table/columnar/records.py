@@ -1,14 +1,11 @@
 """Records of ORC and Parquet files, which tables write under ``manifest.format`` ``orc`` and ``parquet``.
 
 ``_CREATION_TIME`` of ORC is left out: reading a timestamp opens a file for the time zone that the writer
-names,
-and nothing needs it.
+names, and nothing needs it.
 
 A union with null in Avro is an optional column here. ORC has only optional columns, so required ones are
-checked
-for nulls. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits), and creation
-times
-are timestamps, which become milliseconds.
+checked for nulls. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits), and
+creation times are timestamps, which become milliseconds.
 """
 
 from __future__ import annotations

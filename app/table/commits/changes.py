@@ -12,8 +12,7 @@ A commit is computed from an earlier snapshot. It fits the latest one if
 * its :class:`Expectations` hold.
 
 The engine checks this, too, except for index files of bucketed tables: it replaces whatever is there, since
-it
-relies on one writer for each bucket.
+it relies on one writer for each bucket.
 """
 
 from __future__ import annotations

@@ -4,15 +4,12 @@ A commit writes, in this order: an index manifest if it changes index files, man
 manifests (:mod:`app.table.commits.merging`), a list of all earlier manifests, a list of its own, and last the
 snapshot, which is created only if its number is free (:class:`app.storage.writing.Writing`). Nothing is
 overwritten but the hint ``LATEST``. If another commit was first, the files are removed, and the commit is
-retried
-on top of that one if it still fits (:meth:`Changes.check`).
+retried on top of that one if it still fits (:meth:`Changes.check`).
 
 Engines that commit to a file system without a catalog check for a snapshot and then rename theirs into place,
 which may overwrite one created in between. So a snapshot is read back. An overwritten one is made again, but
-its
-files stay, since other commits may already build on it: the next snapshot is searched for the changes, and if
-they
-no longer fit, the outcome is unknown.
+its files stay, since other commits may already build on it: the next snapshot is searched for the changes,
+and if they no longer fit, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -105,8 +102,7 @@ class Committer:
             CommitConflictError: the changes do not fit what others have committed; all files of the commit
                 are removed.
             UncertainCommitError: storage failed while the snapshot was created, or it was overwritten and
-                cannot be made
-                again; the files stay.
+                cannot be made again; the files stay.
         """
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),

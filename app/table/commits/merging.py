@@ -1,17 +1,13 @@
 """Merges manifests as the engine's commits do, so that their number stays bounded.
 
 A *minor* merge combines consecutive manifests that together reach the target size, and those at the end of
-the
-list once there are many. An ADD and the DELETE of one file cancel if both are merged; a DELETE whose ADD is
-elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
-every
-entry about a removed file goes, wherever it is. Large manifests without removed files stay.
+the list once there are many. An ADD and the DELETE of one file cancel if both are merged; a DELETE whose ADD
+is elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
+every entry about a removed file goes, wherever it is. Large manifests without removed files stay.
 
 Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
-after;
-where they would not, because manifests record a file twice, nothing is merged. A merge never fails a commit:
-what
-cannot be merged stays.
+after; where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
+commit: what cannot be merged stays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Stores manifests, and values derived from them, as columns on disk, to map them instead of decoding.
 
 A mapped manifest takes a column from its entry on first use: unused ones, such as statistics of columns
-without
-a filter, take no memory. A damaged column is taken from the original, which is decoded again.
+without a filter, take no memory. A damaged column is taken from the original, which is decoded again.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ global index                           file name              is added
 
 Removals precede additions. Removing an unknown file is an error only for deletion vectors of a table without
 buckets; other removals have taken effect already. Overlapping row ranges of global indexes are not checked,
-since
-this project writes none.
+since this project writes none.
 """
 
 from __future__ import annotations
@@ -237,8 +236,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
     """Apply the changes of a commit: remaining entries in order, then the additions.
 
     CommitConflictError: a table without buckets lacks a file that is removed, or already has a file or vector
-    that is
-    added.
+    that is added.
     """
     for entry in previous.entries:
         if entry.kind is not FileKind.ADD:

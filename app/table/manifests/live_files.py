@@ -1,10 +1,8 @@
 """Derives the live files of a snapshot from manifest entries.
 
 An ADD counts unless some DELETE has its identity, whatever the order of manifests: a file never returns under
-a
-deleted identity. The identity is partition, bucket, level, name, extra files, embedded index and external
-path.
-The level belongs to it because a file that moves up a level is deleted and added under its old name.
+a deleted identity. The identity is partition, bucket, level, name, extra files, embedded index and external
+path. The level belongs to it because a file that moves up a level is deleted and added under its old name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Manifests: files with one record per data file that a commit added or removed.
 
 :mod:`app.table.manifests.manifest_entry` describes the fields. A manifest is decoded into columns, since
-plans
-look at all of its files; single entries are available as objects.
+plans look at all of its files; single entries are available as objects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Decoded metadata records as columns, and descriptions of the records that a reader expects.
 
 Types have Avro's names. Columns hold numbers or byte strings. Where their form allows, columns of records
-that
-were decoded in one piece share its memory, so one column keeps all of it alive; records in several pieces are
-copied.
+that were decoded in one piece share its memory, so one column keeps all of it alive; records in several
+pieces are copied.
 """
 
 from __future__ import annotations

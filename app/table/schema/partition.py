@@ -1,10 +1,8 @@
 """Partition values, and the directories that are named after them.
 
 Values come from an entry's partition row. Directories are derived from values, never the other way round:
-null,
-an empty string and a blank one share a directory. A directory is ``name=value``, one level per partition
-column;
-special characters are written ``%XX``.
+null, an empty string and a blank one share a directory. A directory is ``name=value``, one level per
+partition column; special characters are written ``%XX``.
 
 ===============  =====================================  =========================================
 type             text with partition.legacy-name        text without

@@ -1,8 +1,7 @@
 """Ranks keys of many files as integers that compare as the keys do.
 
 Files of a bucket merge if their key ranges overlap. A key is a row of several columns; its rank among all
-keys
-of the files in question is one integer.
+keys of the files in question is one integer.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ def key_ranks(
     """Rank the smallest and largest key of every file among all of these keys.
 
     Keys are compared by the trimmed primary key, column by column, NULL before every value. A key written
-    with
-    incomparable columns covers everything: its smallest rank is below, its largest above all others.
+    with incomparable columns covers everything: its smallest rank is below, its largest above all others.
 
     Args:
         parts: manifests and rows of their files; each manifest may be freed once the next one is requested.

@@ -1,10 +1,8 @@
 """Statistics of data files, in the columns of the schema that a plan is made with.
 
 A file's statistics describe the columns of *its* schema. Columns are matched by id; bounds are cast to a
-changed
-type only where that keeps every value and their order, otherwise they are unknown. A bound need not be a
-value
-of the file: bounds of strings are cut after some characters.
+changed type only where that keeps every value and their order, otherwise they are unknown. A bound need not
+be a value of the file: bounds of strings are cut after some characters.
 
 Some writers' bounds must not be taken at face value:
 
@@ -14,13 +12,10 @@ Some writers' bounds must not be taken at face value:
   there may be such files (:class:`app.planning.version.file_bounds.FileBounds`).
 * Bounds that cannot be read are unknown.
 * pypaimon up to 1.4.2 stores timestamps of at most three digits in the local time of its machine, as if it
-  were
-  UTC. The warehouse says whether there may be such files (:func:`in_other_zones`).
+  were UTC. The warehouse says whether there may be such files (:func:`in_other_zones`).
 * The greatest timestamp may be cut: to milliseconds by the ORC writer of releases 0.4 and 0.5, to
-  microseconds by
-  pypaimon. No file names its writer, so a maximum of whole milli- or microseconds stands for all of that
-  unit. (A
-  minimum is cut downwards, and so stays below all values.)
+  microseconds by pypaimon. No file names its writer, so a maximum of whole milli- or microseconds stands for
+  all of that unit. (A minimum is cut downwards, and so stays below all values.)
 """
 
 from __future__ import annotations
