@@ -1,23 +1,22 @@
-"""Plan ids and plan tasks: tokens that any replica can go on with, since they say all of it.
+"""Plan ids and plan tasks: self-contained tokens, with which any replica can continue.
 
-A token is base64 of compressed JSON behind a digest of it:
+A token is a digest and compressed JSON, in base64:
 
 ========== ================================================================================
 member     meaning
 ========== ================================================================================
-question   what was asked: filter, snapshot and so on, see :class:`PlanQuestion`
+question   the request: filter, snapshot and so on, see :class:`PlanQuestion`
 snapshot   number of the planned snapshot; null for a table without snapshots
 schema     number of the schema that the filter was read in
-options    number of the schema whose options hold
+options    number of the schema that options come from
 tag        the tag that has the snapshot, where it has no file of its own any more
-identity   digest of the version's identity, by which a table that is made anew is another
+identity   digest of the version's identity, which changes when a table is made anew
 begin, end the part of the plan, by the numbers of files in their version; null is the end
 ========== ================================================================================
 
-The digest is no secret, since a token gives no right that its holder does not have. It makes sure that a
-token is of this release and of the table that is asked, before anything is unpacked. What a token holds is
-checked as a request is, and a filter has to be written as it is written here, which keeps out what is no
-JSON, nests too deeply or has half a surrogate pair.
+The digest is no secret, since a token grants nothing that its holder lacks. It shows that a token belongs to
+this release and table before anything is unpacked. The content is validated like a request; a filter must be
+in the exact form written here, which excludes invalid JSON, deep nesting and halves of surrogate pairs.
 """
 
 from __future__ import annotations
@@ -41,24 +40,22 @@ from app.work import LEDGER
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 LONGEST_ID: Final = 4_096
-"""Characters of a plan id, which stands in the path of a request."""
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_TIMES: Final = 1_032
-"""As many bytes as zlib makes of one, at most."""
 _MEMORY_PER_BYTE: Final = 8
 _LEVEL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """What a client asks to be planned.
+    """Scan that a client requests.
 
     Attributes:
         filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
-        min_rows: so many rows are enough, if nothing is filtered.
-        statistics: names of columns to tell counts and bounds of.
-        start_snapshot_id: what was appended since then; None for all rows.
+        min_rows: rows that suffice, if nothing is filtered.
+        statistics: names of columns to return counts and bounds of.
+        start_snapshot_id: only rows appended since; None for all rows.
     """
 
     snapshot_id: Number | None = None
@@ -72,7 +69,7 @@ class PlanQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PlanToken:
-    """A part of the plan of a question about one version; the attributes are those of the table above."""
+    """Part of a plan of one version; the module's table describes the attributes."""
 
     question: PlanQuestion
     snapshot: Number | None
@@ -85,16 +82,16 @@ class PlanToken:
 
     @classmethod
     def of(cls, question: PlanQuestion, version: Version) -> Self:
-        """The whole plan of a question."""
+        """Return the token of a whole plan."""
         tag, identity = version.resolved.tag, _identity(version)
         return cls(question, version.snapshot_id, *version.schema.ids, tag, identity)
 
     @staticmethod
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
-        """The token that :meth:`write` made ``text`` of, where it has no more than ``longest`` characters.
+        """Decode a token of at most ``longest`` characters that :meth:`write` made.
 
-        Raises NotFoundError: it is none, or one of another table or release. Raises MemoryShortError: there
-        is no memory for what it holds now.
+        NotFoundError: it is none, or of another table or release. MemoryShortError: there is no memory for
+        its content.
         """
         if longest is not None and len(text) > longest:
             raise _unknown()
@@ -118,13 +115,13 @@ class PlanToken:
         return token
 
     def write(self, table: TableRef) -> str:
-        """The token as text."""
+        """Encode the token."""
         members = {member.name: getattr(self, member.name) for member in fields(self)}
         packed = zlib.compress(orjson.dumps({**members, "question": asdict(self.question)}), _LEVEL)
         return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 
     def is_of(self, version: Version) -> bool:
-        """Whether a version is the one that was planned."""
+        """Tell whether a version is the planned one."""
         return (self.snapshot, self.schema, self.options, self.identity) == (
             version.snapshot_id,
             *version.schema.ids,
@@ -136,10 +133,9 @@ _TOKENS: Final = TypeAdapter(PlanToken)
 
 
 def write_filter(expression: object) -> str:
-    """JSON text, in which a number with more digits than a double keeps is text, as decimals are.
+    """Format an expression as JSON text; decimals with more digits than a double keeps become text.
 
-    Raises RecursionError: it nests too deeply. Raises ValueError: it has NaN, an infinity, or a number of
-    very many digits.
+    RecursionError: it nests too deeply. ValueError: it has NaN, an infinity, or a number of very many digits.
     """
     return json.dumps(
         expression,
@@ -152,7 +148,7 @@ def write_filter(expression: object) -> str:
 
 
 def _check_filter(text: str) -> None:
-    """Raises ValueError or RecursionError unless :func:`write_filter` can have made a text."""
+    # Text in another form was not made by write_filter.
     if write_filter(json.loads(text)) != text:
         raise ValueError("a filter in another form")
 
