@@ -39,6 +39,7 @@ from app.bucket_index.partition_index import UNKNOWN, KnownHashes, PartitionInde
 from app.errors import FilterError
 from app.options import AssignerOptions
 
+# Loads the hash index of a partition, given as its row without the number of fields.
 LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
 
 
@@ -63,24 +64,21 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Keys of a batch in one partition; positions are those in the batch.
-
-    Attributes:
-        positions: of all keys by ascending hash, then position.
-        places: index of each key's hash in ``distinct``.
-        distinct: the hashes, ascending.
-        known: bucket of each distinct hash, or UNKNOWN.
-        firsts: position of each distinct hash's first key.
-        new: indexes of unknown distinct hashes, in the order of the batch.
-    """
+    """Keys of a batch in one partition; positions are those in the batch."""
 
     partition: bytes
     state: PartitionState
+    # Of all keys by ascending hash, then position.
     positions: NDArray[np.intp]
+    # Index of each key's hash in `distinct`.
     places: NDArray[np.intp]
+    # The hashes, ascending.
     distinct: Hashes
+    # Bucket of each distinct hash, or UNKNOWN.
     known: NDArray[np.int16]
+    # Position of each distinct hash's first key.
     firsts: NDArray[np.intp]
+    # Indexes of unknown distinct hashes, in the order of the batch.
     new: NDArray[np.intp]
 
     @classmethod

@@ -23,6 +23,7 @@ from app.errors import CorruptIndexError, RequestError
 from app.types.index_files import IndexFileMeta
 from app.types.roaring import Buffer
 
+# Numbers that are not checked yet.
 Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 
 Hashes = npt.NDArray[np.int32]

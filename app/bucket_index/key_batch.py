@@ -30,11 +30,14 @@ from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
 from app.types.binary_row import FieldValues, row_hash, write_rows
 
+# Seed of the engine.
 SEED: Final = 42
 
 _WORD: Final = np.dtype("<u4")
+# This many states stay in CPU caches from word to word.
 _ROWS_AT_ONCE: Final = 1 << 14
 
+# With fewer rows, a NumPy call per word costs more than `mmh3` per row.
 _FEWEST_ROWS_PER_BYTE: Final = 16
 
 

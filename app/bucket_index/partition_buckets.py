@@ -1,16 +1,8 @@
 """Buckets of one partition that one assigner fills: with room, in use, and free to be created.
 
-New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. A full bucket is never tried again,
-even if a compaction empties it, until the partition is loaded again; keys sent to a random bucket do not
-count.
-
-A writer has channels (its parallelism), and each partition is spread over some of them as assigners with
-their own buckets. If the channels are no multiple of the assigners, two of them may own the same buckets.
-Nothing is lost, since their keys differ, but neither counts the other's keys, so such a bucket may reach
-twice the target, as in the engine.
-
-New keys fill buckets one after the other, in *runs*; once no bucket has room and none may be created, each
-remaining key goes to a random bucket.
+New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. They fill buckets one after the
+other, in *runs*; once no bucket has room and none may be created, each remaining key goes to a random bucket.
+A full bucket is never tried again, even if a compaction empties it, until the partition is loaded again.
 """
 
 from __future__ import annotations
@@ -29,6 +21,7 @@ from app.bucket_index.key_batch import KeyBatch
 from app.options import AssignerOptions
 
 _LEAST_SLOTS: Final = 16
+# Load factor of a Java HashMap.
 _MOST_PER_SLOT: Final = 0.75
 
 
@@ -41,8 +34,10 @@ class Strategy(StrEnum):
     RANDOM = "random"
 
 
+# Strategies by their number in arrays.
 STRATEGIES: Final = tuple(Strategy)
 
+# Number of each strategy in arrays.
 NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)}
 
 
@@ -94,6 +89,8 @@ def assigners_of(
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:
     """Tell whether an assigner may create and fill a bucket."""
+    # If a writer's channels are no multiple of the assigners, two of these may own one bucket. Neither counts
+    # the other's keys, so it may reach twice the target, as in the engine.
     return bucket % assigners == assigner % assigners
 
 

@@ -23,24 +23,23 @@ from app.bucket_index.hash_index import Hashes
 from app.errors import CorruptMetadataError
 from app.options import MAX_BUCKET
 
+# Bucket of a hash that no file lists.
 UNKNOWN: Final = -1
 
 _MAX_FILES: Final = 1 << 16
+# An entry of the merge: as one 64-bit number it sorts by hash, then by the order of files.
 _ENTRY: Final = np.dtype([("bucket", "<u2"), ("rank", "<u2"), ("hash", "<i4")])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionIndex:
-    """Hash index files of one partition, merged; shared between requests.
+    """Hash index files of one partition, merged; shared between requests."""
 
-    Attributes:
-        hashes: int32, ascending, one for each hash of each file; read-only.
-        buckets: bucket of each hash; read-only. Equal hashes are in the order of files.
-        rows: number of hashes in each bucket's files, in the order in which files were read.
-    """
-
+    # int32, ascending, one for each hash of each file; read-only.
     hashes: Hashes
+    # Bucket of each hash; read-only. Equal hashes are in the order of files.
     buckets: npt.NDArray[np.int16]
+    # Number of hashes in each bucket's files, in the order in which files were read.
     rows: Mapping[int, int]
 
     @classmethod

@@ -41,9 +41,12 @@ _LATEST: Final = SnapshotSelector()
 _ROWS_LEFT_OUT: Final = "paimon.read-optimized.rows-left-out"
 _COMPACTED_AT: Final = "paimon.read-optimized.compacted-at"
 _APPEND: Final = "APPEND"
+# Commits that change no rows.
 _REWRITES: Final = frozenset({"COMPACT", "ANALYZE"})
 _TASK_BYTES: Final = 1 << 20
+# Plan tasks shrink by one in this many files, because later files may have longer names.
 _SPARE: Final = 8
+# Id of a plan whose question is too long for the path of a request.
 _PLAN_ID_OMITTED: Final = "-"
 
 

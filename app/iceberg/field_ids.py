@@ -9,10 +9,6 @@
 The footer is in Thrift's compact protocol. The first element is the root, the second the first column;
 writers give ids to all columns or to none. Anything unexpected counts as no id, so the file is refused and
 its bytes need no trust.
-
-Clients find columns of files without ids by name, through ``schema.name-mapping.default``. The engine writes
-ids from release 1.0 on, pypaimon does not. PyIceberg fails on a column that the mapping lacks. A name belongs
-to the column that had it last; a file whose schema gave it to another column needs ids.
 """
 
 from __future__ import annotations
@@ -49,6 +45,8 @@ class NameMapping:
         """Add fields of an older schema; other columns may have their names now."""
         for column in fields:
             names = self.names.setdefault(column.id, [])
+            # A name belongs to the column that had it last; a file whose schema gave it to another column
+            # needs ids.
             if self.ids.setdefault(column.name, column.id) == column.id and column.name not in names:
                 names.append(column.name)
             self.inner.setdefault(column.id, NameMapping()).add(inner_fields(column))
@@ -62,6 +60,8 @@ class NameMapping:
 
     def json(self) -> list[Json]:
         """Format the mapping as Iceberg does."""
+        # Clients find columns of files without ids through `schema.name-mapping.default`, and PyIceberg fails
+        # on a column that it lacks. The engine writes ids from release 1.0 on, pypaimon does not.
         return [
             {"field-id": number, "names": names, **({"fields": inner} if inner else {})}
             for number, names in self.names.items()
@@ -71,6 +71,7 @@ class NameMapping:
 
 _TAIL: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"PAR1"
+# Bytes read of a footer: root and first column take some tens of them.
 _HEAD_BYTES: Final = 4_096
 
 _SCHEMA, _FIELD_ID = 2, 9

@@ -1,9 +1,5 @@
 """Metadata of a table for Iceberg clients, made of schemas, snapshots and tags.
 
-There are no manifest lists: each snapshot names one under a scheme that no storage has, so a client without
-server-side planning fails, and nobody writes on top of this metadata. Writers are directed there, too, since
-some write files before they ask for a commit.
-
 Iceberg has one list of snapshots, and reads branches in the table's schema. The engine numbers each branch's
 snapshots anew and gives it schemas of its own. So a branch is a table here, ``table$branch_name`` as in the
 engine, and only tags are refs.
@@ -24,6 +20,9 @@ from app.table import TableSchema
 from app.types import Json
 from app.types.digest import digest
 
+# Scheme of locations that nobody can open. Snapshots name manifest lists there, so a client without
+# server-side planning fails, and nobody writes on top of this metadata. Writers are directed there, too,
+# since some write files before they ask for a commit.
 NO_MANIFESTS: Final = "paimon-index-plans-scans"
 
 _WRITTEN_NOWHERE: Final = {f"write.{kind}.path": f"{NO_MANIFESTS}:/{kind}" for kind in ("data", "metadata")}

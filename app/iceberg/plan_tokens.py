@@ -1,6 +1,6 @@
 """Plan ids and plan tasks: self-contained tokens, with which any replica can continue.
 
-A token is a digest and compressed JSON, in base64:
+A token is a digest and compressed JSON, in base64, which is validated like a request:
 
 ========== ================================================================================
 member     meaning
@@ -13,10 +13,6 @@ tag        the tag that has the snapshot, where it has no file of its own any mo
 identity   digest of the version's identity, which changes when a table is made anew
 begin, end the part of the plan, by the numbers of files in their version; null is the end
 ========== ================================================================================
-
-The digest is no secret, since a token grants nothing that its holder lacks. It shows that a token belongs to
-this release and table before anything is unpacked. The content is validated like a request; a filter must be
-in the exact form written here, which excludes invalid JSON, deep nesting and halves of surrogate pairs.
 """
 
 from __future__ import annotations
@@ -39,9 +35,11 @@ from app.work import LEDGER
 
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 
+# Characters of a plan id, which is in the path of a request.
 LONGEST_ID: Final = 4_096
 
 _MOST_BYTES: Final = 64 << 20
+# Maximum expansion of zlib.
 _MOST_TIMES: Final = 1_032
 _MEMORY_PER_BYTE: Final = 8
 _LEVEL: Final = 6
@@ -49,21 +47,18 @@ _LEVEL: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """Scan that a client requests.
-
-    Attributes:
-        filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
-        min_rows: rows that suffice, if nothing is filtered.
-        statistics: names of columns to return counts and bounds of.
-        start_snapshot_id: only rows appended since; None for all rows.
-    """
+    """Scan that a client requests."""
 
     snapshot_id: Number | None = None
     use_snapshot_schema: bool = False
+    # An expression as JSON text, since it may nest deeper than tokens; None for every row.
     filter: str | None = None
     case_sensitive: bool = True
+    # Rows that suffice, if nothing is filtered.
     min_rows: Number | None = None
+    # Names of columns to return counts and bounds of.
     statistics: tuple[str, ...] = ()
+    # Only rows appended since; None for all rows.
     start_snapshot_id: Number | None = None
 
 
@@ -148,7 +143,8 @@ def write_filter(expression: object) -> str:
 
 
 def _check_filter(text: str) -> None:
-    # Text in another form was not made by write_filter.
+    # A filter must be in the exact form of write_filter, which excludes invalid JSON, deep nesting and halves
+    # of surrogate pairs.
     if write_filter(json.loads(text)) != text:
         raise ValueError("a filter in another form")
 
@@ -166,6 +162,8 @@ def _unknown() -> NotFoundError:
 
 
 def _digest(packed: bytes, table: TableRef) -> bytes:
+    # The digest is no secret, since a token grants nothing that its holder lacks. It shows, before anything
+    # is unpacked, that a token belongs to this release and table.
     return digest(request_digest("iceberg plan", __version__, table), packed)
 
 

@@ -28,6 +28,7 @@ from app.iceberg.schema import schema_json
 from app.table import TableSchema
 from app.types import INTEGER_BITS, DataField, DataType, TypeRoot
 
+# Format of data files that clients read by field ids.
 FORMAT: Final = "parquet"
 
 _REWRITE: Final = "compact the table in full"

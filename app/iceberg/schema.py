@@ -43,10 +43,14 @@ from app.table import TableSchema
 from app.types import FLOATING_ROOTS, NESTED_ROOTS, DataField, DataType, Json, TypeRoot
 from app.work import check_deadline
 
+# Header by which a client announces what it reads correctly.
 ACCEPT: Final = "X-Paimon-Accept"
+# Value for timestamps in milliseconds.
 MILLIS: Final = "timestamp-millis"
 
+# Spec without fields, for files whose partition has a NULL.
 UNPARTITIONED: Final = 0
+# Spec of a table with partition fields.
 PARTITIONED: Final = 1
 
 _SAME: Final = {
@@ -66,6 +70,7 @@ _SAME: Final = {
 _TIMESTAMPS: Final = {TypeRoot.TIMESTAMP: "timestamp", TypeRoot.TIMESTAMP_LTZ: "timestamptz"}
 _MICRO_DIGITS: Final = range(4, 7)
 _MILLI_DIGITS: Final = range(4)
+# Types of partition fields: a value has one form, in JSON and in files.
 _PARTITIONS: Final = frozenset(_SAME) - {*FLOATING_ROOTS, TypeRoot.CHAR, TypeRoot.BINARY, TypeRoot.VARBINARY}
 
 _INNER_IDS: Final = (1 << 31) // 4 - 1

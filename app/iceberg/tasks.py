@@ -31,6 +31,7 @@ from app.types.index_files import DeletionRange
 from app.work import check_deadline
 
 _AT_ONCE: Final = 256
+# Width of Iceberg's binary form of a value.
 _BYTES: Final = {root: 8 if root is TypeRoot.BIGINT else 4 for root in (*INTEGER_BITS, TypeRoot.DATE)}
 
 
@@ -45,23 +46,20 @@ class ScanTasks:
 
 @dataclass(frozen=True, slots=True)
 class TaskWriter:
-    """Writes the tasks of one plan.
-
-    Attributes:
-        plan: with URIs for paths.
-        residual: the filter that clients have to apply, in JSON.
-        proven: a file whose rows all match the plan's filter needs no residual.
-        newest_schema: number of the newest schema, if known: names in its files agree with the mapping.
-        mapping: returns the names of the table's columns, for files of older schemas without ids.
-    """
+    """Writes the tasks of one plan."""
 
     version: Version
+    # With URIs for paths.
     plan: Plan
+    # The filter that clients have to apply, in JSON.
     residual: bytes
+    # A file whose rows all match the plan's filter needs no residual.
     proven: bool
     schemas: Sequence[TableSchema]
+    # Number of the newest schema, if known: names in its files agree with the mapping.
     newest_schema: int | None
     vectors: bool
+    # Returns the names of the table's columns, for files of older schemas without ids.
     mapping: Callable[[], NameMapping]
     statistics: Sequence[DataField] = ()
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
@@ -169,7 +167,6 @@ class TaskWriter:
         return self._partitions[code]
 
     def _delete_files(self, start: int, stop: int) -> Mapping[int, Mapping[str, Json]]:
-        """Load delete files by the position of their data file."""
         files = self.plan.files
         positions = [at for at in range(start, stop) if at in files.deletions]
         if not positions:
@@ -208,7 +205,6 @@ class TaskWriter:
 def _ranges(
     entries: Iterable[IndexEntry], requested: Collection[tuple[str, int, str]]
 ) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
-    """Locate the requested vectors by their file's name, their offset, and their data file's name."""
     names = {name for name, _, _ in requested}
     return {
         location: (entry, place)

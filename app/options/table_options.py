@@ -44,10 +44,12 @@ from app.errors import UnsupportedFormatError
 from app.options.file_indexes import DeclaredIndex, stored_indexes
 from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
 
+# Value of `dynamic-bucket.max-buckets` for no limit.
 UNBOUNDED: Final = -1
 
 DEFAULT_TARGET_ROWS: Final = 2_000_000
 
+# Highest dynamic bucket: the engine keeps bucket numbers in 16 bits.
 MAX_BUCKET: Final = 32766
 
 
@@ -288,6 +290,7 @@ class TableOptions:
 _OTHER_VERSION: Final = "reads another version, or the changes between two"
 _OTHER_BRANCH: Final = "reads partitions of another branch, too"
 
+# Effect of each option on a batch read, unless it has a harmless value.
 REFUSED: Final = {
     "scan.mode": _OTHER_VERSION,
     "log.scan": _OTHER_VERSION,
@@ -315,6 +318,7 @@ REFUSED: Final = {
     "type": "is about files that have no snapshots",
 }
 
+# Options that together make it unknown which files merge.
 _UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
 _OFF: Final = frozenset({"", "false"})
 _HARMLESS: Final = {

@@ -38,6 +38,7 @@ from typing import Final, Self
 from app.errors import UnsupportedFormatError
 from app.options.reading import INT32_MAX, OptionReader
 
+# Length of statistics that cut nothing.
 ALL: Final = -1
 
 _TARGET_WITH_KEY: Final = 128 << 20
@@ -68,23 +69,20 @@ class StatisticsMode:
 
 @dataclass(frozen=True, slots=True)
 class DataFileOptions:
-    """Options for writing data files.
-
-    Attributes:
-        statistics: mode of columns without their own.
-        counted_columns: number of leading columns that get statistics; None for all.
-        descending: the lowest value of the sequence fields wins.
-    """
+    """Options for writing data files."""
 
     compression: str
     compression_level: int
     target_bytes: int
     prefix: str
+    # Mode of columns without their own.
     statistics: StatisticsMode
     column_statistics: Mapping[str, StatisticsMode]
+    # Number of leading columns that get statistics; None for all.
     counted_columns: int | None
     dense: bool
     sequence_fields: tuple[str, ...]
+    # The lowest value of the sequence fields wins.
     descending: bool
 
     @classmethod

@@ -26,12 +26,15 @@ from app.types.values import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 
+# Only equal bounds prove anything about these tests.
 _BY_BOTH: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN, Operator.ENDS_WITH, Operator.CONTAINS})
 _BELOW_ONLY: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL})
 _ABOVE_ONLY: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL})
 _PREFIX_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.LIKE})
+# Sign between an upper bound that excludes every row and the literal; others use less-than.
 _BELOW: Final = {Operator.GREATER_THAN: "<="}
 _ABOVE: Final = {Operator.LESS_THAN: ">="}
+# Nanoseconds per unit, coarsest first.
 _CLOCK_UNITS: Final[Mapping[_ClockUnit, int]] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 

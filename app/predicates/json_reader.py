@@ -42,6 +42,7 @@ NO_ARROW: Final = "lists of literals in Arrow ($arrow) are not read: send the va
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False}
+# Number of literals of each test; NOT_BETWEEN takes those of BETWEEN, TRUE and FALSE ignore theirs.
 _LITERALS: Final = {
     Operator.EQUAL: 1,
     Operator.NOT_EQUAL: 1,

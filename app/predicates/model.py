@@ -50,6 +50,7 @@ class Operator(StrEnum):
 NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
+# Tests that are true exactly where the other is false; BETWEEN and the tests of text have none.
 NEGATIONS: Final = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.NOT_EQUAL: Operator.EQUAL,
@@ -66,19 +67,15 @@ NEGATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BoundLeaf:
-    """Test of one field.
-
-    Attributes:
-        field: column, or map key named ``column[key]``, with id and type of the schema that the predicate is
-            bound to.
-        literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
-            literal of LIKE is the SQL pattern, with backslash as its escape.
-        derived: cache of values computed once for all files, by name.
-    """
+    """Test of one field."""
 
     operator: Operator
+    # Column, or map key named `column[key]`, with id and type of the schema that the predicate is bound to.
     field: DataField
+    # None for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The literal of LIKE
+    # is the SQL pattern, with backslash as its escape.
     literals: tuple[Value, ...] = ()
+    # Cache of values computed once for all files, by name.
     derived: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -142,19 +139,16 @@ class ComputedTest:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Part of a filter that cannot be decided: it keeps every row.
-
-    Attributes:
-        position: 0-based character in the filter's text at which the part begins.
-        lacks_time_zone: the session's time zone would decide it.
-        reason: the cause, and the way out if there is one.
-        computed: decides it for a partition, if it tests a partition column.
-    """
+    """Part of a filter that cannot be decided: it keeps every row."""
 
     text: str
+    # 0-based character in the filter's text at which the part begins.
     position: int | None = None
+    # The session's time zone would decide it.
     lacks_time_zone: bool = False
+    # The cause, and the way out if there is one.
     reason: str | None = None
+    # Decides it for a partition, if it tests a partition column.
     computed: ComputedTest | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -167,6 +161,7 @@ ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
 _SHOWN_LITERALS = 5
+# Longer texts are cut for people.
 SHOWN_CHARACTERS: Final = 100
 _SYMBOLS = {
     Operator.EQUAL: "=",
@@ -239,6 +234,7 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
                 yield leaf
 
 
+# Longer filters have no shape.
 _LEAVES: Final = 16
 
 

@@ -24,10 +24,13 @@ _NOT_FINITE: Final = {
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
+# Characters that Java strips from the text of a number.
 _SPACES: Final = "".join(map(chr, range(0x21)))
+# White space and control characters, which Spark strips from integers, booleans, dates and timestamps.
 _BLANKS: Final = f"{_SPACES}\x7f"
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
 _TODAY: Final = re.compile(r"T\d{1,2}(?::\d.*)?|\d{1,2}:\d.*", re.ASCII | re.DOTALL)
+# Year, month, day, hour, minute, second, fraction and zone; Spark accepts a zone only after seconds.
 _TIMESTAMP: Final = re.compile(
     r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]"
     r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?([^\d:.].*)?)?)?)?)?)?",

@@ -25,13 +25,13 @@ _SHOWN_CHARACTERS: Final = 200
 class LiteralKind(StrEnum):
     """Kind of a literal, before it meets a column."""
 
-    # ``value`` is any JSON value; the column's type says how to read it.
+    # `value` is any JSON value; the column's type says how to read it.
     JSON = "JSON"
     NULL = "NULL"
     BOOLEAN = "BOOLEAN"
-    # Exact: an integer or decimal of SQL, as ``decimal.Decimal`` with the digits as written.
+    # Exact: an integer or decimal of SQL, as `decimal.Decimal` with the digits as written.
     NUMBER = "NUMBER"
-    # A 32-bit value, widened to ``float``.
+    # A 32-bit value, widened to `float`.
     FLOAT = "FLOAT"
     DOUBLE = "DOUBLE"
     STRING = "STRING"
@@ -40,9 +40,9 @@ class LiteralKind(StrEnum):
     DATE = "DATE"
     # A wall clock, in nanoseconds since 1970-01-01T00:00.
     TIMESTAMP_NTZ = "TIMESTAMP_NTZ"
-    # An instant, as :class:`app.types.session_zone.Instants`.
+    # An instant, as `app.types.session_zone.Instants`.
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    # What the clock says when the query runs, as :class:`Moment`.
+    # What the clock says when the query runs, as `Moment`.
     MOMENT = "MOMENT"
 
 
@@ -128,20 +128,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Test of one column by literals.
-
-    Attributes:
-        literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; a long
-            list is a :class:`LiteralList`.
-        null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
-        call: the function of the column whose result is tested.
-    """
+    """Test of one column by literals."""
 
     operator: Operator
     column: Column
+    # None for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; a long list is a
+    # `LiteralList`.
     literals: Sequence[Literal]
     text: str
+    # EQUAL is SQL's `<=>`, which is false, not NULL, where the column is NULL.
     null_safe: bool = False
+    # The function of the column whose result is tested.
     call: Call | None = None
 
 

@@ -39,25 +39,22 @@ UNKNOWN_COUNT: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
-    """Bounds of a column in each of n files; every array has the shape (n,).
+    """Bounds of a column in each of n files; every array has the shape (n,)."""
 
-    Attributes:
-        low: not above any value, in a form of :mod:`app.types.values`; undefined unless ``has_low``.
-        high: not below any value, except NaN where ``may_hold_nan``; undefined unless ``has_high``.
-        has_low: the lower bound is known; False where every row is NULL.
-        null_count: int64, rows with NULL; -1 where unknown.
-        row_count: int64, all rows.
-        may_hold_nan: there may be NaN, which ``high`` ignores.
-        unreadable: a stored bound cannot be decoded, and counts as unknown.
-    """
-
+    # Not above any value, in a form of `app.types.values`; undefined unless `has_low`.
     low: Values
+    # Not below any value, except NaN where `may_hold_nan`; undefined unless `has_high`.
     high: Values
+    # The lower bound is known; False where every row is NULL.
     has_low: NDArray[np.bool_]
     has_high: NDArray[np.bool_]
+    # int64, rows with NULL; -1 where unknown.
     null_count: NDArray[np.int64]
+    # int64, all rows.
     row_count: NDArray[np.int64]
+    # There may be NaN, which `high` ignores.
     may_hold_nan: NDArray[np.bool_]
+    # A stored bound cannot be decoded, and counts as unknown.
     unreadable: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -107,13 +104,16 @@ class Verdict(IntEnum):
     ALL = 2
 
 
+# One `Verdict` per file.
 Verdicts: TypeAlias = "NDArray[np.int8]"
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
 VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, ColumnBounds | None], None]"
 
 # NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
+# Up to this many literals, comparing each is faster than searching.
 _FEW: Final = 4
+# Selecting the bounds of one file takes about as long as judging this many.
 _SELECTING_COSTS: Final = 8
 
 
@@ -310,7 +310,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
 
 
 def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
-    """Mask strings that pass a test; each distinct one is tested once."""
+    # Each distinct string is tested once.
     distinct = strings.dictionary_encode()
     texts = distinct.dictionary.to_pylist()
     answers = np.array([_text_matches(leaf.operator, text, leaf.literals[0]) for text in texts], np.bool_)

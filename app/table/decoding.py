@@ -1,16 +1,4 @@
-"""Reads snapshots and other JSON of tables, within size limits; errors name the file.
-
-=======================  ===============================================================================
-file                     size
-=======================  ===============================================================================
-snapshot, tag,           about 1 KB; some releases add an offset for each bucket, and properties
-changelog
-schema                   100 to 500 bytes for each column, with its comment, and the options of the table
-hint                     a number
-=======================  ===============================================================================
-
-Without limits, anybody who may write one table could exhaust a server's memory with a single large file.
-"""
+"""Reads snapshots and other JSON of tables, within size limits; errors name the file."""
 
 from __future__ import annotations
 
@@ -29,6 +17,7 @@ from app.types.digest import content_digest
 Decoded = TypeVar("Decoded")
 Content = TypeVar("Content")
 
+# Prefixes of file names; any other file is a snapshot or tag.
 _FORMATS = (
     ("schema-", FileFormat.SCHEMA),
     ("index-manifest-", FileFormat.INDEX_MANIFEST),
@@ -68,7 +57,10 @@ def report_undecodable(path: str) -> None:
     observer().undecodable(next(kinds, FileFormat.SNAPSHOT))
 
 
+# Without limits a single large file, which costs its writer nothing, could exhaust a server's memory.
+# Snapshots, tags and changelogs have about 1 KB; some releases add an offset for each bucket, and properties.
 SNAPSHOT_BYTES: Final = 1 << 20
+# Schemas have 100 to 500 bytes for each column, with its comment, and the table's options.
 SCHEMA_BYTES: Final = 8 << 20
 HINT_BYTES: Final = 64
 
@@ -196,10 +188,6 @@ class Snapshot:
     totalRecordCount         rows in all files, those that a merge would remove included
     nextRowId                first row id not given yet, for tables that track rows
     =======================  =======================================================================
-
-    Attributes:
-        digest: of the file's bytes. Snapshot numbers come again when a table is rolled back, or dropped and
-            made anew at the same place; contents do not.
     """
 
     id: int
@@ -217,6 +205,8 @@ class Snapshot:
     time_millis: int
     total_record_count: int | None
     next_row_id: int | None
+    # Of the file's bytes. Snapshot numbers come again when a table is rolled back, or dropped and made anew
+    # at the same place; contents do not.
     digest: str
 
     @classmethod

@@ -40,12 +40,16 @@ Made = TypeVar("Made")
 _LARGE_BYTES: Final = 8 << 20
 
 _SMALL_BYTES: Final = 1 << 20
+# A local disk answers within this time; starting threads for less would cost more than the read.
 _QUICK_SECONDS: Final = 0.005
 
+# The manifests of one version hold at most this fraction of the cache; the rest is spilled and mapped.
 _SHARE_OF_CACHE: Final = 4
 
 _SHARED_BYTES: Final = 128 << 10
+# Reading and decoding less than this takes no longer than a request to the shared tier.
 _SHARED_FILES: Final = 4
+# Larger embedded indexes take as long to fetch from the shared tier as from the warehouse.
 _SHARED_INDEX_BYTES: Final = 4 << 20
 
 # Name of a file in the table's manifest directory, and its size in bytes if that is recorded.

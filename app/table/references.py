@@ -36,6 +36,7 @@ from app.work import pause
 # Upper limit of entries per page, whatever the request says: an object store reads these within a second.
 MOST_READS: Final = 256
 
+# Seconds between looks: a first commit may take this long from its first manifest list to its snapshot.
 _PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
 
 Key = TypeVar("Key", int, str)
@@ -44,14 +45,11 @@ ListingEntry = TypeVar("ListingEntry")
 
 @dataclass(frozen=True, slots=True)
 class ListingPart(Generic[Key, ListingEntry]):
-    """A page of a listing.
+    """A page of a listing."""
 
-    Attributes:
-        entries: by key, ascending.
-        last: the key that the next page begins behind; None on the last page.
-    """
-
+    # By key, ascending.
     entries: dict[Key, ListingEntry]
+    # The key that the next page begins behind; None on the last page.
     last: Key | None
 
     @classmethod
@@ -79,6 +77,7 @@ Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
+# Read as milliseconds this is in 1973, before any table; read as seconds it is far in the future.
 _FEW_MILLIS: Final = 100_000_000_000
 
 
@@ -201,15 +200,8 @@ class References:
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
         """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
 
-        The search bisects snapshots by commit time. Clocks of writers differ, so times need not rise: it
-        probes exactly the positions that the engine probes, to end at the same snapshot.
-
-        Args:
-            readers: read the next ``count`` positions concurrently.
-
-        Raises:
-            NotFoundError: every snapshot is newer.
-            SnapshotExpiredError: a snapshot expired during the search.
+        ``readers`` read the next ``count`` positions concurrently. NotFoundError: every snapshot is newer.
+        SnapshotExpiredError: a snapshot expired during the search.
         """
         ids = self.snapshot_ids()
 
@@ -219,6 +211,8 @@ class References:
                 zip(chosen, readers.map(self._existing_snapshot, [ids[at] for at in chosen]), strict=True)
             )
 
+        # Clocks of writers differ, so times need not rise: the bisection probes exactly the engine's
+        # positions, to end at the same snapshot.
         low, high = 0, len(ids)
         read = probe(dict.fromkeys([0, *_next_middles(low, high, count - 1)]) if ids else ())
         oldest, candidate = read.get(0), None

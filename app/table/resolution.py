@@ -100,8 +100,10 @@ class ReadAhead(SmallFiles):
 
 
 _MEMORY_PER_VERSION: Final = 2_000
+# Memory of a schema while it is decoded: empty objects are the most expensive JSON per byte.
 _MEMORY_PER_BYTE: Final = 32
 
+# Snapshots that a time travel reads concurrently: more would save round trips, but cost more requests.
 _SIDE_BY_SIDE: Final = 16
 
 
@@ -122,25 +124,22 @@ class VersionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSnapshot:
-    """Version of a table, and the schema that filters on it refer to.
+    """Version of a table, and the schema that filters on it refer to."""
 
-    Attributes:
-        snapshot: None for a table or branch that has never been written to.
-        schema: the newest schema of the table or branch. An older version has the columns of its snapshot
-            under the newest options, as the engine reads it.
-        identity: changes with anything that could change an answer. Numbers of snapshots and schemas do not
-            suffice: they are used again after a rollback, or once a table is dropped and made anew.
-        seen_at: monotonic time of the lookup in storage; equality ignores it.
-        level: read data files of this level only; None for all.
-    """
-
+    # None for a table or branch that has never been written to.
     snapshot: Snapshot | None
+    # The newest schema of the table or branch. An older version has the columns of its snapshot under the
+    # newest options, as the engine reads it.
     schema: TableSchema
     branch: str | None
     tag: str | None
     directory: str
+    # Changes with anything that could change an answer. Numbers of snapshots and schemas do not suffice: they
+    # are used again after a rollback, or once a table is dropped and made anew.
     identity: str
+    # Monotonic time of the lookup in storage; equality ignores it.
     seen_at: float = field(compare=False)
+    # Read data files of this level only; None for all.
     level: int | None = None
 
     def on_level(self, level: int) -> Self:

@@ -21,10 +21,7 @@ class SmallFiles(Protocol):
 
 
 class Storage(SmallFiles, Protocol):
-    """Read access to one warehouse.
-
-    Paths are relative to its root, or absolute URIs of external files.
-    """
+    """Read access to one warehouse. Paths are relative to its root, or absolute URIs of external files."""
 
     @property
     def name(self) -> str:

@@ -86,6 +86,7 @@ class TablePaths:
 
 MAIN_BRANCH = "main"
 _IS_BRANCH = re.compile(r"/branch/branch-[^/]+$")
+# An error about a missing table suggests at most this many others.
 _MOST_NAMED = 12
 
 

@@ -16,22 +16,21 @@ from app.work import MappedBytes
 
 NULL_LENGTH: Final = -1
 
+# With fewer strings the way of copying does not matter.
 _MANY: Final = 64
+# Strings packed for Arrow at a time, which takes several bytes per byte of theirs.
 _AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytesColumn:
-    """Byte strings, some of which may be null.
+    """Byte strings, some of which may be null."""
 
-    Attributes:
-        data: shared buffer, uint8.
-        starts: int64, shape (n,): offset of each string in ``data``; 0 where null.
-        lengths: int64, shape (n,): bytes of each string; -1 where null.
-    """
-
+    # Shared buffer, uint8.
     data: NDArray[np.uint8]
+    # int64, shape (n,): offset of each string in `data`; 0 where null.
     starts: NDArray[np.int64]
+    # int64, shape (n,): bytes of each string; -1 where null.
     lengths: NDArray[np.int64]
 
     @classmethod

@@ -16,16 +16,19 @@ from typing import Final
 NANOS_PER_MICRO: Final = 1_000
 NANOS_PER_MILLI: Final = 1_000_000
 NANOS_PER_SECOND: Final = 1_000_000_000
+# Keys are Arrow's names of units.
 NANOS_PER_UNIT: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
 SECONDS_PER_DAY: Final = 86_400
 MILLIS_PER_DAY: Final = SECONDS_PER_DAY * 1_000
 NANOS_PER_DAY: Final = SECONDS_PER_DAY * NANOS_PER_SECOND
 
+# The calendar, including days of the week, repeats after this many years.
 CYCLE_YEARS: Final = 400
 CYCLE_DAYS: Final = 146_097
 CYCLE_SECONDS: Final = CYCLE_DAYS * SECONDS_PER_DAY
 
 
+# Days from 0000-03-01 to the epoch: counting years from March puts the leap day last.
 _MARCH_0 = 719_468
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY = 2

@@ -39,6 +39,7 @@ class TypeRoot(StrEnum):
     MULTISET = "MULTISET"
     MAP = "MAP"
     ROW = "ROW"
+    # A type without values in this release (VARIANT, VECTOR, BLOB ...): never indexed, never compared.
     OTHER = "OTHER"
 
 
@@ -66,23 +67,20 @@ _MILLISECOND_PRECISION = 3
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """Data type with its parameters.
-
-    Attributes:
-        precision: digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR, BINARY
-            and VARBINARY; 0 elsewhere.
-        scale: fraction digits of DECIMAL; 0 elsewhere.
-        children: element of ARRAY and MULTISET; key and value of MAP; empty elsewhere.
-        text: the type as written, without ``NOT NULL``, for messages and answers.
-        fields: of a ROW written as a JSON object; they are in no index.
-    """
+    """Data type with its parameters."""
 
     root: TypeRoot
     nullable: bool = True
+    # Digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR, BINARY and VARBINARY;
+    # 0 elsewhere.
     precision: int = 0
+    # Fraction digits of DECIMAL; 0 elsewhere.
     scale: int = 0
+    # Element of ARRAY and MULTISET; key and value of MAP; empty elsewhere.
     children: tuple[DataType, ...] = ()
+    # The type as written, without `NOT NULL`, for messages and answers.
     text: str = ""
+    # Of a ROW written as a JSON object; they are in no index.
     fields: tuple[DataField, ...] = ()
 
     def __str__(self) -> str:

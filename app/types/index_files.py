@@ -8,23 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+# Index type of files with the key hashes of a dynamic bucket.
 HASH: Final = "HASH"
+# Index type of files with deletion vectors.
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionRange:
-    """Location of a data file's deletion vector in an index file.
-
-    Attributes:
-        offset: byte of the vector's size field.
-        length: bytes as recorded; for 32-bit vectors without the size field and the checksum.
-        cardinality: deleted rows, if recorded.
-    """
+    """Location of a data file's deletion vector in an index file."""
 
     data_file: str
+    # Byte of the vector's size field.
     offset: int
+    # Bytes as recorded; for 32-bit vectors without the size field and the checksum.
     length: int
+    # Deleted rows, if recorded.
     cardinality: int | None
 
 
@@ -45,20 +44,17 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileMeta:
-    """Index file.
+    """Index file."""
 
-    Attributes:
-        index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
-        row_count: hashes, deletion vectors, or indexed rows in it.
-        ranges: the vectors of a deletion vector file, in file order; empty for other types.
-        external_path: location outside of the table's index directory.
-    """
-
+    # `HASH`, `DELETION_VECTORS`, or the type of a global index.
     index_type: str
     file_name: str
     file_size: int
+    # Hashes, deletion vectors, or indexed rows in it.
     row_count: int
+    # The vectors of a deletion vector file, in file order; empty for other types.
     ranges: tuple[DeletionRange, ...] = ()
+    # Location outside of the table's index directory.
     external_path: str | None = None
     global_index: GlobalIndex | None = None
 

@@ -22,6 +22,7 @@ from app.types.values import Value, to_float32
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 _EXACT = decimal.Context(prec=100)
+# Significant digits after which every 32-bit float reads back as itself.
 _FLOAT32_DIGITS = 9
 
 

@@ -46,6 +46,7 @@ from app.types.data_types import DataType, TypeRoot
 from app.types.session_zone import Instants, SessionZone, instants_of_text
 from app.types.values import Value, integer_range, to_float32
 
+# Longest number that is read, in characters.
 MAX_NUMBER_TEXT: Final = 400
 
 _MAX_INTEGER_DIGITS: Final = 40

@@ -30,28 +30,28 @@ import tzdata
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, epoch_days
 from app.types.zone_revisions import FIRST_RELEASE, LAST_RELEASE, LAST_RELEASED, REVISIONS
 
+# Release of the rules known here.
 OWN_RELEASE: Final = tzdata.IANA_VERSION
 
 _SECONDS_PER_DAY: Final = NANOS_PER_DAY // NANOS_PER_SECOND
+# Offsets matter beyond their moment: for whole days, and for clocks that are shown twice.
 _AROUND_SECONDS: Final = 3 * _SECONDS_PER_DAY
 _HOUR: Final = 3600
 _REVISED_SECONDS: Final = 3 * _HOUR
 _NEW_SECONDS: Final = _HOUR
 _FIRST_AGREED_YEAR: Final = 1970
+# Regions whose offset has never changed.
 _WITHOUT_RULES: Final = re.compile(r"Etc/.*|UTC|UCT|GMT(?:[+-]?0)?|Greenwich|Universal|Zulu")
 
 
 class DoubtfulTime(NamedTuple):
-    """Period in which a reader may have other offsets.
+    """Period in which a reader may have other offsets."""
 
-    Attributes:
-        first: first second; None without one.
-        end: second behind the last; None without one.
-        margin: seconds that an offset may lie beyond those around that time; None for any offset.
-    """
-
+    # First second; None without one.
     first: int | None
+    # Second behind the last; None without one.
     end: int | None
+    # Seconds that an offset may lie beyond those around that time; None for any offset.
     margin: int | None
 
     def covers(self, second: int) -> bool:
@@ -69,6 +69,8 @@ def doubts_of(region: str, release: str | None) -> tuple[DoubtfulTime, ...]:
 
 
 def _doubts(region: str, release: str | None) -> Iterator[DoubtfulTime]:
+    # Databases of one release may differ before 1970: a distributor may merge zones that have been alike
+    # since.
     yield DoubtfulTime(None, _start(_FIRST_AGREED_YEAR) + _AROUND_SECONDS, None)
     if release == OWN_RELEASE:
         return

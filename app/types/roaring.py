@@ -40,16 +40,19 @@ from pyroaring import BitMap, BitMap64
 from app.errors import CorruptIndexError
 
 Buffer: TypeAlias = "bytes | memoryview"
+# Row positions of one data file.
 Positions: TypeAlias = "BitMap | BitMap64"
 
 COOKIE_WITHOUT_RUNS: Final = 12346
 COOKIE_WITH_RUNS: Final = 12347
 MAX_CONTAINERS: Final = 1 << 16
+# With runs, bitmaps of fewer containers have no offsets.
 FEWEST_WITH_OFFSETS: Final = 4
 MAX_ARRAY_VALUES: Final = 4096
 BITS_BYTES: Final = 8192
 
 _U16 = struct.Struct("<H")
+# Cookie, and the next four bytes of every bitmap: the number of containers, or flags and a key.
 _HEAD = struct.Struct("<II")
 _COOKIE_BYTES = 4
 

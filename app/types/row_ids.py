@@ -13,6 +13,7 @@ from pyroaring import BitMap, BitMap64
 
 _COUNT_AND_KEY: Final = struct.Struct("<QI")
 _LISTED_OF_RANGE: Final = 64
+# Up to this size, sets are listed and counted together; of larger ones each range is counted alone.
 _MOST_LISTED: Final = 1 << 17
 
 

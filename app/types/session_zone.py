@@ -32,15 +32,18 @@ from app.suggestions import hint
 from app.types.civil_time import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND, TimestampText
 from app.types.reader_rules import DoubtfulTime, doubts_of
 
+# Largest distance of a zone from UTC: the limit of `java.time.ZoneOffset`.
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 _FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
 _LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
+# No zone changes its offset twice within this many seconds.
 _SEARCH_STEP: Final = 6 * 3600
 _REMEMBERED_ZONES: Final = 1024
 _REMEMBERED_OFFSETS: Final = 1 << 14
 _NEARBY_STEP: Final = 15 * 86_400
+# Half-month steps: a year of them includes both changes of summer time.
 _NEARBY_STEPS: Final = range(-13, 14)
 
 _ONE_DIGIT_HOUR: Final = re.compile(r"([+-])(\d):", re.ASCII)
@@ -51,6 +54,7 @@ _OFFSET: Final = re.compile(
 )
 _PREFIXED: Final = re.compile(r"(?:UTC|GMT|UT)(?P<offset>[+-].*)?", re.ASCII)
 _RELEASE: Final = re.compile(r"(?P<zone>.*)@(?P<release>\d{4}[a-z]{1,2})", re.ASCII | re.DOTALL)
+# `java.time.ZoneId.SHORT_IDS`.
 _SHORT_NAMES: Final = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",

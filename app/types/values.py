@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 from app.types.bytes_column import own_bytes
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, DataType, TypeRoot
 
+# A non-null value in the form of the first table above.
 Value: TypeAlias = bool | int | float | bytes
 
 _FLOAT32 = struct.Struct("<f")
@@ -138,8 +139,10 @@ _COMPARABLE = frozenset(TypeRoot) - {
 }
 
 
+# Values in a form of the second table above.
 Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
 
+# Limits of the integers in an `int64` array.
 INT64: Final = np.iinfo(np.int64)
 
 _Side: TypeAlias = Literal["left", "right"]

@@ -10,6 +10,7 @@ from typing import Final
 
 FIRST_RELEASE: Final = "2020a"
 LAST_RELEASE: Final = "2026c"
+# Year and month of the last release.
 LAST_RELEASED: Final = (2026, 7)
 
 REVISIONS: Final[Mapping[str, tuple[tuple[int, int | None], ...]]] = {

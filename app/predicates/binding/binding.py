@@ -3,10 +3,6 @@
 NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT (tiny = 1000)`` becomes
 ``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so rows with NULL stay out. A test without an opposite
 (LIKE, an unknown part) is unknown when negated.
-
-The reader's clock may differ from this machine's, and its query may have begun before the request. Decisions
-therefore hold for any time from the day before the request to the day after it, in UTC. A plan stays the same
-throughout the day of the request (:func:`day_of_request`), so that its pages agree.
 """
 
 from __future__ import annotations
@@ -221,7 +217,10 @@ def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredic
     return BoundLeaf(Operator.EQUAL, field, (not negated,))
 
 
+# The reader's clock may differ from this machine's, and its query may have begun before the request:
+# decisions hold from the day before the request to the day after it, in UTC.
 _MARGIN: Final = NANOS_PER_DAY
+# Exceeds any change of clocks between two days.
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
 _CLOCKS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURDATE")
 # A pattern with a literal prefix is searched fast; any other is tried at each character.
@@ -237,6 +236,7 @@ def day_of_request(written: object) -> int | None:
     """Return the day that a filter's meaning depends on; None if it mentions no clock."""
     if not isinstance(written, str):
         return None
+    # A plan stays valid for the whole day of its request, so that its pages agree.
     text = written.upper()
     return today() if any(name in text for name in _CLOCKS) or _NOW.search(text) else None
 

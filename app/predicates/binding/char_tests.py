@@ -35,6 +35,7 @@ from app.types import DataField
 
 BLANK: Final = " "
 MAX_BYTES: Final = 16 * 1024 * 1024
+# Approximate overhead of a Python value besides its bytes.
 _VALUE_BYTES: Final = 64
 _MOST_BEGINNINGS: Final = 100
 _BELOW_BLANK: Final = re.compile(r"[\x00-\x1f]")

@@ -68,9 +68,11 @@ _PATTERNS: Final = {
     "MM": "%m",
     "dd": "%d",
 }
+# Before this year Spark's calendars differ.
 _FIRST_YEAR: Final = 1583
 _EPOCH: Final = dt.date(1970, 1, 1)
 _TEXT, _INT, _DATE = parse_type("STRING"), parse_type("INT"), parse_type("DATE")
+# Readers disagree about blanks of CHAR.
 _TEXTS: Final = frozenset({TypeRoot.VARCHAR})
 _FUNCTIONS: Final = {
     ColumnFunction.SUBSTRING: (_TEXT, _TEXTS | {TypeRoot.DATE, *INTEGER_BITS}),
@@ -140,10 +142,12 @@ def _date(day: int) -> dt.date:
     return _EPOCH + dt.timedelta(days=day)
 
 
+# Exceeds the range of Spark's timestamps; years beyond decide nothing.
 _YEARS: Final = range(-300_000, 300_001)
 _LAST_YEAR: Final = 9_999
 _MOST_STRETCHES: Final = 64
 _NEARBY: Final = 2 * NANOS_PER_DAY
+# Units of `date_trunc`; hours and less are not supported.
 _CUTS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), Interval(months=12)),
     "QUARTER": Interval(months=3),
@@ -281,6 +285,8 @@ def _before_call(results: Stretch, call: Call) -> Stretch:
 
 def _unit_start(day: int, unit: Interval) -> int:
     """Return the first day of a unit that is not before ``day``."""
+    # date_trunc returns the first instant of its unit, so the result is at least a literal from the first
+    # unit on that begins there or later.
     if unit.days:
         return _up(day - _MONDAY, unit.days) + _MONDAY
     year, month, day_of_month = civil_date(day)

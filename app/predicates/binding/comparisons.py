@@ -92,6 +92,7 @@ def in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
             return BoundLeaf(Operator.IS_NOT_NULL, field)
 
 
+# Types whose values have a single text form, both in Spark's casts and in JSON answers.
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 
 

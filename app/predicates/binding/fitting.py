@@ -48,10 +48,13 @@ from app.types.json_values import parse_decimal, parse_instants, parse_integer
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, nearest_float32, next_float32, to_float32
 
+# Digits of Spark's widest DECIMAL; comparisons that need more round one side.
 _MAX_DIGITS: Final = 38
 
+# Below this limit every integer has a distinct 32 or 64-bit float.
 _EXACT_INTEGERS: Final = {LiteralKind.FLOAT: 1 << 24, LiteralKind.DOUBLE: 1 << 53}
 
+# Decimals with at most this many digits have distinct 64-bit floats.
 _INJECTIVE_DIGITS: Final = 15
 
 _SPARK_DIGITS: Final = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10}

@@ -8,16 +8,8 @@ Spark reads ``a.b`` in this order:
 2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
 
 Spark's name of the catalog is unknown here, so any name may stand for it; if the whole could also be read
-otherwise, nothing is decided.
-
-``column['key']`` in SQL and ``column[key]`` in JSON name a key of a map column; in JSON a column with exactly
-that name takes precedence. A name without a column may be a *hidden column*, which Spark's connector adds to
-every table. Their values are unknown, except for ``_ROW_ID``: rows of a file are numbered from its first row
-id.
-
-*Shown defaults*: engine releases up to 1.2 show NULL as ``fields.<column>.default-value`` when they read;
-later ones do not. Statistics, indexes and buckets describe stored values, and the reader's release is
-unknown.
+otherwise, nothing is decided. ``column['key']`` in SQL and ``column[key]`` in JSON name a key of a map
+column; in JSON a column with exactly that name takes precedence.
 """
 
 from __future__ import annotations
@@ -33,8 +25,11 @@ from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot, parse_type
 
+# Row ids of a table that tracks rows, with the engine's field id.
 ROW_ID: Final = DataField(0x7FFFFFFA, "_ROW_ID", parse_type("BIGINT"))
 
+# Columns that Spark's connector adds to every table, in lower case, since Spark ignores the case of names.
+# Their values are unknown, except for `_ROW_ID`: rows of a file are numbered from its first row id.
 HIDDEN_COLUMNS: Final = frozenset(
     {
         "_row_id",
@@ -53,8 +48,9 @@ _SUFFIX: Final = ".default-value"
 
 def shown_defaults(options: Iterable[str]) -> frozenset[str]:
     """List, in lower case, columns whose NULLs some readers show as another value."""
-    # The engine respects case, and removes prefix and suffix wherever they occur. Neither is copied exactly:
-    # a column too many only keeps files.
+    # Engine releases up to 1.2 show NULL as `fields.<column>.default-value` when they read, while statistics,
+    # indexes and buckets describe stored values. The engine respects case, and removes prefix and suffix
+    # wherever they occur; a column too many here only keeps files.
     names = (option.lower() for option in options)
     defaults = [name for name in names if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]
     return frozenset(
@@ -64,6 +60,7 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
     )
 
 
+# Words that Spark reads as functions unless a column has the name.
 FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
     {
         "CURRENT_DATE",
@@ -118,6 +115,7 @@ class Relation:
                 yield 1, True
 
 
+# Relation of columns that belong to no table.
 NAMELESS: Final = Relation()
 
 

@@ -31,17 +31,14 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Literal between two neighbouring values.
+    """Literal between two neighbouring values."""
 
-    Attributes:
-        below, above: the neighbours; None beyond an end.
-        nearest: the neighbour that Spark's cast to the column's type returns; None if Spark does not cast.
-        folds: Spark's analyzer folds ordered comparisons to constants, which rows with NULL then satisfy.
-    """
-
+    # The neighbours; None beyond an end.
     below: Value | None
     above: Value | None
+    # The neighbour that Spark's cast to the column's type returns; None if Spark does not cast.
     nearest: Value | None = None
+    # Spark's analyzer folds ordered comparisons to constants, which rows with NULL then satisfy.
     folds: bool = False
 
 
@@ -56,7 +53,9 @@ class Stretch(NamedTuple):
 class Doubt(Enum):
     """Reason why the meaning of a literal is uncertain."""
 
+    # A wall clock in a session whose time zone, or the zone's rules, are unknown.
     TIME_ZONE = "time zone"
+    # Settings of the session decide the type of the comparison.
     MEANING = "meaning"
 
 

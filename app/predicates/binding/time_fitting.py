@@ -60,8 +60,10 @@ from app.types.session_zone import (
     instants_of_text,
 )
 
+# Types whose comparisons may depend on the session's time zone.
 TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
 _SPARK_FRACTION_DIGITS: Final = 6
+# Exceeds an offset and a gap together: further away, clocks are ordered as instants are.
 _NEARBY_DAYS: Final = 3
 
 

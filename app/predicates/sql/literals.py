@@ -38,6 +38,7 @@ from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
 from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.values import integer_range, nearest_float32, to_float32
 
+# Names of date and timestamp types.
 TIME_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 
 
@@ -96,6 +97,7 @@ def _of_clock(clock: int, type_name: str, position: int, zone: SessionZone | Non
 
 _MAX_NUMBER_TEXT: Final = 400
 _NUMBER: Final = re.compile(r"([0-9.]+)([eE][+-]?[0-9]{1,5})?(BD|[LSYDF])?", re.IGNORECASE)
+# Bits that the smallest value of the type needs; the sign is parsed elsewhere.
 _SUFFIX_BITS: Final = {"Y": 7, "S": 15, "L": 63}
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _PLAIN_ESCAPES: Final = {

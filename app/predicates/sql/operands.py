@@ -45,16 +45,20 @@ from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
 
+# Literals of one word, without positions.
 WORD_LITERALS: Final = {
     "TRUE": Literal(LiteralKind.BOOLEAN, value=True),
     "FALSE": Literal(LiteralKind.BOOLEAN, value=False),
     "NULL": Literal(LiteralKind.NULL, None),
 }
+# Signs that begin an expression but no operand.
 _PREFIXES: Final = frozenset({"(", "*", "~", "!"})
+# Words that never begin an expression, unless they are names.
 _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _SIGNS: Final = frozenset({"+", "-", "*"})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
+# Forms of each function's arguments: c is the column, t a text, n a number.
 _COLUMN_FUNCTIONS: Final = {
     "DATE": (ColumnFunction.DATE, ("c",)),
     "DATE_FORMAT": (ColumnFunction.DATE_FORMAT, ("ct",)),
@@ -67,12 +71,14 @@ _COLUMN_FUNCTIONS: Final = {
     "YEAR": (ColumnFunction.YEAR, ("c",)),
 }
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
+# Functions of the clock, and whether they return a day; the named ones need no parentheses.
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
 _DATE_MOVES: Final = {
     "DATE_ADD": Interval(days=1),
     "DATE_SUB": Interval(days=-1),
     "ADD_MONTHS": Interval(months=1),
 }
+# Prefixes of strings in other databases; Spark has none of them.
 _FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
 
 

@@ -47,10 +47,15 @@ _REMEMBERED_FILTERS: Final = 1_024
 
 _CLOSING: Final = {"(": ")", "[": "]", "CASE": "END"}
 _STRUCTURE: Final = frozenset({*_CLOSING, *_CLOSING.values(), ";"})
+# Words that start a query.
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+# Words that begin a clause, and the text to leave out.
 _CLAUSES: Final = {"WHERE": "WHERE itself", "SELECT": "SELECT and all else of the query"}
+# Words that continue a test or a condition.
 _BEHIND_OPERANDS: Final = frozenset({*OPERATORS, "AND", "OR"}) - {"NOT"}
+# Words that a value must follow.
 _BEFORE_VALUES: Final = frozenset({*OPERATORS, "AND", "OR", "FROM"})
+# Operators that cannot begin a value.
 _BETWEEN_VALUES: Final = frozenset(
     {
         "=",
@@ -74,7 +79,9 @@ _BETWEEN_VALUES: Final = frozenset(
         ">>",
     }
 )
+# Operators that a value must follow.
 _BEFORE_MORE: Final = _BETWEEN_VALUES | {"+", "-", "~"}
+# Words that a value must follow in CASE; as names they may end a condition.
 _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
 
 

@@ -22,6 +22,7 @@ _TESTS_WITHOUT_FUNCTION: Final = {
     "INTERVAL": "intervals are added to a date or to now() alone: write the value that it comes to",
 }
 _COMPUTING: Final = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "||", "<<", ">>", ">>>", "DIV", "~"})
+# Words that may precede a parenthesis without being functions.
 _KEYWORDS: Final = frozenset(
     {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "AS", "WHEN", "THEN", "ELSE", "ANY", "ALL", "SOME"}
 )
@@ -50,6 +51,7 @@ _LINES: Final = {
     for name in names.split()
 }
 
+# Shorter names resemble too many others.
 _SHORTEST_MISSPELLED: Final = 4
 _LONGEST_MISSPELLED: Final = 40
 
@@ -136,6 +138,7 @@ def _shortened(name: str) -> Iterator[str]:
     return (name[:at] + name[at + 1 :] for at in range(len(name)))
 
 
+# Functions of Spark 4.0 in lower case, without operators.
 _SPARK_FUNCTIONS: Final = frozenset(
     """
     abs acos acosh add_months aes_decrypt aes_encrypt aggregate any any_value approx_count_distinct

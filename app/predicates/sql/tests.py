@@ -75,6 +75,7 @@ _FUNCTIONS: Final = {
     "ISNULL": Operator.IS_NULL,
     "STARTSWITH": Operator.STARTS_WITH,
 }
+# Kinds whose values Python compares differently from Spark.
 _UNFOLDED: Final = frozenset(
     {LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT}
 )

@@ -28,8 +28,10 @@ from app.errors import FilterError, LimitExceededError
 from app.predicates.unbound import DEFAULT_LIMITS, FilterLimits
 from app.work import check_deadline
 
+# `m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR` has about this many; a text with more is no filter.
 _TOKENS_PER_LITERAL: Final = 12
 _TOKENS_BEFORE_LIST: Final = 2
+# Tokens between two checks of the deadline, which take some milliseconds.
 _TOKENS_AT_ONCE: Final = 4_096
 
 
@@ -77,6 +79,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LIST_ITEM: Final = r"(?:-?[0-9]{1,38}+(?:\.[0-9]{1,18}+)?+|'[^'\\]*+')"
+# A value in a LIST: a number with its sign, or a quoted string without escapes.
 LIST_ITEM: Final = re.compile(_LIST_ITEM)
 # A value is plain only if a comma or parenthesis follows. One match takes no more values than other threads
 # may wait for.
@@ -143,10 +146,12 @@ def _comment_end(text: str, start: int) -> int:
 
 _NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
+# Words that continue an expression.
 OPERATORS: Final = frozenset(
     {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
 )
 _NOT_FILTERED: Final = "; a filter is the condition alone: "
+# Way out, by the misplaced word, or by it and the sign before it.
 _ADVICE: Final = {
     "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
     "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",

@@ -15,19 +15,8 @@ pairs of string and bytes, ended by a count of 0, where a negative count is foll
 its pairs.
 
 This module expands blocks within limits (:mod:`app.table.records.expansion`) and checks the file's schema
-(:mod:`app.table.avro.schema`); Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) then
-decodes whole files into Arrow record batches. That reader silently drops bytes that remain behind a block's
-records. To notice them, the blocks of a file become *records* of one file in memory:
-
-======= ===============================================================
-field   value
-======= ===============================================================
-records array: the block's count, its bytes as they are, an end
-mark    16 bytes, drawn at random for this one file
-======= ===============================================================
-
-Only if the records fill their block exactly are the end and the mark found behind them: the writer of a block
-cannot know the mark.
+(:mod:`app.table.avro.schema`); Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) decodes
+them.
 """
 
 from __future__ import annotations
@@ -65,12 +54,17 @@ class Block:
 
 
 _MARK_BYTES = 16
+# The Rust reader silently drops bytes that remain behind a block's records. To notice them, the blocks of a
+# file become records of one file in memory: an array of the block's records, and a random mark. The array's
+# end and the mark are found only if the records fill their block exactly, and no writer of a block can know
+# the mark.
 _SCHEMA = (
     b'{"type":"record","name":"block","fields":['
     b'{"name":"records","type":{"type":"array","items":%b}},'
     b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
 )
 _SYNC = bytes(16)
+# Unused room in the buffers of more records is small beside the records.
 _MOVED_BYTES: Final = 1 << 20
 _END = b"\x00"
 
@@ -249,7 +243,6 @@ def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
 
 
 def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """Group blocks into pieces that fit CPU caches; a file without blocks yields one empty block."""
     together: list[Block] = []
     size = 0
     block = None
@@ -260,6 +253,7 @@ def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
             yield together
             together, size = [], 0
     if together or block is None:
+        # A file without blocks yields an empty one, so that its records have a type.
         yield together or [Block(0, 0, b"")]
 
 

@@ -5,10 +5,6 @@ reading a byte, an array of nulls yields as many items as it claims, and one byt
 thousand numbers becomes a thousand numbers in columns. So every expected field must have the expected type (a
 nullable one may be absent, since older writers lack it), and no part of the schema may refer to itself, take
 no bytes, or be a wide nullable record.
-
-Releases up to 0.8.2 write every record as a union with null, also the outermost one, and never write null. A
-union is a branch number (``long``) and the value: it is decoded as a record with an ``int`` in front,
-:data:`BRANCH`, which must be the branch that is not null.
 """
 
 from __future__ import annotations
@@ -23,19 +19,19 @@ import orjson
 from app.errors import CorruptMetadataError
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordOf
 
+# Releases up to 0.8.2 write every required record as a union with null, also the outermost one, and never
+# write null. A union is a branch number (long) and the value, so it is decoded as a record with this field in
+# front, an int that must be the branch that is not null.
 BRANCH: Final = "_BRANCH"
 
 
 @dataclass(frozen=True, slots=True)
 class UnionRecord:
-    """Required record that is written as a union with null.
+    """Required record that is written as a union with null."""
 
-    Attributes:
-        path: names of the fields that lead to it; empty for the outermost record.
-        branch: number of the branch with the record; the other one is null.
-    """
-
+    # Names of the fields that lead to it; empty for the outermost record.
     path: tuple[str, ...]
+    # Number of the branch with the record; the other one is null.
     branch: int
 
 
@@ -47,12 +43,14 @@ class ReadingSchema:
     unions: tuple[UnionRecord, ...]
 
 
+# Types without parts; each value takes at least one byte.
 PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 
 _WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
 _MAX_NODES = 2_000
 MAX_DEPTH = 32
 _MAX_TEXT_BYTES = 1 << 20
+# Columns that a single byte can make null; a deletion vector range has four.
 _MAX_ABSENT_COLUMNS = 8
 
 
@@ -161,8 +159,6 @@ def _columns(plain: object) -> int:
 
 
 class _Fitter:
-    """Matches a plain schema with the expected records."""
-
     def __init__(self) -> None:
         self.unions: list[UnionRecord] = []
 

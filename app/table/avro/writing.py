@@ -1,9 +1,5 @@
 """Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
 
-Where the specification leaves a choice, the engine writes the schema first in the header, and the codec
-always; the schema as JSON without blanks, nested records named after their path, nullable fields with default
-null; and it closes a block at 64,000 bytes of records.
-
 Records are also copied as encoded, so that fields of later releases survive. Only blocks that are copied in
 part are decoded, since nothing else tells where a record ends. Records of several schemas that go into one
 file are read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
@@ -31,6 +27,7 @@ from app.types.roaring import Buffer
 
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.paimon.avro.generated"
+# The engine closes a block at this many bytes of records.
 _BLOCK_BYTES: Final = 64_000
 _CODECS: Final[Mapping[str, WrittenCodec]] = {
     "zstd": "zstandard",
@@ -41,6 +38,7 @@ _CODECS: Final[Mapping[str, WrittenCodec]] = {
 _END: Final = encode_long(0)
 _NULL, _NOT_NULL = map(encode_long, (0, 1))
 _BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
+# Logical types that the engine annotates, and the types that store them.
 _LOGICAL: Final = {"timestamp-millis": "long"}
 
 
@@ -72,11 +70,13 @@ class GrowingFile:
         self.schema_text = schema_text
         self._codec = codec
         self._sync = secrets.token_bytes(SYNC_BYTES)
+        # Like the engine, write the schema first, and the codec always.
         header = (b"avro.schema", schema_text, b"avro.codec", codec.encode())
         self._parts = [MAGIC, encode_long(len(header) // 2), *map(_sized, header), _END, self._sync]
         self._block: list[Buffer] = []
         self._block_records = 0
         self._block_bytes = 0
+        # Bytes of the file without its open block.
         self.closed_bytes = sum(map(len, self._parts))
 
     def add(self, count: int, records: Buffer) -> None:
@@ -127,6 +127,7 @@ def _describe(expected: Expected, name: str) -> Any:
 
 def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
     return [
+        # The engine names nested records after their path, and gives nullable fields the default null.
         {"name": field, "type": _describe(expected, f"{name}_{field}")}
         | ({"default": None} if isinstance(expected, Nullable) else {})
         for field, expected in record.fields.items()

@@ -1,18 +1,7 @@
 """Changes of a commit, and the checks that they still fit the latest snapshot.
 
-A commit is computed from an earlier snapshot. It fits the latest one if
-
-* every data file that it removes exists, with the level, index and location it had then;
-* no data file that it adds exists, or was removed under the same identity: readers drop whatever any manifest
-  removes, so a file never returns under its old identity;
-* no partition changes its number of buckets, unless the commit overwrites;
-* every index file that it removes exists, and an index file that takes the place of another (see
-  :mod:`app.table.manifests.index_manifest`) replaces exactly the one it knows;
-* every deletion vector that it adds belongs to an existing data file;
-* its :class:`Expectations` hold.
-
-The engine checks this, too, except for index files of bucketed tables: it replaces whatever is there, since
-it relies on one writer for each bucket.
+A commit is computed from an earlier snapshot. The checks are the engine's, except for index files of bucketed
+tables: the engine relies on one writer for each bucket, and replaces whatever is there.
 """
 
 from __future__ import annotations
@@ -36,6 +25,7 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
 
+# Serialized partition row, and bucket number.
 Bucket: TypeAlias = "tuple[bytes, int]"
 
 
@@ -88,6 +78,7 @@ def hash_index_names(index_entries: Collection[IndexEntry]) -> dict[bytes, froze
     return {partition: frozenset(names) for partition, names in by_partition.items()}
 
 
+# Partition, bucket, level, name, extra files, embedded index, external path: identifies a data file.
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
 
 
@@ -97,8 +88,11 @@ _NOTHING_EXPECTED: Final = Expectations()
 class CommitKind(StrEnum):
     """Kind of a commit, as snapshots record it."""
 
+    # Adds rows.
     APPEND = "APPEND"
+    # Rewrites rows without changing them.
     COMPACT = "COMPACT"
+    # Removes rows.
     OVERWRITE = "OVERWRITE"
 
 
@@ -145,6 +139,7 @@ class Changes:
         remaining |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
         files = {(partition, bucket, name) for partition, bucket, _, name, *_ in remaining}
         for entry, name in vectors:
+            # A deletion vector must belong to a data file that exists after the commit.
             if (entry.partition, entry.bucket, name) not in files:
                 raise CommitConflictError(
                     f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
@@ -169,6 +164,7 @@ class Changes:
                 if count > 1:
                     raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
         for file in removed:
+            # A removed file must exist, with the level, index and location it had then.
             if file not in live:
                 raise CommitConflictError(
                     f"data file {file[3]!r} is not what it was: another commit has removed or changed it"
@@ -176,6 +172,7 @@ class Changes:
         for file in added:
             if file in live or file in removed:
                 raise CommitConflictError(f"data file {file[3]!r} is there already")
+            # Readers drop whatever any manifest removes, so a file never returns under its old identity.
             if file in gone:
                 raise CommitConflictError(
                     f"data file {file[3]!r} cannot come back as what it was before it was removed"
@@ -192,6 +189,7 @@ class Changes:
             pairs = np.stack([manifest.partition_codes[rows], manifest.total_buckets[rows]], axis=1)
             for code, buckets in np.unique(pairs, axis=0).tolist():
                 expected = bucket_counts.get(manifest.partitions[code])
+                # A partition keeps its number of buckets until an overwrite.
                 if buckets > 0 and expected not in (None, buckets):
                     raise CommitConflictError(
                         f"a partition has {buckets} buckets now, and files for {expected} cannot be "
@@ -215,6 +213,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
+            # A new index file must replace exactly the one that this commit knows.
             if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(

@@ -5,11 +5,6 @@ manifests (:mod:`app.table.commits.merging`), a list of all earlier manifests, a
 snapshot, which is created only if its number is free (:class:`app.storage.writing.Writing`). Nothing is
 overwritten but the hint ``LATEST``. If another commit was first, the files are removed, and the commit is
 retried on top of that one if it still fits (:meth:`Changes.check`).
-
-Engines that commit to a file system without a catalog check for a snapshot and then rename theirs into place,
-which may overwrite one created in between. So a snapshot is read back. An overwritten one is made again, but
-its files stay, since other commits may already build on it: the next snapshot is searched for the changes,
-and if they no longer fit, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -58,10 +53,12 @@ Content = TypeVar("Content")
 _log = logging.getLogger("paimon_index.commits")
 
 _VERSION: Final = 3
+# Identifier that the engine's batch writers give their only commit.
 _BATCH_IDENTIFIER: Final = (1 << 63) - 1
 _ATTEMPTS: Final = 30
 _FIRST_WAIT_SECONDS: Final = 0.01
 _MAX_WAIT_SECONDS: Final = 2.0
+# Members that are not carried over to the next snapshot; the properties may hold the highest sequence number.
 _OF_ONE_COMMIT: Final = frozenset(
     {
         "uuid",
@@ -192,6 +189,8 @@ class _Attempt:
     def _made_before(self, latest: ResolvedSnapshot) -> int | None:
         """Find a snapshot that builds on an overwritten one of this commit and contains its changes."""
         table = self.committer.table
+        # The next snapshot may contain the changes of an overwritten one; if not, and they no longer fit, the
+        # outcome is unknown.
         for following in (number + 1 for number in self.overwritten):
             if latest.snapshot is not None and following <= latest.snapshot.id:
                 resolved = table.resolve(snapshot_id=following)
@@ -312,6 +311,9 @@ class _Attempt:
         except Exception as error:  # noqa: BLE001 - as above
             _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
             return
+        # Engines without a catalog check for a snapshot and then rename theirs into place, which may
+        # overwrite one created in between. An overwritten snapshot is made again, but its files stay, since
+        # other commits may already build on it.
         if stored != content:
             self.overwritten.append(snapshot_id)
             raise OverwrittenError(f"another commit has overwritten snapshot {snapshot_id}")

@@ -51,6 +51,7 @@ MANIFEST: Final = RecordOf(
 
 _members = attrgetter(*(member.name for member in fields(DataFileMeta)))
 _EMPTY_ROW: Final = serialize_row((), ())
+# Estimate of an entry's numbers and names, without its parts of variable length.
 _ENTRY_BYTES: Final = 200
 
 

@@ -22,6 +22,7 @@ from app.table.records.columns import NameLists, OptionalIntegers
 from app.types import BytesColumn
 
 _WHOLE: Final = "whole"
+# A struct is stored without its class, which the names of its members identify.
 _BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {
     tuple(member.name for member in fields(of_arrays)): of_arrays
     for of_arrays in (BytesColumn, StatisticsColumns, OptionalIntegers, NameLists, ColumnBounds)
@@ -85,7 +86,6 @@ def _long(values: pa.Array) -> pa.Array:
 
 
 def _value(columns: Columns, column: pa.Array) -> Any:
-    """Decode a value that :func:`_column` encoded."""
     match column:
         case pa.NullArray():
             return None
@@ -105,6 +105,7 @@ def _tuple(items: list[Any]) -> tuple[Any, ...]:
     return tuple(_tuple(item) if isinstance(item, list) else item for item in items)
 
 
+# Objects of a manifest, without its columns; measured.
 _MEMORY: Final = 6_000
 
 

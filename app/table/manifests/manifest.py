@@ -67,27 +67,17 @@ class Derived:
 
 
 _UNKNOWN_SOURCE = -1
+# Objects around the columns, measured; nearly all of a small manifest.
 _MEMORY_PER_MANIFEST = 18_000
 
 
 class Manifest:
-    """Entries of one manifest, in order: a view over columns of shape (n,), named after the fields.
+    """Entries of one manifest, in order: a view over columns of shape (n,), named after the fields."""
 
-    Attributes:
-        kinds: values of :class:`FileKind`.
-        partition_codes: positions in ``partitions``.
-        extra_file_starts: shape (n + 1,): start of each file's names in ``extra_files``, which has those of
-            all files.
-        creation_times: milliseconds.
-        embedded_indexes: null where there is none.
-        file_sources: values of :class:`FileSource`, -1 where unknown.
-        value_statistics_columns: names of columns with value statistics; no list means all columns.
-        external_paths: null where the file lies in its bucket directory.
-        write_columns: names of columns in the file; no list means all columns.
-    """
-
+    # Values of `FileKind`.
     kinds: NDArray[np.int8]
     partitions: tuple[bytes, ...]
+    # Positions in `partitions`.
     partition_codes: NDArray[np.int32]
     buckets: NDArray[np.int32]
     total_buckets: NDArray[np.int32]
@@ -102,15 +92,22 @@ class Manifest:
     max_sequence_numbers: NDArray[np.int64]
     schema_ids: NDArray[np.int64]
     levels: NDArray[np.int32]
+    # Shape (n + 1,): start of each file's names in `extra_files`, which has those of all files.
     extra_file_starts: NDArray[np.int64]
     extra_files: BytesColumn
+    # Milliseconds.
     creation_times: OptionalIntegers
     delete_row_counts: OptionalIntegers
+    # Null where there is none.
     embedded_indexes: BytesColumn
+    # Values of `FileSource`, -1 where unknown.
     file_sources: NDArray[np.int8]
+    # Names of columns with value statistics; no list means all columns.
     value_statistics_columns: NameLists
+    # Null where the file lies in its bucket directory.
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
+    # Names of columns in the file; no list means all columns.
     write_columns: NameLists
 
     def __init__(self, column: Callable[[str], Any], length: int, memory_bytes: int) -> None:

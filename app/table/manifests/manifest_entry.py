@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from app.table.records.columns import ArrayOf, Nullable, OptionalIntegers, RecordColumns, RecordOf
 from app.types import BytesColumn
 
+# Avro record that several others contain.
 STATISTICS = RecordOf(
     {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": Nullable(ArrayOf(Nullable("long")))}
 )
@@ -72,18 +73,14 @@ class RowStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatisticsColumns:
-    """Statistics of many files.
+    """Statistics of many files."""
 
-    Attributes:
-        min_values, max_values: serialized rows of bounds, shape (n,); null where there are none.
-        null_counts: int64, -1 where not counted: counts of the first file's columns, then the second's, and
-            so on.
-        null_count_starts: int64, shape (n + 1,): start of each file's counts; a file may have none.
-    """
-
+    # Serialized rows of bounds, shape (n,); null where there are none.
     min_values: BytesColumn
     max_values: BytesColumn
+    # int64, -1 where not counted: counts of the first file's columns, then the second's, and so on.
     null_counts: NDArray[np.int64]
+    # int64, shape (n + 1,): start of each file's counts; a file may have none.
     null_count_starts: NDArray[np.int64]
 
     @classmethod
@@ -129,6 +126,7 @@ class StatisticsColumns:
         )
 
 
+# Suffix of the extra file that holds the file index.
 FILE_INDEX_SUFFIX: Final = ".index"
 
 
@@ -177,17 +175,14 @@ class DataFileMeta:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """Data file that was added or removed.
-
-    Attributes:
-        partition: serialized partition row; one object per partition and manifest.
-        bucket: bucket number, -2 while a postponed bucket is not yet assigned.
-        total_buckets: buckets of the partition at that time, -1 without buckets.
-    """
+    """Data file that was added or removed."""
 
     kind: FileKind
+    # Serialized partition row; one object per partition and manifest.
     partition: bytes
+    # Bucket number, -2 while a postponed bucket is not yet assigned.
     bucket: int
+    # Buckets of the partition at that time, -1 without buckets.
     total_buckets: int
     file: DataFileMeta
 
@@ -232,4 +227,5 @@ RECORD: Final = RecordOf(
         "_FILE": FILE_RECORD,
     }
 )
+# Path of fields to the column of embedded indexes.
 EMBEDDED: Final = ("_FILE", "_EMBEDDED_FILE_INDEX")

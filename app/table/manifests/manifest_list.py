@@ -51,6 +51,7 @@ RECORD = RecordOf(
 )
 _MEMORY_PER_MANIFEST = 300
 
+# Name and size in bytes of one manifest, as its list records them.
 ManifestFile: TypeAlias = tuple[str, int]
 
 

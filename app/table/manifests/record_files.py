@@ -48,7 +48,6 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
 
 
 def _columnar_kind(data: Buffer) -> str | None:
-    """Return ``ORC`` or ``Parquet``, or None for Avro."""
     start = bytes(data[:_MAGIC_BYTES])
     if start == avro.MAGIC:
         return None

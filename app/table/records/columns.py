@@ -183,7 +183,6 @@ def memory_of(records: pa.StructArray) -> int:
 
 
 def _list_items(array: pa.Array) -> int:
-    """Count the items of all lists in an Arrow array, also inside of records."""
     if pa.types.is_struct(array.type):
         return sum(_list_items(array.field(at)) for at in range(array.type.num_fields))
     if pa.types.is_list(array.type):

@@ -9,16 +9,6 @@ snappy     raw snappy, then the CRC-32 of the expanded bytes, big endian
 zstandard  one zstd frame
 bzip2, xz  one stream of that name
 ========== ======================================================================
-
-======= ============================================== ========
-limit   bytes                                          at most
-======= ============================================== ========
-a block 64 times its own, or 8 MiB if that is more     64 MiB
-blocks  64 times the file's, or 64 MiB if that is more 1 GiB
-columns 64 times the file's, or 256 MiB                1 GiB
-======= ============================================== ========
-
-Blocks of data files may expand to 64 MiB each. The reader of a file claims memory first (:func:`claim`).
 """
 
 from __future__ import annotations
@@ -160,6 +150,8 @@ def _snappy_claim(packed: Buffer) -> int:
 
 
 MAX_BLOCK_BYTES: Final = 64 << 20
+# Blocks, and columns, may take 64 times the bytes of the file; small files get more, large ones at most 1
+# GiB.
 _EXPANSION: Final = 64
 _SMALL_BLOCK_BYTES: Final = 8 << 20
 _SMALL_FILE_BYTES: Final = 64 << 20

@@ -65,13 +65,7 @@ class SchemaIds(NamedTuple):
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Schema of a table, with the defaults of its version.
-
-    Attributes:
-        time_millis: commit time; 0 if not recorded.
-        options_id: number of the schema that the options come from, if another one.
-        digest: of all files that the schema was read from.
-    """
+    """Schema of a table, with the defaults of its version."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -79,8 +73,11 @@ class TableSchema:
     primary_keys: tuple[str, ...] = ()
     options: TableOptions = field(default_factory=lambda: TableOptions({}))
     comment: str | None = None
+    # Commit time; 0 if not recorded.
     time_millis: int = 0
+    # Number of the schema that the options come from, if another one.
     options_id: int | None = None
+    # Of all files that the schema was read from.
     digest: str = ""
     by_id: Mapping[int, DataField] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)

@@ -30,18 +30,10 @@ def key_ranks(
     schema_of: Callable[[int], TableSchema],
     schema: TableSchema,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the smallest and largest key of every file among all of these keys.
+    """Rank the smallest and largest key of every file, in order of parts: two int64 columns.
 
-    Keys are compared by the trimmed primary key, column by column, NULL before every value. A key written
-    with incomparable columns covers everything: its smallest rank is below, its largest above all others.
-
-    Args:
-        parts: manifests and rows of their files; each manifest may be freed once the next one is requested.
-
-    Returns:
-        Ranks of the smallest and of the largest keys, int64, for the files of all parts in order; equal keys
-        have
-        equal ranks.
+    Keys are compared by the trimmed primary key, column by column, NULL before every value; equal keys have
+    equal ranks. ``parts`` are manifests and rows; each may be freed once the next is requested.
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []
@@ -59,6 +51,8 @@ def key_ranks(
                 largest.append(_read_keys(manifest, manifest.max_keys, of_schema, written, casts))
         files += len(rows)
     ranks = _rank(smallest + largest, len(key), 2 * sum(map(len, places)))
+    # A key written with incomparable columns covers everything: its smallest rank is below, its largest above
+    # all.
     low, high = np.full(files, -1), np.full(files, ranks.max(initial=0) + 1)
     if places:
         low[np.concatenate(places)], high[np.concatenate(places)] = np.split(ranks, 2)

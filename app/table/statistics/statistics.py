@@ -2,20 +2,8 @@
 
 A file's statistics describe the columns of *its* schema. Columns are matched by id; bounds are cast to a
 changed type only where that keeps every value and their order, otherwise they are unknown. A bound need not
-be a value of the file: bounds of strings are cut after some characters.
-
-Some writers' bounds must not be taken at face value:
-
-* NaN is the largest value in SQL. The engine's Parquet writer gives a column with NaN no bounds. ORC and Avro
-  ignore NaN, so it may stand above the maximum; ORC also compares with the first value it met, and if that is
-  NaN both bounds stay NaN. Writers in Rust and Python ignore NaN in Parquet, too: the warehouse says whether
-  there may be such files (:class:`app.planning.version.file_bounds.FileBounds`).
-* Bounds that cannot be read are unknown.
-* pypaimon up to 1.4.2 stores timestamps of at most three digits in the local time of its machine, as if it
-  were UTC. The warehouse says whether there may be such files (:func:`in_other_zones`).
-* The greatest timestamp may be cut: to milliseconds by the ORC writer of releases 0.4 and 0.5, to
-  microseconds by pypaimon. No file names its writer, so a maximum of whole milli- or microseconds stands for
-  all of that unit. (A minimum is cut downwards, and so stays below all values.)
+be a value of the file: bounds of strings are cut after some characters. Bounds that cannot be read are
+unknown.
 """
 
 from __future__ import annotations
@@ -47,16 +35,20 @@ _BOUNDS_ARE_VALUES: Final = frozenset({TypeRoot.DECIMAL, *WHOLE_ROOTS, *TIMESTAM
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
-    """Adjust a column's stated bounds, shape (n,), to what its writers can be trusted with.
-
-    File formats are told by the suffix of file names.
-    """
+    """Adjust a column's stated bounds, shape (n,), to what the writers of each format can be trusted with."""
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+        # The ORC writer of releases 0.4 and 0.5 cuts the maximum to milliseconds, pypaimon to microseconds.
+        # No file names its writer, so a maximum of whole units stands for all of its unit. A minimum is cut
+        # downwards, and stays below all values.
         may_be_cut = stated.has_high & file_names.ends_with(_MAY_CUT_TIMES)
         to_millis = replace(stated, high=_up_to_next(NANOS_PER_MILLI, stated.high, may_be_cut))
         return with_cut_micros(to_millis, data_type)
     if data_type.root not in FLOATING_ROOTS:
         return stated
+    # NaN is the largest value in SQL. The engine's Parquet writer gives a column with NaN no bounds. ORC and
+    # Avro ignore NaN, so it may stand above the maximum; ORC also compares with the first value it met, and
+    # if that is NaN both bounds stay NaN. Writers in Rust and Python ignore NaN in Parquet, too, which
+    # app.planning.version.file_bounds takes into account.
     poisoned = stated.has_low & np.isnan(stated.low) | stated.has_high & np.isnan(stated.high)
     return replace(
         stated,
@@ -83,6 +75,7 @@ def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine
 
 def may_be_in_other_zones(data_type: DataType) -> bool:
     """Tell whether some writers store bounds of a type in their local time."""
+    # pypaimon up to 1.4.2 stores timestamps of at most three digits in local time, as if it were UTC.
     return data_type.root is TypeRoot.TIMESTAMP and data_type.is_compact_timestamp
 
 

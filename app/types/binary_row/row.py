@@ -54,18 +54,22 @@ from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 from app.types.values import Value
 
+# Width of the number of fields in front of a serialized row.
 ARITY_BYTES: Final = 4
 SLOT_BYTES: Final = 8
 LONG_BYTES: Final = 8
+# Length of the longest string inside its slot.
 INLINE_BYTES: Final = 7
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
+# Ending of messages about variable parts that point nowhere.
 WRITTEN_BY_PYTHON: Final = (
     "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
     "nobody can read"
 )
 
+# Little-endian types at the start of a slot, in the letters that struct and numpy share.
 SLOT_CODES: Final = {
     TypeRoot.BOOLEAN: "B",
     TypeRoot.TINYINT: "b",

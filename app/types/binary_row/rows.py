@@ -47,11 +47,13 @@ from app.types.values import INT64, Value, Values
 _OFFSET_BITS: Final = 32
 _SLOT: Final = np.dtype("<u8")
 _LONG: Final = np.dtype("<i8")
+# Types at the start of a slot, signed and unsigned; others have 64 bits.
 _STORED: Final = {
     root: (np.dtype(f"<{code}"), np.dtype(f"<u{np.dtype(code).itemsize}"))
     for root, code in SLOT_CODES.items()
 }
 
+# Bytes of a slot that belong to a string of each length.
 _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLINE_BYTES + 1)], _SLOT)
 
 
@@ -208,9 +210,11 @@ def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesCo
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
+# Takes the known values, those that hold, the expectation and the values found; returns those to read.
 _Check: TypeAlias = Callable[[Mask, Mask, str, NDArray[np.int64]], Mask]
 
 _SIGN_BIT: Final = 0x80
+# Type at the start of a slot.
 _SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
     TypeRoot.DECIMAL: np.dtype("<q")
 }
@@ -226,6 +230,7 @@ class RowColumns:
     rows: BytesColumn
     fields: int
     name_of: Callable[[int], str] = "row {}".format
+    # Bytes before the first slot.
     _heads: Bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
