@@ -116,7 +116,8 @@ class PartitionBuckets:
     def restore(cls, rows: Mapping[int, int], options: AssignerOptions) -> PartitionBuckets:
         """Start an assigner from the rows of every bucket, in the order in which files were read."""
         own = [bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners)]
-        # The engine counts rows by a call each: all but the first of a bucket find the bucket in the map.
+        # The engine counts each row by a call of `compute`, which finds the bucket present except at its
+        # first row.
         own = _in_map_order(own, most_present=len(own) if own and rows[own[-1]] > 1 else len(own) - 1)
         room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
@@ -142,6 +143,7 @@ class PartitionBuckets:
 
     def accept(self, placement: Placement) -> None:
         """Apply the last placement of :meth:`place`."""
+        # Only runs take room: keys sent to a random bucket do not count.
         for run in placement.runs:
             if run.opens:
                 self.used.add(run.bucket)

@@ -140,7 +140,7 @@ class Catalog:
             schemas=_read_in(version, question),
             newest_schema=version.schema_id if question.snapshot_id is None else None,
             vectors=self.vectors,
-            # Whatever version is read, clients have the mapping of the latest one.
+            # Clients have the mapping of the latest version, whichever one they read.
             mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
         )
@@ -171,7 +171,7 @@ class Catalog:
         try:
             return self._resolve(named, selector)
         except NotFoundError:
-            # A tag keeps its snapshot where no snapshot of that number is left.
+            # A tag keeps its snapshot after the snapshot of that number is gone.
             for tag, snapshot in self._tags(TableName.of(named)).items():
                 if snapshot.id == question.snapshot_id:
                     return self._resolve(named, replace(selector, snapshot_id=None, tag=tag))
@@ -288,7 +288,9 @@ def _appended_files(
     """
     schema, end = version.schema, version.snapshot_id
     if schema.primary_keys or schema.options.deletion_vectors:
-        raise refusal("of a table with a primary key or deletion vectors, files do not tell what came")
+        raise refusal(
+            "the files of a table with a primary key or deletion vectors do not show which rows were added"
+        )
     if end is None or not 0 <= end - start <= MOST_READS:
         raise RequestError(f"end-snapshot-id is start-snapshot-id or one of the {MOST_READS} that follow it")
     names: list[str] = []

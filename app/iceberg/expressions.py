@@ -111,7 +111,7 @@ _FLIPPED: Final = {"lt": "gt", "gt": "lt", "lt-eq": "gt-eq", "gt-eq": "lt-eq", "
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
 
 _TRUE: Final = Constant(True)  # noqa: FBT003 - the name says it
-_FALSE: Final = Constant(False)  # noqa: FBT003 - likewise
+_FALSE: Final = Constant(False)  # noqa: FBT003 - the name says it
 _UNKNOWN: Final = Unknown("a test of which Iceberg's clients differ, or which is not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
@@ -189,7 +189,7 @@ class _Reader:
         check_deadline()
         if name not in _NEGATIONS:
             tests = hint(name, sorted(_NEGATIONS), what="tests")
-            raise FilterError(f"{name!r:.100} is no test of an expression{tests}")
+            raise FilterError(f"{name!r:.100} is not a test of expressions{tests}")
         if negated:
             name = _NEGATIONS[name]
         match name:

@@ -56,13 +56,13 @@ class TableState:
         by_id = {} if referenced_only else {snapshot.id: snapshot for snapshot in self.snapshots}
         for referenced in (*refs.values(), *(() if latest is None else (latest,))):
             by_id[referenced.id] = referenced
-        # After a rollback a tag may have a number that is another snapshot's.
+        # After a rollback a tag's number may belong to another snapshot.
         refs = {name: snapshot for name, snapshot in refs.items() if by_id[snapshot.id] == snapshot}
         snapshots = [by_id[number] for number in sorted(by_id)]
         location = version.source.warehouse.public_url + version.table.directory
         times = list(accumulate((snapshot.time_millis for snapshot in snapshots), max))
         written: dict[str, Json] = {
-            # Deletion vectors are of version 3.
+            # Deletion vectors require format version 3.
             "format-version": 3 if schema.options.deletion_vectors else 2,
             "table-uuid": _uuid(version, self.schemas[0]),
             "location": location,

@@ -106,7 +106,7 @@ class PlanToken:
                 if token.question.filter is not None:
                     _check_filter(token.question.filter)
         except (ValidationError, ValueError, RecursionError, zlib.error) as error:
-            raise NotFoundError("this token of a plan has been made by somebody else: plan again") from error
+            raise NotFoundError("this service did not make this plan token: plan again") from error
         return token
 
     def write(self, table: TableRef) -> str:
@@ -158,7 +158,7 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def _unknown() -> NotFoundError:
-    return NotFoundError("this release of the service has made no such plan of this table: plan again")
+    return NotFoundError("this release of the service has not made such a plan of this table: plan again")
 
 
 def _digest(packed: bytes, table: TableRef) -> bytes:

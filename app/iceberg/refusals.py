@@ -141,7 +141,7 @@ def check_file_schema(file: TableSchema, schema: TableSchema) -> None:
         return
     for column in file.fields:
         if _holds_time(column.type):
-            # Readers look at the type of every column of a file, also of those that are gone.
+            # Readers look at the type of every column in a file, dropped ones included.
             raise refusal(f"files of schema {file.id} hold column {column.name!r} of TIME", _REWRITE)
     for column in _cast(file.by_id, schema.fields):
         raise refusal(
@@ -175,7 +175,7 @@ def _widens(stored: DataType, present: DataType) -> bool:
         case TypeRoot.VARCHAR | TypeRoot.VARBINARY:
             return stored.precision <= present.precision
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            # In milliseconds or in microseconds.
+            # Stored in milliseconds or in microseconds.
             return stored.precision <= present.precision and (
                 stored.is_compact_timestamp is present.is_compact_timestamp
             )

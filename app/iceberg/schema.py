@@ -144,7 +144,7 @@ def inner_fields(field: DataField) -> list[DataField]:
     column, depth = (field.column, field.depth) if isinstance(field, _Part) else (field.id, 0)
     parts: list[DataField] = [
         _Part(
-            # As the engine counts them, from the id of the column and the depth.
+            # The engine's numbering: from the column's id and the depth.
             _INNER_IDS + sign * (column * _DEPTHS + depth + 1),
             name,
             inner,
@@ -176,7 +176,7 @@ def _parts(data_type: DataType) -> Iterator[tuple[str, int, DataType]]:
             pass
 
 
-def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - passed on
     written: dict[str, Json] = {
         "id": field.id,
         "name": field.name,
@@ -188,7 +188,7 @@ def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 -
     return written
 
 
-def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
+def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - passed on
     data_type = field.type
     root = data_type.root
     if root in _SAME:
@@ -217,10 +217,10 @@ def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
                 "key": _type(key, millis),
                 **_part("value", value, millis),
             }
-    raise ValueError(f"column {field.name!r} is {data_type}, which they have no type for as it is stored")
+    raise ValueError(f"column {field.name!r} is {data_type}, for which they have no type as it is stored")
 
 
-def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - passed on
     return {f"{name}-id": part.id, name: _type(part, millis), f"{name}-required": not part.type.nullable}
 
 
@@ -298,7 +298,7 @@ class ReadColumns:
         every = [Columns.of(planned, case_sensitive=case_sensitive)]
         for schema in further:
             check_deadline()
-            # Most schemas differ in options alone.
+            # Most schemas differ only in options.
             if schema.fields != planned.fields:
                 every.append(Columns.of(schema, case_sensitive=case_sensitive))
         return cls(planned, every)

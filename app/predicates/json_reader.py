@@ -115,7 +115,7 @@ def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
             return Or(children)
         case _:
             text = f"{shorten(function)} of {len(children)} predicates"
-            return Unknown(text, reason="compounds are AND and OR")
+            return Unknown(text, reason="only AND and OR combine predicates")
 
 
 def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
@@ -140,7 +140,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     if function == _NOT_BETWEEN:
         return Not(Leaf(Operator.BETWEEN, column, literals, text))
     if function not in _LITERALS:
-        return Unknown(text, (column,), reason=f"{shorten(function)} is no function that is known here")
+        return Unknown(text, (column,), reason=f"{shorten(function)} is not a supported function")
     return Leaf(Operator(function), column, literals, text)
 
 

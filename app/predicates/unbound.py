@@ -42,7 +42,7 @@ class LiteralKind(StrEnum):
     TIMESTAMP_NTZ = "TIMESTAMP_NTZ"
     # An instant, as `app.types.session_zone.Instants`.
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    # What the clock says when the query runs, as `Moment`.
+    # The clock at the time of the query, as `Moment`.
     MOMENT = "MOMENT"
 
 
@@ -334,6 +334,6 @@ def json_literals(written: Sequence[object]) -> Sequence[Literal]:
         case types if types == {int}:
             return LiteralList(ListedKind.INTEGER, written, one_by_one)  # type: ignore[arg-type] # just looked at
         case types if types == {str}:
-            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # likewise
+            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # types are checked
         case _:
             return tuple(one_by_one())

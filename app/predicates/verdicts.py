@@ -276,7 +276,7 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
             none = ends.hold_none_of(leaf.literals)
-            # Where the ends meet there is one value, be it NaN.
+            # If the bounds meet, there is one value, perhaps NaN.
             return none, ends.meet & ~none
         case Operator.NOT_EQUAL | Operator.NOT_IN:
             clear = ends.are_clear_of(leaf.literals)

@@ -54,7 +54,7 @@ __all__ = [
     "TableReader",
     # One schema of a table, with the defaults of its version.
     "TableSchema",
-    # Whether a text can name a database, table or branch.
+    # Tells whether a text can name a database, table or branch.
     "is_name",
     # Reads a snapshot, tag or schema.
     "read_small",

@@ -73,8 +73,8 @@ def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         report_undecodable(path)
         raise CorruptMetadataError(
-            f"expected at most {most_bytes} bytes, found more, so that no writer of tables has written it; "
-            f"look at the file, and restore or remove it",
+            f"expected at most {most_bytes} bytes, found more than any table writer writes: inspect the "
+            f"file, and restore or remove it",
             path=path,
         )
     return content

@@ -43,11 +43,11 @@ _SMALL_BYTES: Final = 1 << 20
 # A local disk answers within this time; starting threads for less would cost more than the read.
 _QUICK_SECONDS: Final = 0.005
 
-# The manifests of one version hold at most this fraction of the cache; the rest is spilled and mapped.
+# The manifests of one version hold at most a quarter of the cache; the rest is spilled and mapped.
 _SHARE_OF_CACHE: Final = 4
 
 _SHARED_BYTES: Final = 128 << 10
-# Reading and decoding less than this takes no longer than a request to the shared tier.
+# Reading and decoding fewer files or bytes takes no longer than a request to the shared tier.
 _SHARED_FILES: Final = 4
 # Larger embedded indexes take as long to fetch from the shared tier as from the warehouse.
 _SHARED_INDEX_BYTES: Final = 4 << 20
@@ -147,7 +147,7 @@ class TableMetadata:
         """
         files = self.manifest_files(resolved) if files is None else files
         manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))
-        # Releases that know no write mode take the option as it is, and write files without keys.
+        # Releases that do not know write modes accept the option, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
                 f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
@@ -244,7 +244,7 @@ class TableMetadata:
                 entry.put(made)
                 if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
                     entry.share(made)
-                # What is mapped takes less memory than what was decoded.
+                # Mapped columns take less memory than decoded ones.
                 columns = entry.get()
         if columns is not None:
             decoded = form.open(columns, entry, read)
@@ -268,8 +268,8 @@ class TableMetadata:
         name, size = file
         path = self._path(name)
         try:
-            # Its writer named it after a random UUID, so that it is no other file's name even where the
-            # table was dropped and made anew.
+            # Its writer named it after a random UUID, so the name is unique even if the table is dropped and
+            # made anew.
             with (
                 self._reader.readers.room(size or 0, path),
                 self._storage.reading(path, size, is_kept=is_kept) as data,
@@ -279,7 +279,7 @@ class TableMetadata:
                 decoded, length = decode(path, data, parse), len(data)
         except FileMissingError as error:
             raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
-        # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+        # Avro cut between two blocks is valid Avro with fewer records: only the size reveals it.
         if size is not None and length != size:
             report_undecodable(path)
             found = "more" if length > size else length
@@ -307,7 +307,7 @@ class TableMetadata:
         for file, key in zip(files, keys, strict=True):
             entry = None if key in loaded else self._entry(file, decoding)
             if entry is not None and entry.is_on_disk:
-                # What is mapped is there before threads have handed over to each other.
+                # Mapped entries load faster than threads hand over to each other.
                 loaded[key] = self._get(cache, file, decoding, room)
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in loaded}
         total = sum(size or 0 for _, size in missing)

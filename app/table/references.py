@@ -167,7 +167,7 @@ class References:
             try:
                 return self._read_snapshot(hinted)
             except FileMissingError:
-                # A hint that runs ahead, or a rollback: what is there decides.
+                # The hint runs ahead, or the table was rolled back: the listing decides.
                 pass
         ids = self.snapshot_ids()
         if not ids:
@@ -226,7 +226,7 @@ class References:
             if snapshot is not None and snapshot.time_millis > millis:
                 high = middle
                 continue
-            # Snapshots that are gone meanwhile are the oldest.
+            # Snapshots that expired meanwhile are the oldest ones.
             candidate, low = snapshot or candidate, middle + 1
             if snapshot is not None and snapshot.time_millis == millis:
                 break
@@ -256,7 +256,7 @@ class References:
             try:
                 return self.tag(name)
             except NotFoundError:
-                # Deleted since it was listed, or the directory of a tag with a slash.
+                # Deleted since the listing, or the directory of a tag with a slash.
                 return None
 
         return ListingPart.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
@@ -282,8 +282,8 @@ class References:
             if tags:
                 break
         raise FileMissingError(
-            f"{self._what} has no snapshots in {path}, though it was written to: {trace} is there; bring the "
-            f"directory back, or ask again if its first commit is under way",
+            f"{self._what} has no snapshots in {path}, though it was written to: {trace} is there; restore "
+            f"the directory, or ask again if its first commit is in progress",
             path=path,
         )
 
@@ -300,7 +300,7 @@ class References:
         return hinted
 
     def _is_there(self, path: str, most_bytes: int) -> bool:
-        # Asked whether something exists, libraries of object stores list, too; to read it costs one call.
+        # Libraries of object stores also list when asked whether a file exists; a read costs one call.
         return self._storage.start_of(path, most_bytes + 1) is not None
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:

@@ -80,7 +80,7 @@ class ReadAhead(SmallFiles):
             except PaimonIndexError as error:
                 return error
 
-        # Files of this machine are there before threads have handed over to each other.
+        # Local files load faster than threads hand over to each other.
         read_all = map if storage.is_local else readers.map
         return cls(storage, dict(zip(max_bytes, read_all(read, max_bytes), strict=True)))
 
@@ -254,7 +254,7 @@ class Versions:
         except NotFoundError:
             pass
         raise FileMissingError(
-            f"the schema is not there, but snapshot {snapshot.id} of {self.what} needs it: restore it",
+            f"the schema is missing, but snapshot {snapshot.id} of {self.what} needs it: restore it",
             path=references.schema_path(snapshot.schema_id),
         )
 
@@ -272,7 +272,7 @@ class Versions:
             try:
                 return read_schema(self.reader, references, newest)
             except NotFoundError:
-                # The table was made anew; what is there decides.
+                # The table was made anew: the listing decides.
                 pass
         return read_schema(self.reader, references, references.schema_ids()[-1])
 

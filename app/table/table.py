@@ -161,8 +161,8 @@ class Table:
         if schema_id == resolved.schema.id:
             return resolved.schema
         references = self._references(resolved.branch)
-        # After a rollback a schema number may come again, but not for the files of a snapshot that is still
-        # there.
+        # After a rollback a schema number may be used again, but not for files of a snapshot that still
+        # exists.
         key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
         try:
             schema: TableSchema = self.reader.metadata.get_or_load(
@@ -272,7 +272,6 @@ class Catalog:
         directory = self._directory(database)
         names = self.reader.storage.list_names(directory)
         if table not in names:
-            # Of many tables those that may be meant, since each takes a look at its directory.
             # Each candidate costs a listing of its directory, so only likely ones are looked at.
             candidates = sorted({*names[:_MOST_NAMED], *alike(table, names)})
             suggestion = hint(table, self._with_schema(directory, candidates), what="tables")
@@ -288,10 +287,11 @@ class Catalog:
 
         def has_schema(name: str) -> bool:
             try:
-                # A listing takes one call of an object store, to ask whether a directory exists two.
+                # An object store answers a listing in one call, and an existence check in two.
                 return bool(storage.list_names(f"{directory}/{name}/schema"))
             except PathNotAllowedError:
-                # A link that leads out of the warehouse is no table of it, and hides none of the others.
+                # A link that leads out of the warehouse is not one of its tables, and must not hide the
+                # others.
                 return False
 
         have_schema = self.reader.readers.map(has_schema, names)

@@ -83,7 +83,7 @@ class BytesColumn:
         for column in columns:
             starts.append(np.where(column.lengths < 0, 0, column.starts + len(data)))
             lengths.append(column.lengths)
-            # A large one grows in place, page by page.
+            # A large bytearray grows in place, page by page.
             data += column.data.data
             del column
         return cls(np.frombuffer(data, np.uint8), np.concatenate(starts), np.concatenate(lengths))

@@ -45,7 +45,7 @@ def _written(part: object) -> bytes:
 def _as_json(part: object) -> object:
     if isinstance(part, Decimal):
         return {"": str(part)}
-    # Models of pydantic are known by what they have, since importing it takes longer than all of this.
+    # Pydantic models are recognized by their members: importing pydantic takes longer than a digest.
     members = getattr(type(part), "__dataclass_fields__", None) or getattr(type(part), "model_fields", None)
     if members:
         return [type(part).__name__, *(_abridged(getattr(part, name)) for name in members)]

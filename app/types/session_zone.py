@@ -36,8 +36,8 @@ from app.types.reader_rules import DoubtfulTime, doubts_of
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
-_FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
-_LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
+_FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - a wall clock
+_LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - a wall clock
 # No zone changes its offset twice within this many seconds.
 _SEARCH_STEP: Final = 6 * 3600
 _REMEMBERED_ZONES: Final = 1024

@@ -83,7 +83,7 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
-            # NULL is as good as false on either side of NOT.
+            # NULL excludes the row, like false, with or without NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Either(readings, text):
             # Each reading has its own negation: rows of either are kept, and proven of none.
@@ -147,7 +147,7 @@ def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool)
     if leaf.operator not in NEGATIONS:
         return _negated_text_test(leaf, field, test(leaf.operator))
     opposite = test(NEGATIONS[leaf.operator])
-    # A literal that is not decided may be NULL to Spark, which NULL then equals.
+    # An undecided literal may be NULL to Spark, which NULL then equals.
     if not leaf.null_safe or isinstance(opposite, Unknown):
         return opposite
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)])

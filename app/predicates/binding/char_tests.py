@@ -104,7 +104,7 @@ def _equality(
     leaf: Leaf, operator: Operator, field: DataField, texts: Sequence[str], room: PaddingRoom
 ) -> BoundPredicate:
     length = field.type.precision
-    # Where a literal is longer, Spark cuts values to its length.
+    # If a literal is longer, Spark cuts values to its length.
     fits = max(map(len, texts)) <= length
     forms = _stored_forms(texts, length, room) if fits else None
     if forms is None:
@@ -161,7 +161,7 @@ def _text_test(leaf: Leaf, operator: Operator, text: str, field: DataField) -> B
     units: list[str | Wildcard] = []
     for piece in _pieces(operator, text):
         units.extend(piece.decode() if isinstance(piece, bytes) else (piece,))
-    # Blanks at the end of the pattern may meet padding: what is stored may end anyhow there.
+    # Blanks at the end of the pattern may meet padding, so stored values may end differently there.
     end = len(units)
     while end and units[end - 1] in _STANDS_FOR_BLANKS:
         end -= 1

@@ -93,7 +93,7 @@ def computed_type(call: Call, data_type: DataType) -> DataType | None:
 def computed(part: BoundLeaf, call: Call, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """Make a test of a function's result unknown, but computable for partition values."""
     test = ComputedTest(part, field, partial(_compute, call, field.type.root, zone))
-    # By a pattern Spark reads and writes instants.
+    # With a pattern Spark reads and writes instants.
     lacks_zone = zone is None and any(isinstance(each, str) for each in call.arguments)
     return Unknown(str(part), None, lacks_zone, why_not_within(call, field), test)
 

@@ -184,12 +184,12 @@ class Names:
         if not readings:
             hidden = self._hidden(column)
             if hidden is None:
-                return f"{column} is a function of Spark, and no column of the table"
+                return f"{column} is a function of Spark, not a column of the table"
             if self._is_row_id(column):
                 return None
-            return f"{hidden} is a hidden column of Spark, whose values nothing here knows"
+            return f"{hidden} is a hidden column of Spark, whose values are not indexed"
         if len(readings) > 1:
-            return f"{column} may be two things: begin it with an alias or the table's name"
+            return f"{column} is ambiguous: begin it with an alias or the table's name"
         field, nested = readings[0]
         keys = nested if column.key is None else (*nested, column.key)
         if not keys or (len(keys) == 1 and _map_key(field, keys[0]) is not None):
@@ -200,7 +200,7 @@ class Names:
 
     def doubt_of(self, field: DataField) -> str | None:
         """Explain why values of a column decide nothing; None if they may."""
-        # A key of a map is one of the column before the bracket.
+        # A map key belongs to the column before the bracket.
         name = field.name.lower()
         shows = any(
             name == column or name.startswith(f"{column}[") for column in self._relation.shown_defaults
@@ -210,7 +210,7 @@ class Names:
         name = field.name
         return (
             f"engine releases up to 1.2 show NULL in column {name} as its fields.{name}.default-value; where "
-            f"none of them reads the table, unset that option, which later releases do not mind"
+            f"none of them reads the table, unset that option, which later releases ignore"
         )
 
     def _hidden(self, column: Column) -> str | None:

@@ -14,8 +14,8 @@ from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralK
 from app.types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 
-PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or without"
-LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"
+PADDED_KEYS: Final = "a key of CHAR may be stored with or without trailing blanks"
+LIST_OF_MOMENTS: Final = "the time of the query can be compared only by =, <, > or BETWEEN"
 WITHOUT_OPPOSITE: Final = "the opposite of a test of text is not decided"
 
 _NUMBERS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
@@ -36,7 +36,7 @@ def why_undecided(leaf: Leaf, field: DataField) -> str:
         return f"{field.name} is {field.type}, of which indexes know NULL alone"
     if leaf.operator in TEXT_TESTS and root not in STRING_ROOTS:
         return f"it tests text, and {field.name} is {field.type}, which Spark casts: compare it by =, < or >"
-    # Whether a literal has a place does not depend on the time zone.
+    # The time zone does not decide whether a literal has a place.
     unplaced = [literal for literal in leaf.literals if fit(literal, field, None) is Nowhere.UNDECIDED]
     literal = (unplaced or leaf.literals)[0]
     return _why(literal, field) or _general(literal, field)

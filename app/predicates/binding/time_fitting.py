@@ -88,7 +88,7 @@ def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
 
 def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
     """Place a literal that may be compared as text; the text of an instant is the clock it shows."""
-    # What is a date to Spark need be no timestamp.
+    # A text that Spark casts to a date need not be a timestamp.
     clock = None if data_type.root is TypeRoot.DATE else _shown_clock(literal, zone)
     if zone is None or clock is None or not zone.is_certain(clock):
         return place
@@ -99,7 +99,7 @@ def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: Sessi
     shown = zone.to_instants(clock)
     if len(shown) <= 1:
         return place
-    # Of an instant's digits Spark shows the microseconds.
+    # Spark shows an instant to the microsecond.
     micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
     equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
     return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
@@ -181,7 +181,7 @@ def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
         case LiteralKind.STRING, str(text) if (
             read := cast_timestamp(text)
         ) and not read.clock % NANOS_PER_MICRO:
-            # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+            # Spark's versions disagree whether a wall clock respects the zone of a text.
             return either(Exact(read.clock), place_among_clocks(instants_of_text(read, zone), zone))
         case _:
             return Nowhere.UNDECIDED
@@ -252,7 +252,7 @@ def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
         return Gap(below, above)
     if above == below + 2:
         return Exact(below + 1)
-    # A day that a zone left out starts at the same instant as the next one.
+    # A day that the zone skipped starts at the same instant as the next day.
     regions = Regions((Stretch(None, below + 1),), (Stretch(below + 1, above),), (Stretch(above, None),))
     return either(regions, Exact(shown))
 

@@ -51,7 +51,7 @@ def time_literal(type_name: str, text: str, position: int, zone: SessionZone | N
         return None
     if type_name != "TIMESTAMP_NTZ":
         return Literal(LiteralKind.TIMESTAMP_LTZ, instants_of_text(read, zone), position)
-    # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+    # Spark's versions disagree whether a wall clock respects the zone of a text.
     return None if read.zone is not None else Literal(LiteralKind.TIMESTAMP_NTZ, read.clock, position)
 
 

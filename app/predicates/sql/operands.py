@@ -300,7 +300,7 @@ class OperandReader(TokenReader):
             key = self._strings()
             if key is None or not self.take("]"):
                 return None
-        # What follows leads further into a nested value, or names a function.
+        # A dot or bracket leads into a nested value; a parenthesis makes the name a function.
         return None if self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:

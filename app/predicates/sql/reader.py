@@ -192,7 +192,7 @@ class _Reader:
             elif word in (")", "]"):
                 if closing == "END":
                     break
-                raise FilterError(f"nothing is open that {word!r} closes", position=token.start)
+                raise FilterError(f"{word!r} closes nothing", position=token.start)
         if opened:
             unclosed = self._tokens[opened[-1]]
             raise FilterError(

@@ -15,11 +15,11 @@ _TESTS_WITHOUT_FUNCTION: Final = {
     "CASE": "CASE is not read: write its branches with AND and OR",
     "EXISTS": "a query within a filter is not run",
     "SELECT": "a query within a filter is not run",
-    "ILIKE": "of patterns, LIKE alone is decided",
-    "RLIKE": "of patterns, LIKE alone is decided",
-    "REGEXP": "of patterns, LIKE alone is decided",
-    "LIKE": "LIKE is decided of a column and a single pattern in quotes",
-    "INTERVAL": "intervals are added to a date or to now() alone: write the value that it comes to",
+    "ILIKE": "of patterns, only LIKE is decided",
+    "RLIKE": "of patterns, only LIKE is decided",
+    "REGEXP": "of patterns, only LIKE is decided",
+    "LIKE": "LIKE is decided for a column and a single pattern in quotes",
+    "INTERVAL": "intervals are added only to a date or to now(): write the value that it comes to",
 }
 _COMPUTING: Final = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "||", "<<", ">>", ">>>", "DIV", "~"})
 # Words that may precede a parenthesis without being functions.
@@ -72,7 +72,7 @@ def why_unread(tokens: Sequence[Token]) -> str:
         return "it computes a value: let the column stand alone on one side, and a literal on the other"
     if "::" in words:
         return "it casts: compare the column itself with a literal of its type"
-    return "it is no comparison of a column with literals"
+    return "it does not compare a column with literals"
 
 
 def _called(token: Token, behind: Token) -> bool:

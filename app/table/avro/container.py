@@ -88,14 +88,14 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
     except Exception as error:
         raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
     except BaseException as error:
-        # A Rust panic is no Exception, as if it should end the program; these concern this file only.
+        # A Rust panic is a BaseException, meant to end the program; here it concerns this file only.
         if type(error).__name__ != "PanicException":
             raise
         raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
     records, marks = batch.column("records"), batch.column("mark")
     counts = np.diff(np.asarray(records.offsets))
     if marks.to_pylist() != [mark] * len(blocks) or counts.tolist() != [block.count for block in blocks]:
-        raise CorruptMetadataError("as many records as are claimed do not fill their block")
+        raise CorruptMetadataError("the claimed records do not fill their block exactly")
     arrays = records.flatten()
     return _moved(arrays) if arrays.get_total_buffer_size() <= _MOVED_BYTES else arrays
 
@@ -125,7 +125,7 @@ def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     ]
     parts += [encode_long(len(blocks)), encode_long(size)]
     for block in blocks:
-        # No items and the end are one and the same zero.
+        # An empty array consists of its end alone.
         parts += [encode_long(block.count), block.expanded, _END if block.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
@@ -281,7 +281,9 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
         count, length = cursor.long(), cursor.long()
         # Every record names a file of its own, which no codec can shrink below a byte.
         if not 0 <= count <= size - records:
-            raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
+            raise CorruptMetadataError(
+                f"a block claims {count} records, more than its file has bytes", offset=start
+            )
         packed = cursor.take(length, "a block")
         if cursor.take(SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
@@ -290,7 +292,9 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
         except CorruptMetadataError as error:
             raise CorruptMetadataError(error.expectation, offset=start) from error
         if count > len(expanded):
-            raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
+            raise CorruptMetadataError(
+                f"a block of {len(expanded)} bytes claims {count} records", offset=start
+            )
         yield Block(start, count, expanded)
         records += count
         room -= len(expanded)
@@ -313,7 +317,9 @@ def read_header(cursor: VarintCursor) -> dict[str, bytes]:
             count = -count
             cursor.long()
         if len(header) + count > _MAX_HEADER_PAIRS:
-            raise CorruptMetadataError(f"a header of {count} entries", offset=cursor.at)
+            raise CorruptMetadataError(
+                f"expected at most {_MAX_HEADER_PAIRS} header entries, found {count}", offset=cursor.at
+            )
         for _ in range(count):
             key = bytes(cursor.take(cursor.long(), "a header key")).decode(errors="replace")
             header[key] = bytes(cursor.take(cursor.long(), "a header value"))

@@ -75,7 +75,7 @@ class AvroFile:
             expanded = expand(self._codec, content, MAX_BLOCK_BYTES)
             if packed.count > len(expanded):
                 raise CorruptMetadataError(
-                    f"{packed.count} records in a block of {len(expanded)} bytes", offset=packed.offset
+                    f"a block of {len(expanded)} bytes claims {packed.count} records", offset=packed.offset
                 )
             together.append(Block(packed.offset, packed.count, expanded))
             held_bytes += len(expanded)
@@ -118,7 +118,7 @@ def _checked(text: bytes) -> bytes:
 
 def _check(written: object, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise UnsupportedFormatError(f"an Avro schema nested deeper than {MAX_DEPTH} levels")
+        raise UnsupportedFormatError(f"the Avro schema is nested deeper than {MAX_DEPTH} levels")
     match written:
         case str() if written == "null" or written in PRIMITIVES:
             return

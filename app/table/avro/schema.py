@@ -19,9 +19,9 @@ import orjson
 from app.errors import CorruptMetadataError
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordOf
 
-# Releases up to 0.8.2 write every required record as a union with null, also the outermost one, and never
-# write null. A union is a branch number (long) and the value, so it is decoded as a record with this field in
-# front, an int that must be the branch that is not null.
+# Releases up to 0.8.2 write every record as a union with null, also the outermost one, and never write null.
+# A union is a branch number (long) and the value, so it is decoded as a record with this field in front, an
+# int that must be the branch that is not null.
 BRANCH: Final = "_BRANCH"
 
 
@@ -57,7 +57,9 @@ _MAX_ABSENT_COLUMNS = 8
 def read_schema(text: bytes) -> Any:
     """Parse the schema text of a file, without judging it."""
     if len(text) > _MAX_TEXT_BYTES:
-        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
+        raise CorruptMetadataError(
+            f"expected an Avro schema of at most {_MAX_TEXT_BYTES} bytes, found {len(text)}"
+        )
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -120,7 +122,7 @@ class _Plainer:
         return record
 
     def _record(self, fields: list[object], namespace: str, depth: int) -> dict[str, Any]:
-        # Names of records matter to nobody here; fresh ones cannot clash.
+        # Names of records do not matter here; fresh ones cannot clash.
         record = {"type": "record", "name": f"record_{self._nodes}"}
         plain_fields = [self._field(field, depth, namespace) for field in fields]
         names = {field["name"] for field in plain_fields}

@@ -69,8 +69,8 @@ def _united(one: Expected, other: Expected, name: str) -> Expected:
             return one
         case _:
             raise UnsupportedFormatError(
-                f"{name} has two types in the table's metadata, and is not known here: make the next commit "
-                f"with the engine"
+                f"field {name}, which this release does not know, has two types in the table's metadata: "
+                f"make the next commit with the engine"
             )
 
 

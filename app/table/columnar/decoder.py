@@ -45,7 +45,7 @@ PROCESS_BYTES: Final = 24 << 20
 _MAX_LINE_BYTES: Final = 8 << 10
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _ENVIRONMENT: Final = {
-    # What allocators and threads reserve counts as well.
+    # Reservations of allocators and threads count against the limit, too.
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -253,7 +253,7 @@ class _Process:
 
     def _close(self) -> None:
         with suppress(OSError):
-            # What was not written yet is of no use.
+            # Unwritten data is of no use.
             self._channel.close()
         self._socket.close()
 

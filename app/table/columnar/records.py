@@ -44,11 +44,11 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
         table = pa.ipc.open_stream(stream).read_all()
         # Every record names a file of its own, which no codec can shrink below a byte.
         if table.num_rows > len(data):
-            raise CorruptMetadataError(f"{table.num_rows} records in {len(data)} bytes")
+            raise CorruptMetadataError(f"a file of {len(data)} bytes claims {table.num_rows} records")
         pieces = table.to_struct_array().chunks or [pa.array([], pa.struct(table.schema))]
         fitted = [fit_records(piece, expected) for piece in pieces]
         check_columns(sum(map(memory_of, fitted)), len(data))
-        # A copy: of columns that share the memory of a stream, one keeps all of it.
+        # Copied, since one column would keep the memory of the whole stream.
         return RecordColumns([pa.concat_arrays([fitted[0].slice(0, 0), *fitted])])
 
 
@@ -62,7 +62,7 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
         claim(beside + usual)
         answer = turn.decode(kind, data, columns, usual)
         if answer.may_be_short and usual < most:
-            # A library that has no memory says so in as many ways as it names damage.
+            # Libraries report a lack of memory in as many ways as damage.
             claim(beside + most)
             answer = turn.decode(kind, data, columns, most)
     if answer.fault:
@@ -108,7 +108,7 @@ def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
     try:
         records.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptMetadataError(f"columns that contradict themselves: {error}") from error
+        raise CorruptMetadataError(f"the columns are inconsistent: {error}") from error
     return _fit_record(records, expected, "record", present=None)
 
 
@@ -150,7 +150,7 @@ def _fit_values(column: pa.Array, expected: Expected, path: str, present: Mask |
         case RecordOf() if pa.types.is_struct(kind):
             return _fit_record(column, expected, path, present)
         case ArrayOf(items) if pa.types.is_list(kind):
-            # As it is: only the types and nulls of its items are looked at.
+            # Unchanged: only types and nulls of its items are checked.
             _fit(column.values, items, f"{path}[]", None)
             return column
         case _:

@@ -167,11 +167,11 @@ class Changes:
             # A removed file must exist, with the level, index and location it had then.
             if file not in live:
                 raise CommitConflictError(
-                    f"data file {file[3]!r} is not what it was: another commit has removed or changed it"
+                    f"data file {file[3]!r} has been removed or changed by another commit"
                 )
         for file in added:
             if file in live or file in removed:
-                raise CommitConflictError(f"data file {file[3]!r} is there already")
+                raise CommitConflictError(f"data file {file[3]!r} exists already")
             # Readers drop whatever any manifest removes, so a file never returns under its old identity.
             if file in gone:
                 raise CommitConflictError(

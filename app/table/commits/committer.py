@@ -104,7 +104,7 @@ class Committer:
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
             wait=tenacity.wait_random_exponential(_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS),
-            # What is read of the latest snapshot may expire meanwhile.
+            # Files of the latest snapshot may expire during the attempt.
             retry=tenacity.retry_if_exception_type((LostRaceError, SnapshotExpiredError)),
             reraise=True,
         )
@@ -123,7 +123,7 @@ class Committer:
             raise UncertainCommitError(
                 f"snapshot {overwritten[-1]} of {self.table.name} was made, overwritten by another writer "
                 f"and cannot be made again: {error}; another commit may have been built on it, so what it "
-                f"names stays: look whether the changes are in the table, and if not, run it again"
+                f"names stays: check whether the changes are in the table, and if not, run it again"
             ) from error
 
 
@@ -141,7 +141,7 @@ class _Attempt:
         try:
             return self._make()
         except (UncertainCommitError, OverwrittenError):
-            # What was written may be in use.
+            # Files written so far may be in use.
             raise
         except PaimonIndexError:
             self._clean_up()
@@ -228,7 +228,7 @@ class _Attempt:
             else self._write_manifest(part.content, part.manifest, schema)
             for part in merged
         )
-        # What is said of a manifest that was merged is not said of the one that it became.
+        # A new manifest lacks the unknown fields of those merged into it, so these become nullable.
         return ListedManifests(records, before.followed_by(ListedManifests()).fields)
 
     def _read_manifests(
@@ -288,7 +288,7 @@ class _Attempt:
         except StorageError as error:
             raise UncertainCommitError(
                 f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
-                f"{error}; look whether {path} names commitUser {self.committer.user}",
+                f"{error}; check whether {path} names commitUser {self.committer.user}",
                 path=path,
             ) from error
         if not is_ours:
@@ -302,14 +302,14 @@ class _Attempt:
             writing.replace(f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode())
         except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
             # The hint is only an optimization.
-            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+            _log.warning("snapshot %d was made, but: %s", snapshot_id, error)
         try:
             stored = read_small(self._warehouse, path, SNAPSHOT_BYTES)
         except FileMissingError:
-            # It has expired already, so others built on it.
+            # The snapshot has expired already, so others built on it.
             return
-        except Exception as error:  # noqa: BLE001 - as above
-            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
+            _log.warning("snapshot %d was made, but: %s", snapshot_id, error)
             return
         # Engines without a catalog check for a snapshot and then rename theirs into place, which may
         # overwrite one created in between. An overwritten snapshot is made again, but its files stay, since
@@ -329,7 +329,7 @@ class _Attempt:
         path = f"{self.committer.table.directory}/manifest/{name}"
         self.written.append(path)
         if not self.committer.writing.create(path, content):
-            raise CommitConflictError(f"{path} is there already")
+            raise CommitConflictError(f"{path} exists already")
         return name, len(content)
 
     def _clean_up(self) -> None:
@@ -337,7 +337,7 @@ class _Attempt:
             try:
                 self.committer.writing.delete(path)
             except StorageError as error:
-                _log.warning("%s stays, which nothing refers to: %s", path, error)
+                _log.warning("%s, which nothing refers to, could not be removed: %s", path, error)
 
     def _snapshot_path(self, snapshot_id: int) -> str:
         return f"{self.committer.table.directory}/snapshot/snapshot-{snapshot_id}"

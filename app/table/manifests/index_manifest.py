@@ -128,7 +128,7 @@ class IndexManifest:
         sizes, rows = (records.integers(name, np.int64) for name in ("_FILE_SIZE", "_ROW_COUNT"))
         for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
             raise CorruptMetadataError(
-                f"index file {names[row]!r} with {sizes[row]} bytes and {rows[row]} rows"
+                f"index file {names[row]!r} claims {sizes[row]} bytes and {rows[row]} rows"
             )
         partition_codes, partitions = records.coded_bytes("_PARTITION")
         described = (
@@ -221,7 +221,7 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     for bad in np.flatnonzero((offsets < 0) | (lengths < 0) | (cardinalities.values < 0))[:1]:
         owner = file_names[int(np.searchsorted(starts, bad, side="right")) - 1]
         raise CorruptMetadataError(
-            f"index file {owner!r} with an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
+            f"index file {owner!r} has an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
             f"cardinality {cardinalities[bad]}"
         )
     columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
@@ -293,7 +293,7 @@ def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode)
     removed = entries.pop(_key(entry, mode), None)
     if removed is None and _stands_alone(entry, mode):
         raise CommitConflictError(
-            f"index file {entry.file.file_name!r} cannot be removed: the latest snapshot is without it"
+            f"index file {entry.file.file_name!r} cannot be removed: the latest snapshot does not have it"
         )
 
 
@@ -303,7 +303,7 @@ def _claim(
     """Record the entry as owner of its data files' vectors. CommitConflictError: name or vector exist."""
     name = entry.file.file_name
     if _key(entry, mode) in entries:
-        raise CommitConflictError(f"index file {name!r} cannot be added: there is one of that name")
+        raise CommitConflictError(f"index file {name!r} cannot be added: its name exists already")
     for vector in entry.file.ranges:
         if vector.data_file in owners:
             raise CommitConflictError(

@@ -150,7 +150,7 @@ def _partitions(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeBinaryAr
 
 def _extra_files(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeListArray:
     lists = pa.LargeListArray.from_arrays(manifest.extra_file_starts, manifest.extra_files.to_arrow())
-    # Arrow believes offsets, and would read whatever lies behind the strings.
+    # Arrow trusts offsets, and would read beyond the strings.
     lists.validate(full=True)
     return lists.take(pa.array(rows))
 

@@ -179,7 +179,7 @@ class Manifest:
         return self._memory_bytes + self.derived.nbytes
 
     def side_indexes(self) -> BytesColumn:
-        """Names of index side files, null where a file has none. CorruptMetadataError: a file has several."""
+        """Name the index side files, null where a file has none. CorruptMetadataError: a file has several."""
         rows = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         if not len(rows):
             return BytesColumn.nulls(len(self))
@@ -261,7 +261,7 @@ def _check(entries: RecordColumns, files: RecordColumns) -> None:
     sizes, rows = files.integers("_FILE_SIZE", np.int64), files.integers("_ROW_COUNT", np.int64)
     for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
         name = _text(files.strings("_FILE_NAME"), row)
-        raise CorruptMetadataError(f"data file {name!r} with {sizes[row]} bytes and {rows[row]} rows")
+        raise CorruptMetadataError(f"data file {name!r} claims {sizes[row]} bytes and {rows[row]} rows")
 
 
 def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:

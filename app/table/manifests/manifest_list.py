@@ -76,7 +76,7 @@ class ManifestList:
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads a manifest list."""
+        """Read a manifest list."""
         records = read_columns(data, RECORD)
         check_version(records, _VERSION, "manifest lists")
         sizes = _counts(records, "_FILE_SIZE")

@@ -54,7 +54,9 @@ def _columnar_kind(data: Buffer) -> str | None:
     for magic, kind in KINDS.items():
         if start.startswith(magic):
             return kind
-    raise CorruptMetadataError(f"expected an Avro, ORC or Parquet file, found one of {start!r}", offset=0)
+    raise CorruptMetadataError(
+        f"expected an Avro, ORC or Parquet file, found one that begins with {start!r}", offset=0
+    )
 
 
 def is_orc(data: Buffer) -> bool:

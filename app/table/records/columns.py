@@ -153,7 +153,7 @@ def take_out(pieces: Iterable[pa.StructArray], *path: str) -> tuple[RecordColumn
     def columns() -> Iterator[BytesColumn]:
         while ahead:
             records, column = _take_out(ahead.pop(0), path)
-            # The memory of a piece is held until nobody needs any of it.
+            # Copied, since a view would keep the memory of the whole piece.
             rest.append(pa.concat_arrays([records.slice(0, 0), records]) if len(column.data) else records)
             yield column
             del records, column

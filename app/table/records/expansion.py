@@ -45,7 +45,7 @@ _RAW_DEFLATE = -15
 _DEFLATE_LEVEL = 6
 _ZSTD_LEVEL = 1
 _XZ_MEMORY_BYTES = 128 << 20
-# Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
+# Some writers cut raw deflate out of a zlib stream, and leave part of its checksum at the end.
 _TOLERATED_TAIL = {"deflate": 4}
 
 
@@ -94,7 +94,7 @@ def compress(codec: WrittenCodec, block: bytes) -> bytes:
         case "snappy":
             return bytes(cramjam.snappy.compress_raw(block)) + _CRC.pack(zlib.crc32(block))
         case "zstandard":
-            # As a stream, like the engine: one call would state the size, and choose otherwise by it.
+            # A stream, like the engine's: one call would record the size, and compress differently by it.
             stream = ZstdCompressor(level=_ZSTD_LEVEL)
             return stream.compress(block) + stream.flush()
         case _:

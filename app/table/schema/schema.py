@@ -90,7 +90,9 @@ class TableSchema:
             raise CorruptMetadataError(f"schema {self.id} has two columns of one name or id")
         for name in (*self.partition_keys, *self.primary_keys, *self.options.bucket_key):
             if name not in self.by_name:
-                raise CorruptMetadataError(f"schema {self.id} has a key column {name!r} that is no column")
+                raise CorruptMetadataError(
+                    f"schema {self.id} names a key column {name!r} that it does not have"
+                )
 
     @classmethod
     def read(cls, data: bytes) -> Self:
@@ -206,7 +208,7 @@ class TableSchema:
         return tuple(self.by_name[name] for name in names)
 
 
-# Parsed JSON of short strings takes several times the room of its text.
+# Parsed JSON of short strings takes several times the memory of its text.
 _MEMORY_PER_BYTE = 8
 
 

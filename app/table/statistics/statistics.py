@@ -108,8 +108,8 @@ def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Value
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 
-# Columns that the engine adds where rows are tracked; they may be in files, behind all others where nobody
-# lists the columns, but are in no schema.
+# Columns that the engine adds for row tracking. They are in no schema, but may be in files: behind all others
+# if no list names the columns.
 _ROW_ID: Final = "_ROW_ID"
 _ROW_TRACKING = {
     name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in (_ROW_ID, "_SEQUENCE_NUMBER")
@@ -166,7 +166,7 @@ def value_bounds(
         columns = _value_columns(names, file_schema, manifest.file_name(first))
         if names is None and counted[first] == len(columns) + len(_ROW_TRACKING):
             columns = [*columns, *_ROW_TRACKING.values()]
-        # A file of old has no slot for a column that came later; other slots may just not be stored.
+        # An old file has no slot for a later column; other missing slots may just not be stored.
         absent = column.id not in file_schema.by_id
         return _read_slot(manifest, stored, selected, columns, column, near, null_if_missing=absent)
 
@@ -188,7 +188,7 @@ def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: Schema
         if written is not None:
             brings[group] = _ROW_ID in written
         else:
-            # Listed are the columns that have statistics, which those of rows need not have.
+            # The list names columns with statistics, which row ids need not have.
             brings[group] = listed[first] is not None or counts[first] != len(columns)
     return brings
 
@@ -271,7 +271,7 @@ def _read_slot(
     null_count = np.where((null_count >= 0) & (null_count <= row_count), null_count, UNKNOWN_COUNT)
     cast = bounds_cast(written, column.type)
     if cast is None:
-        # A reader may make nulls of values that the new type cannot hold; of nulls it makes nothing else.
+        # A reader may turn values that the new type cannot hold into NULL; NULLs stay NULL.
         return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
     # One layout is read at once, so its first row identifies the selection.
     which = int(rows[0]), len(columns)

@@ -63,7 +63,7 @@ INLINE_BYTES: Final = 7
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
-# Ending of messages about variable parts that point nowhere.
+# Ending of messages about variable parts that lie nowhere.
 WRITTEN_BY_PYTHON: Final = (
     "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
     "nobody can read"
@@ -247,7 +247,7 @@ def _read_timestamp(row: bytes, at: int, data_type: DataType, end: int) -> int:
 def _piece(row: bytes, offset: int, length: int, slot: int, end: int) -> bytes:
     if offset < end or length < 0 or offset + length > len(row):
         raise _corrupt(
-            f"{length} bytes at {offset} do not lie behind the slots, from {end} to the row's end at "
+            f"{length} bytes at {offset} are not between the slots' end at {end} and the row's end at "
             f"{len(row)}{WRITTEN_BY_PYTHON}",
             slot,
         )
