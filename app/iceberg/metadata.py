@@ -107,7 +107,7 @@ def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bo
                 raise
 
 
-def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
+def _snapshot(snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> Json:
     written: dict[str, Json] = {
         "snapshot-id": snapshot.id,
         "sequence-number": snapshot.id,
@@ -123,7 +123,7 @@ def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
             ),
         },
     }
-    if snapshot.id - 1 in known:
+    if snapshot.id - 1 in by_id:
         written["parent-snapshot-id"] = snapshot.id - 1
     return written
 

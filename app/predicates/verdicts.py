@@ -136,12 +136,16 @@ def evaluate_bounds(
     def judge(leaf: BoundLeaf, at: NDArray[np.int64]) -> Verdicts:
         # While many files are undecided, judging all of them costs less than selecting.
         whole = _SELECTING_COSTS * len(at) >= len(files)
-        known = bounds(leaf.field, files if whole else files[at])
-        verdicts = _everywhere(at, _SOME) if known is None else leaf_verdicts(leaf, known)
+        column_bounds = bounds(leaf.field, files if whole else files[at])
+        verdicts = _everywhere(at, _SOME) if column_bounds is None else leaf_verdicts(leaf, column_bounds)
         if len(verdicts) > len(at):
             verdicts = verdicts.take(at)
         if trace is not None:
-            of_files = known if known is None or len(known) == len(at) else known.take(at)
+            of_files = (
+                column_bounds
+                if column_bounds is None or len(column_bounds) == len(at)
+                else column_bounds.take(at)
+            )
             trace(leaf, files[at], verdicts, of_files)
         return verdicts
 

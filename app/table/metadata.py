@@ -282,8 +282,8 @@ class TableMetadata:
         # Avro cut between two blocks is valid Avro with fewer records: only the size reveals it.
         if size is not None and length != size:
             report_undecodable(path)
-            found = "more" if length > size else length
-            raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
+            actual = "more" if length > size else length
+            raise CorruptMetadataError(f"expected a file of {size} bytes, found {actual}", path=path)
         return decoded
 
     def _get_all(

@@ -147,8 +147,8 @@ class References:
             return read_small(self._storage, self.schema_path(schema_id), SCHEMA_BYTES)
         except FileMissingError as error:
             ids = self._numbered("schema", "schema-")
-            known = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
-            raise NotFoundError(f"{self._what} has no schema {schema_id}{known}") from error
+            existing = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
+            raise NotFoundError(f"{self._what} has no schema {schema_id}{existing}") from error
 
     def snapshot_ids(self) -> list[int]:
         """List the numbers of the existing snapshots, ascending."""
@@ -246,8 +246,8 @@ class References:
             path = tag_path(self._directory, name)
             return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         except FileMissingError as error:
-            known = hint(name, self._names("tag", "tag-"), what="tags")
-            raise NotFoundError(f"{self._what} has no tag {name!r}{known}") from error
+            suggestion = hint(name, self._names("tag", "tag-"), what="tags")
+            raise NotFoundError(f"{self._what} has no tag {name!r}{suggestion}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """List a page of the tags by name; names with a slash are in no listing."""

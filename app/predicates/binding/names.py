@@ -231,7 +231,8 @@ class Names:
         for field, nested in readings:
             if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
                 raise FilterError(
-                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; {self._known()}",
+                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; "
+                    f"{self._valid_qualifiers()}",
                     column=column.name,
                     position=column.position,
                 )
@@ -290,7 +291,7 @@ class Names:
             reason = f"{column.name!r:.200} is not a column, but something within {names}"
         elif len(column.parts) > 1 and not lengths:
             named = column.parts[0]
-            reason = f"there is neither a column nor a table {named!r:.200} here; {self._known()}"
+            reason = f"there is neither a column nor a table {named!r:.200} here; {self._valid_qualifiers()}"
         else:
             word = column.parts[lengths[0] if lengths else 0]
             reason = f"there is no column {column.name!r:.200}"
@@ -300,7 +301,7 @@ class Names:
             reason += hint(word, self._exact, what="columns")
         raise FilterError(reason, column=named, position=column.position)
 
-    def _known(self) -> str:
+    def _valid_qualifiers(self) -> str:
         qualifiers = " or ".join(self._relation.qualifiers)
         if not qualifiers:
             return "no alias of the table is given: `alias` of the request names one"

@@ -282,7 +282,7 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
         # Every record names a file of its own, which no codec can shrink below a byte.
         if not 0 <= count <= size - records:
             raise CorruptMetadataError(
-                f"a block claims {count} records, more than its file has bytes", offset=start
+                f"a block claims {count} records in a file of {size} bytes", offset=start
             )
         packed = cursor.take(length, "a block")
         if cursor.take(SYNC_BYTES, "a sync marker") != sync:

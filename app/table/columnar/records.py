@@ -58,12 +58,12 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), large, most)
     with DECODER.turn() as turn:
         # Claimed inside the turn: callers that wait for a decoder hold nothing but their file.
-        beside = len(data) + PROCESS_BYTES
-        claim(beside + usual)
+        overhead = len(data) + PROCESS_BYTES
+        claim(overhead + usual)
         answer = turn.decode(kind, data, columns, usual)
         if answer.may_be_short and usual < most:
             # Libraries report a lack of memory in as many ways as damage.
-            claim(beside + most)
+            claim(overhead + most)
             answer = turn.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(

@@ -265,8 +265,8 @@ def _check(entries: RecordColumns, files: RecordColumns) -> None:
 
 
 def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
-    known = stored.known & ((stored.values == FileSource.APPEND) | (stored.values == FileSource.COMPACT))
-    return np.where(known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
+    is_known = stored.known & ((stored.values == FileSource.APPEND) | (stored.values == FileSource.COMPACT))
+    return np.where(is_known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
 
 
 def _text(names: BytesColumn, row: int) -> str:

@@ -79,7 +79,7 @@ def _read_keys(
     stored = RowColumns(keys.take(rows), len(written), name_of)
     columns = [stored.read(index, column.type) for index, column in enumerate(written)]
     read = zip(written, casts, columns, strict=True)
-    return [(cast(_cut(values, column.type)), known) for column, cast, (values, known) in read]
+    return [(cast(_cut(values, column.type)), valid) for column, cast, (values, valid) in read]
 
 
 def _cut(values: Values, data_type: DataType) -> Values:
@@ -93,20 +93,20 @@ def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray
     ranks = np.zeros(keys, np.int64)
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])
-        known = np.concatenate([part[column][1] for part in parts])
-        of_column = column_ranks(values, known)
+        valid = np.concatenate([part[column][1] for part in parts])
+        of_column = column_ranks(values, valid)
         # Both are below the number of keys, so that their product is an int64.
         together = ranks * (of_column.max(initial=0) + 1) + of_column
         ranks = of_column if column == 0 else np.unique(together, return_inverse=True)[1]
     return ranks
 
 
-def column_ranks(values: Values, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+def column_ranks(values: Values, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Dense ranks in SQL's order from 1, and 0 for NULL."""
-    ranks = np.zeros(len(known), np.int64)
+    ranks = np.zeros(len(valid), np.int64)
     if isinstance(values, np.ndarray):
         # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
-        ranks[known] = np.unique(values[known], return_inverse=True)[1] + 1
+        ranks[valid] = np.unique(values[valid], return_inverse=True)[1] + 1
     else:
-        ranks[known] = pc.rank(values.filter(pa.array(known)), tiebreaker="dense")
+        ranks[valid] = pc.rank(values.filter(pa.array(valid)), tiebreaker="dense")
     return ranks

@@ -126,22 +126,21 @@ class StatisticsRows:
         self,
         stored: BytesColumn,
         rows: NDArray[np.int64],
-        which: tuple[str, int, int],
+        selection: tuple[str, int, int],
         name_of: Callable[[int], str],
     ) -> RowColumns:
         """Return the columns of ``rows``.
 
-        ``which`` identifies the selection of rows within the manifest; its last item is their number of
-        fields.
+        ``selection`` identifies these rows within the manifest; its last item is their number of fields.
         """
-        columns = self._by_rows.get(which)
+        columns = self._by_rows.get(selection)
         if columns is None:
             # Rows lie scattered over a manifest: gathering them once spares each column a walk through all of
             # it.
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
-            columns = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
-            self._by_rows[which] = columns
+            columns = RowColumns(strings.packed() if is_even else strings, selection[-1], name_of)
+            self._by_rows[selection] = columns
         return columns
 
 
@@ -157,7 +156,7 @@ def value_bounds(
     A column added to the table after a file was written is known to be all null in it.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
-    near, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
+    gathered, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
 
     def read(selected: NDArray[np.int64]) -> ColumnBounds:
         first = int(selected[0])
@@ -168,7 +167,7 @@ def value_bounds(
             columns = [*columns, *_ROW_TRACKING.values()]
         # An old file has no slot for a later column; other missing slots may just not be stored.
         absent = column.id not in file_schema.by_id
-        return _read_slot(manifest, stored, selected, columns, column, near, null_if_missing=absent)
+        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=absent)
 
     written = listed.codes, manifest.write_columns.codes
     layouts = manifest.schema_ids, *written, stored.say_nothing, counted
@@ -204,9 +203,9 @@ def key_bounds(
 
     def read(selected: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[selected[0]])).trimmed_primary_keys
-        return _read_slot(manifest, stored, selected, columns, column, near, null_if_missing=False)
+        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=False)
 
-    stored, near = manifest.key_statistics, stored_rows or StatisticsRows()
+    stored, gathered = manifest.key_statistics, stored_rows or StatisticsRows()
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
@@ -251,7 +250,7 @@ def _read_slot(
     rows: NDArray[np.int64],
     columns: Sequence[DataField],
     column: DataField,
-    near: StatisticsRows,
+    gathered: StatisticsRows,
     *,
     null_if_missing: bool,
 ) -> ColumnBounds:
@@ -274,10 +273,12 @@ def _read_slot(
         # A reader may turn values that the new type cannot hold into NULL; NULLs stay NULL.
         return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
     # One layout is read at once, so its first row identifies the selection.
-    which = int(rows[0]), len(columns)
+    selection = int(rows[0]), len(columns)
     unreadable, nowhere = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    low, has_low = near.of(stored.min_values, rows, ("low", *which), name_of).read(slot, written, unreadable)
-    high, has_high = near.of(stored.max_values, rows, ("high", *which), name_of).read(
+    low, has_low = gathered.of(stored.min_values, rows, ("low", *selection), name_of).read(
+        slot, written, unreadable
+    )
+    high, has_high = gathered.of(stored.max_values, rows, ("high", *selection), name_of).read(
         slot, written, unreadable
     )
     return ColumnBounds(cast(low), cast(high), has_low, has_high, null_count, row_count, nowhere, unreadable)
@@ -296,11 +297,11 @@ def _null_counts(
         raise CorruptMetadataError(
             f"{name_of(at)}: expected null counts of {columns} columns, found {counted[at]}"
         )
-    known = counted != 0
-    if known.all():
+    is_counted = counted != 0
+    if is_counted.all():
         return stored.null_counts[starts + slot]
     counts = np.full(len(rows), UNKNOWN_COUNT)
-    counts[known] = stored.null_counts[starts[known] + slot]
+    counts[is_counted] = stored.null_counts[starts[is_counted] + slot]
     return counts
 
 

@@ -248,7 +248,7 @@ class RowColumns:
     def read(self, index: int, data_type: DataType, unreadable: Mask | None = None) -> tuple[Values, Mask]:
         """Read one field, whose type is ``data_type`` in every row.
 
-        Returns values in the form of :mod:`app.types.values`, and a mask of those known, shape (n,): neither
+        Returns values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
         null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
         that are not inside of their row, or invalid; without it they raise CorruptMetadataError.
         """
@@ -256,61 +256,61 @@ class RowColumns:
         if root in NESTED_ROOTS:
             return np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
         byte, mask = null_bit(index)
-        known = self._heads[:, ARITY_BYTES + byte] & mask == 0
+        valid = self._heads[:, ARITY_BYTES + byte] & mask == 0
         slots = self.rows.gather(slot_at, SLOT_BYTES)
         check = partial(self._keep, slot_at, unreadable)
         if root in STRING_ROOTS | BINARY_ROOTS:
-            return self._strings(slots, known, slot_at, check)
+            return self._strings(slots, valid, slot_at, check)
         if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
-            return self._timestamps(slots, known, check)
+            return self._timestamps(slots, valid, check)
         if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
-            return self._wide_decimals(slots, known, check)
+            return self._wide_decimals(slots, valid, check)
         if root in TIMESTAMP_ROOTS:
-            return _nanoseconds(np.where(known, slots.view("<i8")[:, 0], 0), np.int64(0)), known
+            return _nanoseconds(np.where(valid, slots.view("<i8")[:, 0], 0), np.int64(0)), valid
         stored = slots.view(_SLOT_DTYPES[root])[:, 0]
         if root is TypeRoot.BOOLEAN:
-            return stored != 0, known
+            return stored != 0, valid
         if root in FLOATING_ROOTS:
             with np.errstate(invalid="ignore"):  # of NaN that are to signal
-                return stored.astype(np.float64), known
-        return stored.astype(np.int64), known
+                return stored.astype(np.float64), valid
+        return stored.astype(np.int64), valid
 
     def _strings(
-        self, slots: Bytes, known: Mask, slot_at: int, check: _Check
+        self, slots: Bytes, valid: Mask, slot_at: int, check: _Check
     ) -> tuple[pa.LargeBinaryArray, Mask]:
         marks = slots[:, INLINE_BYTES]
         inside = marks & INLINE_MARK != 0
         short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
         fits = ~inside | (short <= INLINE_BYTES)
-        known = check(known, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
+        valid = check(valid, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
         starts, lengths = self.rows.starts + slot_at, short
-        outside = known & ~inside
+        outside = valid & ~inside
         if outside.any():
             sizes, offsets = _pieces(slots)
             within = self._lie_within(sizes, offsets, outside, check)
-            known &= inside | within
+            valid &= inside | within
             pieces = self.rows.starts + ARITY_BYTES + offsets
             starts, lengths = np.where(within, pieces, starts), np.where(within, sizes, lengths)
         column = BytesColumn(
-            self.rows.data, np.where(known, starts, 0), np.where(known, lengths, NULL_LENGTH)
+            self.rows.data, np.where(valid, starts, 0), np.where(valid, lengths, NULL_LENGTH)
         )
-        return column.to_arrow(), known
+        return column.to_arrow(), valid
 
-    def _timestamps(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _timestamps(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         nanos, offsets = _pieces(slots)
         is_part = (nanos >= 0) & (nanos < NANOS_PER_MILLI)
-        known = check(known, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
-        known = self._lie_within(np.full(len(nanos), LONG_BYTES), offsets, known, check)
-        starts = np.where(known, ARITY_BYTES + offsets, 0)
+        valid = check(valid, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
+        valid = self._lie_within(np.full(len(nanos), LONG_BYTES), offsets, valid, check)
+        starts = np.where(valid, ARITY_BYTES + offsets, 0)
         millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
-        return _nanoseconds(np.where(known, millis, 0), np.where(known, nanos, 0)), known
+        return _nanoseconds(np.where(valid, millis, 0), np.where(valid, nanos, 0)), valid
 
-    def _wide_decimals(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _wide_decimals(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         lengths, offsets = _pieces(slots)
         fits = (lengths >= 1) & (lengths <= DECIMAL_BYTES)
-        known = check(known, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
-        known = self._lie_within(lengths, offsets, known, check)
-        lengths, starts = np.where(known, lengths, 1), np.where(known, ARITY_BYTES + offsets, 0)
+        valid = check(valid, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
+        valid = self._lie_within(lengths, offsets, valid, check)
+        lengths, starts = np.where(valid, lengths, 1), np.where(valid, ARITY_BYTES + offsets, 0)
         sign = np.where(self.rows.gather(starts, 1)[:, 0] & _SIGN_BIT, -1, 0).astype(np.int64)
         upper, lower = sign, sign
         for at in range(int(lengths.max(initial=0))):
@@ -318,36 +318,36 @@ class RowColumns:
             byte = self.rows.gather(np.where(more, starts + at, 0), 1)[:, 0]
             upper = np.where(more, upper << 8 | (lower >> 56 & 0xFF), upper)
             lower = np.where(more, lower << 8 | byte, lower)
-        if np.array_equal(upper[known], lower[known] >> 63):
-            return lower, known
+        if np.array_equal(upper[valid], lower[valid] >> 63):
+            return lower, valid
         boxed: NDArray[np.object_] = (upper.astype(object) << 64) + lower.view(np.uint64).astype(object)
-        return boxed, known
+        return boxed, valid
 
     def _slot_at(self, index: int) -> int:
         return ARITY_BYTES + slot_start(self.fields, index)
 
     def _lie_within(
-        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], known: Mask, check: _Check
+        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], valid: Mask, check: _Check
     ) -> Mask:
-        """Mask known values that lie in the variable part of their row."""
+        """Mask valid values that lie in the variable part of their row."""
         room, first = self.rows.lengths - ARITY_BYTES, slot_start(self.fields, self.fields)
         within = (offsets >= first) & (lengths >= 0) & (offsets + lengths <= room)
-        return check(known, within, "a value behind the slots, inside of its row", offsets)
+        return check(valid, within, "a value behind the slots, inside of its row", offsets)
 
     def _keep(
         self,
         slot_at: int,
         unreadable: Mask | None,
-        known: Mask,
+        valid: Mask,
         holds: Mask,
         expected: str,
         values: NDArray[np.int64],
     ) -> Mask:
         if unreadable is None:
-            self._require(~known | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
-            return known
-        unreadable |= known & ~holds
-        return known & holds
+            self._require(~valid | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
+            return valid
+        unreadable |= valid & ~holds
+        return valid & holds
 
     def _require(
         self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int, hint: str = ""
