@@ -68,7 +68,7 @@ class _Group:
 
     partition: bytes
     state: PartitionState
-    # Of all keys by ascending hash, then position.
+    # Positions of all keys, by ascending hash, then position.
     positions: NDArray[np.intp]
     # Index of each key's hash in `distinct`.
     places: NDArray[np.intp]

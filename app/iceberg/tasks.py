@@ -49,7 +49,7 @@ class TaskWriter:
     """Writes the tasks of one plan."""
 
     version: Version
-    # With URIs for paths.
+    # Has URIs for paths.
     plan: Plan
     # The filter that clients have to apply, in JSON.
     residual: bytes

@@ -189,7 +189,7 @@ class TableOptions:
 
     @cached_property
     def merge_on_read(self) -> bool:
-        """True if files without deletion vectors from a compaction are read and merged."""
+        """True if files that no compaction has given deletion vectors yet are read and merged."""
         return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
 
     @cached_property

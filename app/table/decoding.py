@@ -205,8 +205,8 @@ class Snapshot:
     time_millis: int
     total_record_count: int | None
     next_row_id: int | None
-    # Of the file's bytes. Snapshot numbers come again when a table is rolled back, or dropped and made anew
-    # at the same place; contents do not.
+    # Digest of the file's bytes. Snapshot numbers are used again after a rollback, or once a table is dropped
+    # and made anew; contents are not.
     digest: str
 
     @classmethod

@@ -126,7 +126,7 @@ class VersionRequest:
 class ResolvedSnapshot:
     """Version of a table, and the schema that filters on it refer to."""
 
-    # None for a table or branch that has never been written to.
+    # None if the table or branch has never been written to.
     snapshot: Snapshot | None
     # The newest schema of the table or branch. An older version has the columns of its snapshot under the
     # newest options, as the engine reads it.

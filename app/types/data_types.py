@@ -80,7 +80,7 @@ class DataType:
     children: tuple[DataType, ...] = ()
     # The type as written, without `NOT NULL`, for messages and answers.
     text: str = ""
-    # Of a ROW written as a JSON object; they are in no index.
+    # Fields of a ROW written as a JSON object; they are in no index.
     fields: tuple[DataField, ...] = ()
 
     def __str__(self) -> str:

@@ -191,6 +191,7 @@ class SessionZone:
         return high
 
     def _offset_at(self, second: int) -> int:
+        """Return seconds ahead of UTC at an instant, which is in seconds, too."""
         if self.region is None:
             return self.fixed_seconds or 0
         instant = _EPOCH + dt.timedelta(seconds=_in_calendar(second))

@@ -77,7 +77,7 @@ class TableSchema:
     time_millis: int = 0
     # Number of the schema that the options come from, if another one.
     options_id: int | None = None
-    # Of all files that the schema was read from.
+    # Digest of all files that the schema was read from.
     digest: str = ""
     by_id: Mapping[int, DataField] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)
@@ -182,7 +182,7 @@ class TableSchema:
 
     @cached_property
     def counts_rows(self) -> bool:
-        """True for tables of releases 0.4 and 0.5 whose files count equal rows instead of storing keys."""
+        """True for tables of releases 0.4 and 0.5 whose files count equal rows, each row being a key."""
         return self.options.change_log and not self.primary_keys
 
     @cached_property
