@@ -1,4 +1,4 @@
-"""The table's hash index: key hashes, their files, and the buckets that keys are assigned to."""
+"""The hash index of dynamic buckets: key hashes, their files, and the assignment of keys to buckets."""
 
 from app.bucket_index.assigner import HashBucketAssigner
 from app.bucket_index.bucket_function import BucketFunction, buckets_of, hashed_buckets

@@ -1,22 +1,19 @@
-"""The assigner of a dynamic-bucket writer: which bucket each key goes to, known or new.
+"""Assigns keys to dynamic buckets, as the engine's writer does.
 
-Per partition it goes through four steps and takes the first that applies:
+Within a partition, the first of these steps that applies decides:
 
-1. *existing*: the key's hash is in the partition's hash index, or was assigned before: its bucket.
-2. *non_full*: the first bucket of its own, in the order of a Java HashMap, with fewer rows than the target;
-   full ones are never tried again.
-3. *new*: the lowest bucket of its own that is not in use, if the partition has none yet, or if the highest
-   bucket that this **assigner** has handed out lies below the bound.
-4. *random*: any bucket of its own that is in use, however full.
+1. *existing*: the bucket of the key's hash in the partition's hash index, or in an earlier assignment.
+2. *non_full*: the assigner's first own bucket, in the order of a Java HashMap, with fewer rows than the
+   target; full ones are never tried again.
+3. *new*: the lowest own bucket not in use, if the partition has none yet, or if the highest bucket that this
+   **assigner** has handed out is below the limit.
+4. *random*: any own bucket in use, however full.
 
-That highest bucket starts at 0, not at what the index holds, and all partitions share it: a partition first
-seen after another one reached the bound gets a single bucket. Rows are counted by hashes in the index files.
+The highest bucket starts at 0, not at the index's highest, and all partitions share it: a partition first
+seen after another one reached the limit gets a single bucket. Rows are counted by hashes in the index files.
 
-A batch has the same outcome as its keys one after the other. Partitions meet in one number only, the highest
-bucket that was handed out: once it reaches the bound, no more are created anywhere. So a batch is placed as
-if it never did; what follows the key that reaches the bound first is placed again without creating buckets.
-Each new key draws a random number, needed or not, so that numbers do not depend on how keys are cut into
-batches.
+A batch has the result of assigning its keys one by one. Each new key draws a random number, needed or not, so
+that results do not depend on how keys are divided into batches.
 """
 
 from __future__ import annotations
@@ -42,8 +39,8 @@ from app.bucket_index.partition_index import UNKNOWN, KnownHashes, PartitionInde
 from app.errors import FilterError
 from app.options import AssignerOptions
 
+# Loads the hash index of a partition, given as its row without the number of fields.
 LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
-"""Gives the hash index of a partition, which is named by its row without the number of fields."""
 
 
 _POSITION_BITS: Final = 32
@@ -51,15 +48,15 @@ _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
 
 
 class RandomSource(Protocol):
-    """Where free choices come from; a ``numpy.random.Generator`` is one."""
+    """Source of random numbers, such as ``numpy.random.Generator``."""
 
     def random(self, size: int) -> NDArray[np.float64]:
-        """Numbers from 0 to below 1; the same ones at once as one by one."""
+        """Return numbers in [0, 1), equal to those of as many single draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What an assigner knows about one partition."""
+    """State of an assigner for one partition."""
 
     known: KnownHashes
     room: PartitionBuckets
@@ -67,24 +64,21 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """The keys of a batch that are in one partition; positions are those in the batch.
-
-    Attributes:
-        positions: of all keys by ascending hash, those of equal hashes ascending.
-        places: of each of these, where its hash stands in ``distinct``.
-        distinct: the hashes, ascending.
-        known: the bucket of each, or UNKNOWN.
-        firsts: the position of the first key of each.
-        new: which of these are not known, in the order of the batch.
-    """
+    """Keys of a batch in one partition; positions are those in the batch."""
 
     partition: bytes
     state: PartitionState
+    # Positions of all keys, by ascending hash, then position.
     positions: NDArray[np.intp]
+    # Index of each key's hash in `distinct`.
     places: NDArray[np.intp]
+    # The hashes, ascending.
     distinct: Hashes
+    # Bucket of each distinct hash, or UNKNOWN.
     known: NDArray[np.int16]
+    # Position of each distinct hash's first key.
     firsts: NDArray[np.intp]
+    # Indexes of unknown distinct hashes, in the order of the batch.
     new: NDArray[np.intp]
 
     @classmethod
@@ -114,7 +108,7 @@ class _Group:
         return [int(positions.min()) for positions in (known, new) if len(positions)]
 
     def settle(self, placement: Placement) -> NDArray[np.int16]:
-        """Remembers where new keys go. Returns the bucket of each key, in the order of ``positions``."""
+        """Record where new keys go, and return the bucket of each key, in the order of ``positions``."""
         buckets = self.known.copy()
         buckets[self.new] = placement.buckets()
         ascending = np.sort(self.new)
@@ -124,10 +118,9 @@ class _Group:
 
 
 class HashBucketAssigner:
-    """One assigner over the partitions that it meets; keeps state, so one thread at a time.
+    """Assigner for all partitions that it meets; it has state, so one thread at a time may use it.
 
-    ``load``: gives the hash index of a partition when it is first met. ``source``: decides where the choice
-    is free; seeded by the system if None.
+    ``load`` is called when a partition is first met. ``source`` makes free choices; None for a random seed.
     """
 
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:
@@ -135,17 +128,17 @@ class HashBucketAssigner:
         self._load = load
         self._partitions: dict[bytes, PartitionState] = {}
         self._source: RandomSource = np.random.default_rng() if source is None else source
-        # Not the highest bucket that was loaded: the engine starts at 0 too.
+        # The engine starts at 0, too, instead of at the highest loaded bucket.
         self._highest = 0
 
     def assign(self, partition: bytes, hashes: Integers) -> Assignments:
-        """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
+        """Assign keys of one partition, in order."""
         return self.assign_batch(KeyBatch.of_one(partition, hashes))
 
     def assign_batch(self, batch: KeyBatch) -> Assignments:
-        """Assigns keys in their order and remembers them: all of them, or none if one cannot be.
+        """Assign keys in order and remember them: all, or none if one cannot be assigned.
 
-        Raises FilterError: another assigner decides about a key, or no bucket is left for it.
+        FilterError: a key belongs to another assigner, or no bucket is left for it.
         """
         options = self._options
         responsible = assigners_of(batch.partition_hashes, batch.hashes, options.channels, options.assigners)
@@ -187,6 +180,9 @@ class HashBucketAssigner:
         return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
 
     def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
+        # Partitions interact in one number only, the highest bucket handed out. So a batch is first placed as
+        # if that never reached the limit; keys after the first one that reaches it are placed again without
+        # creating buckets.
         last = -1
         if self._highest < self._options.highest_allowed:
             unhindered = [

@@ -1,4 +1,4 @@
-"""Which of a fixed number of buckets a row belongs to, by its bucket key.
+"""Maps a bucket key to one of a fixed number of buckets.
 
 =========  ============================================================================================
 function   bucket of n
@@ -17,7 +17,7 @@ BOOLEAN                          1 or 0
 TINYINT, SMALLINT, INT           the value
 DATE, TIME                       days, milliseconds
 BIGINT                           low half XOR high half
-FLOAT, DOUBLE                    the bits (DOUBLE: as BIGINT), -0.0 as 0.0, every NaN alike
+FLOAT, DOUBLE                    the bits (DOUBLE: like BIGINT), -0.0 as 0.0, every NaN alike
 strings, binaries                h from 0, then ``31 * h + byte`` per signed byte
 DECIMAL                          without trailing zeros in its fraction: ``31 * hash(unscaled) + scale``,
                                  where an unscaled value hashes as Java's BigInteger does
@@ -49,7 +49,7 @@ _DOUBLE: Final = struct.Struct(">d")
 
 
 class BucketFunction(StrEnum):
-    """The values of the option ``bucket-function.type``."""
+    """Values of the option ``bucket-function.type``."""
 
     DEFAULT = "default"
     MOD = "mod"
@@ -59,10 +59,9 @@ class BucketFunction(StrEnum):
 def buckets_of(
     function: BucketFunction, fields: Sequence[FieldValues], count: int, buckets: int
 ) -> NDArray[np.int64]:
-    """The buckets of many bucket keys, in order.
+    """Map ``count`` bucket keys to buckets, in order.
 
-    ``fields``: the bucket key columns, each of shape (count,). Raises FilterError: the function does not take
-    keys of these types.
+    FilterError: the function does not accept keys of these types.
     """
     types = [field.type for field in fields]
     match function:
@@ -80,8 +79,8 @@ def buckets_of(
 
 
 def hashed_buckets(hashes: Hashes, buckets: int) -> NDArray[np.int64]:
-    """The buckets of many key hashes under the default function."""
-    # Java's remainder has the sign of the hash, so its absolute value is that of the magnitude.
+    """Map key hashes to buckets by the default function."""
+    # Java's remainder keeps the sign of the hash, so its absolute value is the remainder of the magnitude.
     return np.abs(hashes.astype(np.int64)) % buckets
 
 
@@ -147,7 +146,7 @@ def _hive_decimal(unscaled: int, scale: int) -> int:
 
 
 def _big_integer_hash(number: int) -> int:
-    """Hash of a Java BigInteger: 32-bit words of the magnitude, highest first, and the sign."""
+    """Hash like a Java BigInteger: 32-bit words of the magnitude, highest first, and the sign."""
     magnitude = abs(number)
     total = 0
     for shift in range((magnitude.bit_length() - 1) // 32 * 32, -1, -32):

@@ -1,8 +1,8 @@
-"""Rows of a batch, known by their partitions and by the hashes of their keys.
+"""Rows of a batch, by partition and key hash.
 
-A hash is taken of the *trimmed* primary key (the primary key without the partition columns, in primary key
-order) as a binary row, so it depends on the columns' types as well as on the values. It is Murmur3 (x86, 32
-bits): bytes are taken four at a time, little endian, and each word is mixed into the state:
+A key hash is that of the *trimmed* primary key (without partition columns, in primary key order) as a binary
+row, so it depends on the columns' types, too. It is Murmur3 (x86, 32 bits), which mixes little-endian words
+of four bytes into the state:
 
 ======  ============================================================================================
 step    wrapping 32-bit arithmetic; ``<<<`` rotates to the left
@@ -13,7 +13,7 @@ end     ``h ^= length``, ``h = (h ^ h >>> 16) * 0x85ebca6b``, ``h = (h ^ h >>> 1
         ``h ^= h >>> 16``
 ======  ============================================================================================
 
-Implementations differ in what they do with bytes left over; rows are multiples of 8 bytes and have none.
+Implementations differ in bytes left over; rows are multiples of 8 bytes and have none.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
 from app.types.binary_row import FieldValues, row_hash, write_rows
 
+# Seed of the engine.
 SEED: Final = 42
-"""The engine's."""
 
 _WORD: Final = np.dtype("<u4")
+# This many states stay in CPU caches from word to word.
 _ROWS_AT_ONCE: Final = 1 << 14
-"""So many states stay in the processor's caches from word to word."""
 
+# With fewer rows, a NumPy call per word costs more than `mmh3` per row.
 _FEWEST_ROWS_PER_BYTE: Final = 16
-"""With fewer rows than that, calling NumPy for each word costs more than ``mmh3`` for each row."""
 
 
 def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The hash of each row, as signed integers, of contiguous rows of shape (n, length), by 4 bytes."""
+    """Hash contiguous rows, uint8, shape (n, length), where length is a multiple of 4."""
     count, length = rows.shape
     if count < _FEWEST_ROWS_PER_BYTE * length:
         return np.fromiter((mmh3.hash(row.tobytes(), SEED) for row in rows), np.int32, count)
@@ -78,7 +78,7 @@ def _finish(state: NDArray[np.uint32], length: np.uint32) -> None:
 
 
 def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
-    """The hashes of many trimmed primary keys, in order, of key columns of shape (count,)."""
+    """Hash ``count`` trimmed primary keys, in order."""
     hashes = np.empty(count, np.int32)
     for positions, rows in write_rows(fields, count):
         hashes[positions] = hash_rows(rows)
@@ -87,10 +87,9 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyBatch:
-    """Key hashes, each in a partition.
+    """Key hashes with their partitions.
 
-    ``partitions``: distinct partitions, each as its row without the number of fields. ``codes``: of each key,
-    where its partition stands in ``partitions``.
+    ``partitions`` are distinct rows without their number of fields; ``codes`` index them, one per key.
     """
 
     partitions: Sequence[bytes]
@@ -99,10 +98,10 @@ class KeyBatch:
 
     @classmethod
     def of(cls, partitions: Sequence[bytes], codes: Integers, hashes: Integers) -> KeyBatch:
-        """A batch of keys, given as the attributes; partitions may repeat here.
+        """Make a batch from its attributes; partitions may repeat here.
 
-        Raises RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
-        codes and hashes differ.
+        RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of codes
+        and hashes differ.
         """
         keys = as_hashes(hashes)
         named = np.asarray(codes, np.intp)
@@ -120,17 +119,17 @@ class KeyBatch:
 
     @classmethod
     def of_one(cls, partition: bytes, hashes: Integers) -> KeyBatch:
-        """Keys of one partition. Raises RequestError: a hash is no signed 32-bit integer."""
+        """Make a batch of one partition. RequestError: a hash is no signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)
 
     @property
     def partition_hashes(self) -> Hashes:
-        """Of each key, the row hash of its partition."""
+        """Row hash of each key's partition."""
         return np.array([row_hash(partition) for partition in self.partitions], np.int32)[self.codes]
 
     def by_partition(self) -> list[tuple[bytes, NDArray[np.intp]]]:
-        """Each partition that has keys, with the ascending positions of these."""
+        """List partitions that have keys, with the keys' positions, ascending."""
         order = np.argsort(self.codes, kind="stable")
         starts = np.flatnonzero(np.diff(self.codes[order])) + 1
         return [

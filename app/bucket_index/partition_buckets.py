@@ -1,16 +1,8 @@
-"""The buckets of one partition that one assigner fills: with room, in use, and free to be created.
+"""Buckets of one partition that one assigner fills: with room, in use, and free to be created.
 
-New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. A bucket that is found full is
-never tried again, even if a compaction empties it, until the partition is loaded anew; keys that were sent
-to a bucket at random do not count.
-
-A writer has a number of channels (its parallelism), and each partition is spread over a number of assigners
-among them, each with buckets of its own. Where the channels are no multiple of the assigners, two may own the
-same buckets. Their keys differ, so nothing is lost, but neither counts what the other adds: such a bucket may
-get up to twice the target. The engine does the same.
-
-New keys fill buckets one after the other, so their buckets are *runs*; once no bucket has room and none may
-be created, each of the keys that remain goes to a bucket of its own choice.
+New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. They fill buckets one after the
+other, in *runs*; once no bucket has room and none may be created, each remaining key goes to a random bucket.
+A full bucket is never tried again, even if a compaction empties it, until the partition is loaded again.
 """
 
 from __future__ import annotations
@@ -29,12 +21,12 @@ from app.bucket_index.key_batch import KeyBatch
 from app.options import AssignerOptions
 
 _LEAST_SLOTS: Final = 16
+# Load factor of a Java HashMap.
 _MOST_PER_SLOT: Final = 0.75
-"""Of a HashMap."""
 
 
 class Strategy(StrEnum):
-    """The step that decided; see :mod:`app.bucket_index.assigner`."""
+    """Step that decided, see :mod:`app.bucket_index.assigner`."""
 
     EXISTING = "existing"
     NON_FULL = "non_full"
@@ -42,16 +34,16 @@ class Strategy(StrEnum):
     RANDOM = "random"
 
 
+# Strategies by their number in arrays.
 STRATEGIES: Final = tuple(Strategy)
-"""Strategies by the number that stands for each in arrays."""
 
+# Number of each strategy in arrays.
 NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)}
-"""The number of each strategy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where one key goes; for RANDOM with the buckets that it could as well go to, ascending."""
+    """Bucket of one key; for RANDOM with the permitted buckets, ascending."""
 
     bucket: int
     strategy: Strategy
@@ -60,12 +52,10 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignments:
-    """Where the keys of a batch go.
+    """Buckets of the keys of a batch.
 
-    Attributes:
-        buckets: of each key, int32.
-        strategies: of each key, the number of its strategy.
-        permitted: by partition, the buckets that its RANDOM keys could choose from, ascending.
+    ``buckets``, int32, and ``strategies``, by number, have an item per key; ``permitted`` are the buckets
+    that random keys of each partition could get, ascending.
     """
 
     batch: KeyBatch
@@ -74,7 +64,7 @@ class Assignments:
     permitted: Mapping[bytes, tuple[int, ...]]
 
     def tolist(self) -> list[Assignment]:
-        """One object per key."""
+        """Return one object per key."""
         keys = zip(self.batch.codes.tolist(), self.buckets.tolist(), self.strategies.tolist(), strict=True)
         return [
             Assignment(
@@ -89,31 +79,32 @@ class Assignments:
 def assigners_of(
     partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
 ) -> NDArray[np.int64]:
-    """The assigner, numbered from 0, that decides about each row: Spark repartitions by the sum of the two.
+    """Return the assigner, from 0, that decides about each row, shape (rows,).
 
-    ``partition_hashes``: row hashes of the partitions, shape (rows,). ``key_hashes``: row hashes of the
-    trimmed primary keys, shape (rows,).
+    Spark repartitions by the sum of both row hashes: of the partition, and of the trimmed primary key.
     """
     of_partitions = _magnitudes(partition_hashes) % channels
     return (of_partitions + _magnitudes(key_hashes) % assigners) % channels
 
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:
-    """Whether an assigner may create, and fill, a bucket."""
+    """Tell whether an assigner may create and fill a bucket."""
+    # If a writer's channels are no multiple of the assigners, two of these may own one bucket. Neither counts
+    # the other's keys, so it may reach twice the target, as in the engine.
     return bucket % assigners == assigner % assigners
 
 
 def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
-    """What remainders are taken of: Java's keep the sign of the hash, and their absolute value counts."""
+    # Java's remainder keeps the sign of the hash, and its absolute value counts.
     return np.abs(hashes.astype(np.int64))
 
 
 @dataclass(slots=True)
 class PartitionBuckets:
-    """The buckets of one partition.
+    """Buckets of one partition.
 
-    ``room``: buckets with the number of keys that each still takes, in the order in which they are tried.
-    ``next_free``: no bucket of this assigner below this number is free.
+    ``room`` has buckets and the keys that each still takes, in the order in which they are tried; every own
+    bucket below ``next_free`` is in use.
     """
 
     options: AssignerOptions
@@ -123,26 +114,23 @@ class PartitionBuckets:
 
     @classmethod
     def restore(cls, rows: Mapping[int, int], options: AssignerOptions) -> PartitionBuckets:
-        """The buckets of an assigner that starts.
-
-        ``rows``: rows of every bucket of the partition, in the order in which files were read. ``options``:
-        of the assigner; buckets of others are left out.
-        """
+        """Start an assigner from the rows of every bucket, in the order in which files were read."""
         own = [bucket for bucket in rows if owns(options.assign_id, bucket, options.assigners)]
-        # The engine counts rows by a call each: all but the first of a bucket find the bucket in the map.
-        own = _in_map_order(own, seen=len(own) if own and rows[own[-1]] > 1 else len(own) - 1)
+        # The engine counts each row by a call of `compute`, which finds the bucket present except at its
+        # first row.
+        own = _in_map_order(own, most_present=len(own) if own and rows[own[-1]] > 1 else len(own) - 1)
         room = ((bucket, options.target_rows - rows[bucket]) for bucket in own)
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
-        """Where the next new keys go; changes nothing.
+        """Place the next new keys without changing state.
 
         Args:
-            draws: a random number from 0 to below 1 for each key, for those that have a choice.
-            creating: how many keys come before buckets are no longer created.
+            draws: a random number in [0, 1) for each key.
+            creating: number of leading keys that may create buckets.
 
         Returns:
-            A placement of fewer keys if there is no bucket for the others.
+            A placement, of fewer keys if there is no bucket for the rest.
         """
         runs = list(self._fill(len(draws), creating))
         placed = sum(run.keys for run in runs)
@@ -154,7 +142,8 @@ class PartitionBuckets:
         return Placement(runs, chosen, tuple(permitted.tolist()))
 
     def accept(self, placement: Placement) -> None:
-        """Takes the keys in, as :meth:`place` has said last."""
+        """Apply the last placement of :meth:`place`."""
+        # Only runs take room: keys sent to a random bucket do not count.
         for run in placement.runs:
             if run.opens:
                 self.used.add(run.bucket)
@@ -182,21 +171,22 @@ class PartitionBuckets:
                 placed += min(self.options.capacity, keys - placed)
 
 
-def _in_map_order(buckets: Sequence[int], seen: int) -> list[int]:
-    """Buckets in the order of a Java HashMap that ``compute`` has put them into: in a slot the latest first.
+def _in_map_order(buckets: Sequence[int], most_present: int) -> list[int]:
+    """Sort buckets as a Java HashMap iterates after ``compute``: within a slot the latest comes first.
 
-    ``seen``: the most buckets that a call has found there; it doubles the slots once they are 3/4 taken. Of
-    eight and more in a slot, as where assigners own buckets a multiple of 16 apart, Java's order is another.
+    ``most_present`` is the highest number of buckets that a call found; beyond 3/4 of the slots it doubles
+    them. With eight or more in a slot, as when assigners own buckets a multiple of 16 apart, Java's order
+    differs.
     """
     slots = _LEAST_SLOTS
-    while seen > slots * _MOST_PER_SLOT:
+    while most_present > slots * _MOST_PER_SLOT:
         slots *= 2
     latest_first = buckets[::-1]
     return sorted(latest_first, key=lambda bucket: bucket % slots)
 
 
 class KeyRun(NamedTuple):
-    """Keys that go to one bucket in a row; ``opens``: whether the first of them creates the bucket."""
+    """Consecutive keys for one bucket; ``opens`` if the first of them creates it."""
 
     bucket: int
     keys: int
@@ -205,29 +195,22 @@ class KeyRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Where some new keys go.
-
-    Attributes:
-        runs: the first of them.
-        chosen: the buckets of the others, one each.
-        permitted: the buckets that ``chosen`` was chosen from, ascending.
-    """
+    """Buckets of new keys: first the ``runs``, then a ``chosen`` one per key, out of ``permitted``."""
 
     runs: Sequence[KeyRun]
     chosen: NDArray[np.int16]
     permitted: tuple[int, ...]
 
     def __len__(self) -> int:
-        """The number of keys that have a place."""
         return sum(run.keys for run in self.runs) + len(self.chosen)
 
     def buckets(self) -> NDArray[np.int16]:
-        """The bucket of each key."""
+        """Return the bucket of each key."""
         in_runs = np.repeat([run.bucket for run in self.runs], [run.keys for run in self.runs])
         return np.concatenate((in_runs.astype(np.int16), self.chosen))
 
     def strategies(self) -> NDArray[np.uint8]:
-        """The number of each key's strategy."""
+        """Return the number of each key's strategy."""
         numbers = np.full(len(self), NUMBERS[Strategy.NON_FULL], np.uint8)
         at = 0
         for run in self.runs:

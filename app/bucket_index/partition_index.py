@@ -1,13 +1,12 @@
-"""The hash index of one partition: which buckets each known key hash belongs to.
+"""The hash index of one partition: a map from key hashes to buckets.
 
-It merges the hash index files of all the partition's buckets into two arrays, six bytes a key. Where two
-buckets list one hash (a defect that writers can leave behind), all of them stay: rows of the key may lie in
-each, while a look-up answers the bucket whose file was read last, as in the engine.
+It merges the hash index files of all buckets into two arrays, six bytes per key. If two buckets list one hash
+(a defect that writers can leave behind), both stay: either may have rows of the key, while a lookup returns
+the bucket whose file was read last, as the engine does.
 
-While keys are assigned, the hashes grow. They lie in ascending runs, six bytes each: the index that was
-loaded, which others may share and which is never written to, and one run per batch of new ones. A run that is
-no longer than twice the next is merged with it, so there are few, and each hash is moved about as often as
-their total doubles.
+Assigned hashes are added in ascending runs: the loaded index, which is shared and never written to, and a run
+per batch. A run not longer than twice the next is merged with it, so there are few runs, and each hash moves
+about as often as the total doubles.
 """
 
 from __future__ import annotations
@@ -24,34 +23,30 @@ from app.bucket_index.hash_index import Hashes
 from app.errors import CorruptMetadataError
 from app.options import MAX_BUCKET
 
+# Bucket of a hash that no file lists.
 UNKNOWN: Final = -1
-"""Stands for the bucket of a hash that no file holds."""
 
 _MAX_FILES: Final = 1 << 16
+# An entry of the merge: as one 64-bit number it sorts by hash, then by the order of files.
 _ENTRY: Final = np.dtype([("bucket", "<u2"), ("rank", "<u2"), ("hash", "<i4")])
-"""An entry while files are merged: read as one 64-bit number, it sorts by hash, then by reading order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionIndex:
-    """What the hash index files of one partition say; shared between requests.
+    """Hash index files of one partition, merged; shared between requests."""
 
-    Attributes:
-        hashes: int32, ascending: one for each hash of each file; read-only.
-        buckets: the bucket of each; read-only. Those of equal hashes stand in the order of the files.
-        rows: per bucket the number of hashes in its files, in the order in which files were read.
-    """
-
+    # int32, ascending, one for each hash of each file; read-only.
     hashes: Hashes
+    # Bucket of each hash; read-only. Equal hashes are in the order of files.
     buckets: npt.NDArray[np.int16]
+    # Number of hashes in each bucket's files, in the order in which files were read.
     rows: Mapping[int, int]
 
     @classmethod
     def merge(cls, files: Sequence[tuple[int, Hashes]]) -> PartitionIndex:
-        """Merges files, given as bucket and hashes (in any order) in the order of the index manifest.
+        """Merge files, given as bucket and hashes (in any order), in the order of the index manifest.
 
-        Raises:
-            CorruptMetadataError: a bucket that no dynamic bucket can have, or more files than buckets allow.
+        CorruptMetadataError: a bucket is no dynamic bucket, or there are more files than buckets.
         """
         if len(files) > _MAX_FILES:
             raise CorruptMetadataError(
@@ -83,38 +78,37 @@ class PartitionIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """Memory in bytes."""
         return self.hashes.nbytes + self.buckets.nbytes
 
     def lookup(self, hashes: Sequence[int] | Hashes) -> npt.NDArray[np.int16]:
-        """The bucket of each key hash in the order asked, :data:`UNKNOWN` where there is none."""
-        asked = np.asarray(hashes, dtype=np.int32)
-        buckets = np.empty(len(asked), dtype=np.int16)
-        order = np.argsort(asked)
-        buckets[order] = find_ascending(self.hashes, self.buckets, asked[order])
+        """Return the bucket of each key hash, in order, :data:`UNKNOWN` where there is none."""
+        requested = np.asarray(hashes, dtype=np.int32)
+        buckets = np.empty(len(requested), dtype=np.int16)
+        order = np.argsort(requested)
+        buckets[order] = find_ascending(self.hashes, self.buckets, requested[order])
         return buckets
 
     def holding(self, hashes: Sequence[int] | Hashes) -> frozenset[int]:
-        """The buckets that list at least one of some key hashes."""
-        asked = np.unique(np.asarray(hashes, dtype=np.int32))
-        first = np.searchsorted(self.hashes, asked, side="left")
-        counts = np.searchsorted(self.hashes, asked, side="right") - first
+        """Return the buckets that list at least one of the key hashes."""
+        requested = np.unique(np.asarray(hashes, dtype=np.int32))
+        first = np.searchsorted(self.hashes, requested, side="left")
+        counts = np.searchsorted(self.hashes, requested, side="right") - first
         places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         return frozenset(np.unique(self.buckets[places]).tolist())
 
 
-def find_ascending(hashes: Hashes, buckets: npt.NDArray[np.int16], asked: Hashes) -> npt.NDArray[np.int16]:
-    """The bucket of each hash that is asked for, :data:`UNKNOWN` where there is none.
-
-    ``buckets``: the bucket of each; of equal hashes the last one counts. ``asked``: ascending too, since a
-    search that goes on where the one before it ended stays in the caches.
-    """
-    known = np.full(len(asked), UNKNOWN, dtype=np.int16)
-    places = np.searchsorted(hashes, asked, side="right") - 1
-    is_known = places >= 0
-    is_known[is_known] = hashes[places[is_known]] == asked[is_known]
-    known[is_known] = buckets[places[is_known]]
-    return known
+def find_ascending(
+    hashes: Hashes, buckets: npt.NDArray[np.int16], requested: Hashes
+) -> npt.NDArray[np.int16]:
+    """Look up hashes in ascending order; :data:`UNKNOWN` where absent, the last bucket where repeated."""
+    found_buckets = np.full(len(requested), UNKNOWN, dtype=np.int16)
+    # Ascending requests keep the search in CPU caches: each goes on where the last one ended.
+    places = np.searchsorted(hashes, requested, side="right") - 1
+    is_found = places >= 0
+    is_found[is_found] = hashes[places[is_found]] == requested[is_found]
+    found_buckets[is_found] = buckets[places[is_found]]
+    return found_buckets
 
 
 Buckets: TypeAlias = NDArray[np.int16]
@@ -123,21 +117,21 @@ _GROWTH: Final = 2
 
 
 class KnownHashes:
-    """A map of hashes to buckets."""
+    """Map from hashes to buckets that can grow."""
 
     def __init__(self, loaded: PartitionIndex) -> None:
         self._runs: list[tuple[Hashes, Buckets]] = [(loaded.hashes, loaded.buckets)]
 
-    def find(self, asked: Hashes) -> Buckets:
-        """The bucket of each of some ascending hashes, ``UNKNOWN`` where there is none."""
-        known = np.full(len(asked), UNKNOWN, np.int16)
+    def find(self, requested: Hashes) -> Buckets:
+        """Return the bucket of each of the ascending hashes, ``UNKNOWN`` where there is none."""
+        found_buckets = np.full(len(requested), UNKNOWN, np.int16)
         for hashes, buckets in self._runs:
             # A hash is in one run at most, and every bucket is above UNKNOWN.
-            np.maximum(known, find_ascending(hashes, buckets, asked), out=known)
-        return known
+            np.maximum(found_buckets, find_ascending(hashes, buckets, requested), out=found_buckets)
+        return found_buckets
 
     def add(self, hashes: Hashes, buckets: Buckets) -> None:
-        """Adds distinct ascending hashes that are not known."""
+        """Add distinct, ascending, unknown hashes."""
         run = (hashes, buckets)
         while self._runs and len(self._runs[-1][0]) <= _GROWTH * len(run[0]):
             run = _merged(self._runs.pop(), run)

@@ -1,7 +1,7 @@
-"""Apache Iceberg's REST catalog over Paimon tables: read only, with scans planned here.
+"""Apache Iceberg's REST catalog over Paimon tables: read only, with server-side scan planning.
 
-What Iceberg's clients are told is made of a table's schemas, snapshots and plans, and lies nowhere on disk.
-What could not be read right is refused with the reason, see :mod:`app.iceberg.refusals`.
+Metadata is derived from a table's schemas, snapshots and plans, and is never stored. Tables and files that
+clients would read wrongly are refused with the reason, see :mod:`app.iceberg.refusals`.
 """
 
 from app.iceberg.catalog import Catalog

@@ -1,4 +1,4 @@
-"""Tables and plans as Iceberg's clients ask for them, of one :class:`app.planning.service.IndexService`."""
+"""Answers Iceberg clients about tables and plans of one :class:`app.planning.service.IndexService`."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _LATEST: Final = SnapshotSelector()
 _ROWS_LEFT_OUT: Final = "paimon.read-optimized.rows-left-out"
 _COMPACTED_AT: Final = "paimon.read-optimized.compacted-at"
 _APPEND: Final = "APPEND"
+# Commits that change no rows.
 _REWRITES: Final = frozenset({"COMPACT", "ANALYZE"})
-"""Commits that change no rows."""
 _TASK_BYTES: Final = 1 << 20
+# Plan tasks shrink by one in this many files, because later files may have longer names.
 _SPARE: Final = 8
-"""One part in so many is left of a part of a plan, since its files may have longer names."""
+# Id of a plan whose question is too long for the path of a request.
 _PLAN_ID_OMITTED: Final = "-"
-"""The id of a plan whose question is too long for the path of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What is asked of tables.
+    """Catalog as one client sees it.
 
-    ``millis``: whether the client reads timestamps in milliseconds right. ``vectors``: whether it reads
-    deletion vectors as the engine stores them.
+    ``millis``: the client reads timestamps in milliseconds correctly; ``vectors``: it reads deletion vectors
+    as the engine stores them.
     """
 
     service: IndexService
@@ -65,7 +65,7 @@ class Catalog:
     vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
-        """The metadata of a table; UnsupportedFormatError if no client could read it right."""
+        """Return the metadata of a table. UnsupportedFormatError: no client could read it correctly."""
         name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         with missing_file_means_expired(version):
@@ -80,25 +80,25 @@ class Catalog:
         return state.json(properties, referenced_only=referenced_only, millis=self.millis)
 
     def check_table(self, named: TableRef) -> None:
-        """Raises NotFoundError unless a table is there."""
+        """Raise NotFoundError unless a table exists."""
         self._resolve(named)
 
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
-        """The first tasks of a plan, and tokens for the others.
+        """Plan a scan: returns the first tasks, and tokens for the others.
 
-        Raises FilterError: the filter does not fit the table. Raises UnsupportedFormatError: clients would
-        not read the table, or a file of the plan, right.
+        FilterError: the filter does not fit the table. UnsupportedFormatError: clients would misread the
+        table, or a file of the plan.
         """
         version = self._version(named, question)
         return self._answer(named, version, PlanToken.of(question, version), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
-        """The same once more; NotFoundError if no such plan was made, or its snapshot is gone."""
+        """Return a plan again. NotFoundError: no such plan was made, or its snapshot is gone."""
         token = PlanToken.read(plan_id, named, LONGEST_ID)
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
-        """The tasks of a part of a plan; NotFoundError as of :meth:`fetch_plan`."""
+        """Return tasks of a part of a plan. NotFoundError: no such plan was made, or its snapshot is gone."""
         token = PlanToken.read(plan_task, named)
         return self._answer(named, self._version_of(named, token), token, is_first=False)
 
@@ -140,7 +140,7 @@ class Catalog:
             schemas=_read_in(version, question),
             newest_schema=version.schema_id if question.snapshot_id is None else None,
             vectors=self.vectors,
-            # Whatever version is read, clients have the mapping of the latest one.
+            # Clients have the mapping of the latest version, whichever one they read.
             mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
         )
@@ -171,7 +171,7 @@ class Catalog:
         try:
             return self._resolve(named, selector)
         except NotFoundError:
-            # A tag keeps its snapshot where no snapshot of that number is left.
+            # A tag keeps its snapshot after the snapshot of that number is gone.
             for tag, snapshot in self._tags(TableName.of(named)).items():
                 if snapshot.id == question.snapshot_id:
                     return self._resolve(named, replace(selector, snapshot_id=None, tag=tag))
@@ -212,9 +212,9 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """The parts of a name as the engine writes it, such as ``table$branch_b1$ro``.
+    """Parts of a table name of the engine, such as ``table$branch_b1$ro``.
 
-    ``read_optimized``: only what full compactions made of it is wanted.
+    ``read_optimized`` restricts the table to what full compactions have written.
     """
 
     table: TableRef
@@ -223,7 +223,7 @@ class TableName:
 
     @classmethod
     def of(cls, named: TableRef) -> Self:
-        """The parts of a name; what has not its form is a table alone."""
+        """Split a name; one of another form is a table alone."""
         match = _NAME.fullmatch(named.table)
         table, branch, suffix = match.groups() if match else (named.table, None, None)
         return cls(replace(named, table=table), branch, suffix is not None)
@@ -234,7 +234,7 @@ def _schemas(version: Version) -> Iterator[TableSchema]:
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
-    """The schemas that clients may read files in: the one that is planned in, and the snapshot's."""
+    """Return the schemas that clients may read files in: that of the plan, and the snapshot's."""
     snapshot = version.resolved.snapshot
     if question.snapshot_id is None or snapshot is None or snapshot.schema_id == version.schema_id:
         return [version.schema]
@@ -242,10 +242,7 @@ def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
 
 
 def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
-    """The columns of the schemas in which a filter may have been written.
-
-    A client that loaded the table before its newest schema was made has one of those in between.
-    """
+    # A client that loaded the table before its newest schema was made has one in between.
     schemas = _read_in(version, question)
     if len(schemas) > 1:
         newest, oldest = (schema.id for schema in schemas)
@@ -255,27 +252,27 @@ def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
 
 
 def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:
-    """Tokens of all parts, or where a long filter stands in each, of one that goes on with all of them."""
+    """Return tokens of all parts; if they grow too large, one token that continues with all of them."""
     if not parts:
         return []
     first = parts[0].write(named)
+    # Each token repeats the filter, which may be long.
     if len(first) * len(parts) > _TASK_BYTES:
         return [replace(parts[0], end=parts[-1].end).write(named)]
     return [first, *(part.write(named) for part in parts[1:])]
 
 
 def _part(plan: Plan, token: PlanToken) -> tuple[int, int]:
-    """The positions in a plan where a part begins and ends: another plan may keep more or fewer files."""
+    """Return the positions in a plan where a part begins and ends."""
+    # Found by file numbers, since a plan made again may keep more or fewer files.
     units = plan.files.array("unit")
     stop = len(units) if token.end is None else int(np.searchsorted(units, token.end))
     return int(np.searchsorted(units, token.begin)), stop
 
 
 def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> Iterator[PlanToken]:
-    """The parts of a plan from ``start`` to ``stop`` with about ``count`` files each.
-
-    Files of a plan that clients can read belong together with no others, so that each begins a unit.
-    """
+    """Split a plan from ``start`` to ``stop`` into parts of about ``count`` files each."""
+    # Files of a readable plan merge with no others, so each begins a unit.
     units, step = plan.files.array("unit"), max(1, count - count // _SPARE)
     for begin in range(start, stop, step):
         end = begin + step
@@ -285,13 +282,15 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
 def _appended_files(
     service: IndexService, table: TableRef, version: Version, start: int, most: int
 ) -> tuple[str, ...]:
-    """Names of the data files that were appended behind snapshot ``start``, up to a version and with it.
+    """Name the data files appended after snapshot ``start``, up to and including a version.
 
-    Where there are more than ``most``, one more, which the service refuses.
+    Stops at one more than ``most``, which the service then refuses.
     """
     schema, end = version.schema, version.snapshot_id
     if schema.primary_keys or schema.options.deletion_vectors:
-        raise refusal("of a table with a primary key or deletion vectors, files do not tell what came")
+        raise refusal(
+            "the files of a table with a primary key or deletion vectors do not show which rows were added"
+        )
     if end is None or not 0 <= end - start <= MOST_READS:
         raise RequestError(f"end-snapshot-id is start-snapshot-id or one of the {MOST_READS} that follow it")
     names: list[str] = []
@@ -307,12 +306,13 @@ def _appended_files(
 
 
 def _added(version: Version) -> Iterator[str]:
-    """Names of the files that a version's own commit added; of one that removes some, rows may be old."""
+    """Yield names of the files that a version's own commit added."""
     metadata = version.table.metadata
     *_, delta = metadata.manifest_lists(version.resolved)
     for file in delta.manifests:
         manifest = metadata.manifest(file)
         if (manifest.kinds != FileKind.ADD).any():
+            # Rows of files in a commit that also removes files may be old.
             raise _more_than_appending(version.snapshot_id, "an append that removes files")
         yield from map(manifest.file_name, range(len(manifest)))
 
@@ -322,22 +322,21 @@ def _more_than_appending(snapshot: int | None, kind: str) -> UnsupportedFormatEr
 
 
 def _read_optimized(version: Version) -> Version:
-    """A version as ``table$ro`` has it.
+    """Restrict a version to the rows of ``table$ro``.
 
-    Of a table with a primary key it has the files of the top level alone, which need no merging. What was
-    written to a bucket since its full compaction is missing, deletions included; every bucket has a full
-    compaction of its own. Other tables are read as they are.
+    A primary key table has only files of the top level, which need no merging: whatever was written to a
+    bucket since its own full compaction is missing, deletions included. Other tables are read in full.
     """
     schema = version.schema
     return version.on_level(schema.options.top_level) if schema.primary_keys else version
 
 
 def _age(version: Version) -> Mapping[str, str]:
-    """Properties of ``table$ro`` that say how old it is, given a version of it.
+    """Return properties of ``table$ro`` that tell how old it is.
 
-    Rows that are left out are counted as files have them: each version and deletion of a row is one. If there
-    are any, the time is when the last full compaction of a bucket with such rows was, of the bucket where
-    that is longest ago. It is of the writer's clock, whose time zone is not recorded.
+    Omitted rows are counted as files have them, each version and deletion of a row once. The time is the
+    least recent full compaction among buckets with omitted rows, by the writer's clock, whose time zone is
+    not recorded.
     """
     hidden = version.hidden_files()
     if hidden is None:
@@ -354,5 +353,5 @@ def _age(version: Version) -> Mapping[str, str]:
     if not np.isin(behind, buckets).all():
         return {**rows, _COMPACTED_AT: "never"}
     oldest = int(newest[np.isin(buckets, behind)].min())
-    # 0 where a writer has not recorded it.
+    # A writer may not have recorded it.
     return {**rows, _COMPACTED_AT: str(np.datetime64(oldest, "ms"))} if oldest else rows

@@ -1,34 +1,32 @@
 """Reads Iceberg's expressions as unbound predicates (:mod:`app.predicates.unbound`).
 
-A file is kept if any client could find a row in it, and clients differ. Iceberg's own expressions know no
-NULL as a result: NOT is pushed down to the tests, and a negated ``eq``, ``in``, ``starts-with`` or ``is-nan``
-is met by NULL, as is every other test that excludes. Clients that hand their filter to Arrow or SQL leave
-those rows out. So a predicate here is met by every row that one of them takes; where they may differ it is
-not *exact*, and is never told to be proven.
+A file is kept if any client could find a row in it, and clients differ. Iceberg's own expressions have no
+NULL result: NOT is pushed down to the tests, and NULL satisfies a negated ``eq``, ``in``, ``starts-with`` or
+``is-nan``. Clients that pass their filter to Arrow or SQL exclude those rows. So a predicate here is true for
+every row that some client accepts; where they may differ it is not *exact*, and never counts as proven.
 
 ========================  ===================================================================================
 expression                predicate
 ========================  ===================================================================================
-``eq in lt gt-eq`` ...    the same; of zeros, which Java orders, and of numbers that a FLOAT cannot hold, the
-                          wider test
-NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, which meets what turns over the
-                          result of the comparison
-``not-eq``, ``not-in``    ``IS NULL OR`` the same
-``starts-with``           the same; negated it is unknown
-``is-null``, ``not-null`` the same
-``is-nan``                ``= NaN``, which in SQL's order NaN equals; negated it is ``IS NULL OR <>``
-transforms, functions,    unknown, as are tests of two columns, of fields within a column, of metadata columns
+``eq in lt gt-eq`` ...    this comparison; the wider one for zeros, which Java orders, and for numbers that a
+                          FLOAT cannot hold
+NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, since NaN fails the comparison
+``not-eq``, ``not-in``    ``IS NULL OR`` this test
+``starts-with``           this test; negated it is unknown
+``is-null``, ``not-null`` this test
+``is-nan``                ``= NaN``, true in SQL's order; negated it is ``IS NULL OR <>``
+transforms, functions,    unknown; so are tests of two columns, of fields within a column, of metadata columns
 tests of two literals     and of names that are not one column to all clients (:mod:`app.iceberg.schema`)
 ========================  ===================================================================================
 
 Expressions come in two spellings: ``term`` with ``value`` or ``values``, where a text names a column, and
 ``child``, ``left`` and ``right``, where a text is a literal and a column is a ``reference``. PyIceberg 0.12
-reads the first alone, see docs/decisions/iceberg.md.
+reads only the first (docs/decisions/iceberg.md).
 
 ========================  =========================================================
 column                    literals
 ========================  =========================================================
-BOOLEAN                   a truth value, or its text
+BOOLEAN                   a boolean, or its text
 integers                  a whole number, or its text
 FLOAT, DOUBLE, DECIMAL    a number, or its text
 CHAR, VARCHAR             text
@@ -38,8 +36,9 @@ TIMESTAMP                 ISO text without a zone, or microseconds since 1970
 TIMESTAMP_LTZ             ISO text with a zone, or microseconds since 1970
 ========================  =========================================================
 
-Java writes dates and timestamps as numbers, PyIceberg numbers with a point as text. Clients round what has no
-place in the column, each in its way: it is unknown here, as is another kind, such as a timestamp for a DATE.
+Java writes dates and timestamps as numbers, PyIceberg numbers with a point as text. Clients round literals
+outside of the column's values in different ways: such tests are unknown, as are those of another kind, such
+as a timestamp for a DATE.
 """
 
 from __future__ import annotations
@@ -112,25 +111,24 @@ _FLIPPED: Final = {"lt": "gt", "gt": "lt", "lt-eq": "gt-eq", "gt-eq": "lt-eq", "
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
 
 _TRUE: Final = Constant(True)  # noqa: FBT003 - the name says it
-_FALSE: Final = Constant(False)  # noqa: FBT003 - likewise
+_FALSE: Final = Constant(False)  # noqa: FBT003 - the name says it
 _UNKNOWN: Final = Unknown("a test of which Iceberg's clients differ, or which is not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
-    """A predicate, None where every row meets it; ``exact``: each client takes just the rows that meet it."""
+    """Predicate, None if every row satisfies it; ``exact`` if every client accepts just those rows."""
 
     predicate: Predicate | None
     exact: bool
 
 
 def read_expression(written: object, columns: ReadColumns, limits: FilterLimits) -> ReadExpression:
-    """The predicate that stands for an expression in parsed JSON.
+    """Read an expression from parsed JSON.
 
-    Raises FilterError: it has not the shape of an expression, names no column, or has a literal that the
-    column cannot be compared with. Raises LimitExceededError: it is too long, nests too deeply, or has too
-    many literals.
+    FilterError: it is malformed, names no column, or has a literal that cannot be compared with the column.
+    LimitExceededError: it is too long, nested too deeply, or has too many literals.
     """
     limits.check_size(written)
     reader = _Reader(columns, limits)
@@ -140,7 +138,7 @@ def read_expression(written: object, columns: ReadColumns, limits: FilterLimits)
 
 @final
 class _Reader:
-    """Reads one expression; ``exact`` is whether every part so far was."""
+    """Reads one expression; ``exact`` stays true while every part is exact."""
 
     def __init__(self, columns: ReadColumns, limits: FilterLimits) -> None:
         self.exact = True
@@ -167,8 +165,8 @@ class _Reader:
                 raise FilterError(f"expected an expression with a type, found {written!r:.100}")
 
     def _compound(self, name: str, written: object, *, negated: bool, depth: int) -> Predicate:
-        """Chains of one name are as long as lists, and nest in expressions only."""
         self._limits.check_depth(depth + 1)
+        # A long chain of one connective nests as deep as it is long, so it is flattened without recursion.
         parts: list[object] = []
         pending = [written]
         while pending:
@@ -191,7 +189,7 @@ class _Reader:
         check_deadline()
         if name not in _NEGATIONS:
             tests = hint(name, sorted(_NEGATIONS), what="tests")
-            raise FilterError(f"{name!r:.100} is no test of an expression{tests}")
+            raise FilterError(f"{name!r:.100} is not a test of expressions{tests}")
         if negated:
             name = _NEGATIONS[name]
         match name:
@@ -224,12 +222,12 @@ class _Reader:
             return self._unknown()
         test = self._compare(name, field, _value(literal))
         if negated and field.type.root in FLOATING_ROOTS and name in ("lt", "lt-eq"):
-            # To a client that compares as IEEE 754 has it, NaN fails the comparison and meets its negation.
+            # By IEEE 754 NaN fails the comparison, so it satisfies the negation.
             return Or((test, self._unary("is-nan", field)))
         return test
 
     def _column(self, members: Mapping[str, object], member: str) -> DataField | None:
-        """None where what is tested is not a column, but something made of some."""
+        """Resolve the tested column; None for an expression over columns."""
         match members.get("term", members.get(member)):
             case str(name) if "term" in members:
                 return self._columns.named(name)
@@ -278,23 +276,23 @@ class _Reader:
         fitted = [fit_literal(value, field) for value in values]
         if not fitted:
             return Constant(name == "not-in")
-        known = [literal for literal in fitted if literal is not None]
-        if len(known) < len(fitted) or (name == "not-in" and any(literal.wide for literal in known)):
+        placed = [literal for literal in fitted if literal is not None]
+        if len(placed) < len(fitted) or (name == "not-in" and any(literal.wide for literal in placed)):
             return self._unknown()
-        for literal in known:
+        for literal in placed:
             self._note(field, literal, is_order=False)
         literals: Sequence[Literal]
-        if all(literal.kind is LiteralKind.JSON for literal in known):
-            literals = json_literals([literal.value for literal in known])
+        if all(literal.kind is LiteralKind.JSON for literal in placed):
+            literals = json_literals([literal.value for literal in placed])
         else:
-            literals = tuple(Literal(literal.kind, literal.value) for literal in known)
+            literals = tuple(Literal(literal.kind, literal.value) for literal in placed)
         if name == "in":
             return _leaf(name, field, literals)
         self.exact = False
         return _or_null(name, field, literals)
 
     def _note(self, field: DataField, fitted: Fitted, *, is_order: bool) -> None:
-        """Takes down whether clients may differ about a test: of NaN, zeros, blanks at the end of CHAR."""
+        """Record whether clients may differ about a test: of NaN, zeros, or CHAR with trailing blanks."""
         root = field.type.root
         differs = fitted.wide or root is TypeRoot.CHAR or (is_order and root in FLOATING_ROOTS)
         self.exact = self.exact and not differs
@@ -346,7 +344,7 @@ _NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
 
 
 class Fitted(NamedTuple):
-    """A literal; ``wide``: some clients compare with a number next to it, so that tests have to be wider."""
+    """Literal; ``wide`` if some clients compare with a neighbouring number, so that tests must be wider."""
 
     value: object
     wide: bool = False
@@ -354,9 +352,9 @@ class Fitted(NamedTuple):
 
 
 def fit_literal(value: object, field: DataField) -> Fitted | None:
-    """A scalar of JSON as a literal of a column of a simple type; None if clients differ about what it is.
+    """Fit a JSON scalar to a column of a simple type; None if clients interpret it differently.
 
-    Raises FilterError: nothing of the column can be compared with it.
+    FilterError: it cannot be compared with the column.
     """
     data_type = field.type
     try:
@@ -400,7 +398,7 @@ def _floating(value: object, root: TypeRoot) -> Fitted | None:
         return None
     number = float(any_decimal(value))
     held = to_float32(number) if root is TypeRoot.FLOAT else number
-    # Java orders -0.0 before 0.0; of a FLOAT some compare the nearest value, and others this number.
+    # Java orders -0.0 before 0.0; for a FLOAT some clients compare the nearest value, others this number.
     return Fitted(held, wide=held == 0 or held != number) if math.isfinite(held) else None
 
 

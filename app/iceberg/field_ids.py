@@ -1,19 +1,14 @@
-"""Field ids in Parquet files, as far as a footer tells in Thrift's compact protocol, and names without them.
+"""Field ids in Parquet footers, and the name mapping for files without them.
 
 ::
 
     "PAR1" ... FileMetaData, length of it (u32 little endian), "PAR1"
-
     FileMetaData   1: i32 version   2: list<SchemaElement> schema   ...
     SchemaElement  ...   4: string name   ...   9: i32 field_id   ...
 
-The first element is the root, the second one the first column. Writers give ids to all columns or to none.
-Anything else than this counts as no id, so that the file is refused and its bytes need not be trusted.
-
-Clients look up the columns of files without field ids by their names, as Iceberg's
-``schema.name-mapping.default`` has them. The engine writes field ids from release 1.0 on, pypaimon does not.
-PyIceberg fails where a column is missing in the mapping. A name belongs to the column that had it last; a
-file in whose schema it was another column's needs ids of its own.
+The footer is in Thrift's compact protocol. The first element is the root, the second the first column;
+writers give ids to all columns or to none. Anything unexpected counts as no id, so the file is refused and
+its bytes need no trust.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ from app.types import DataField, Json
 
 @dataclass(slots=True)
 class NameMapping:
-    """The fields of a table, of a struct, or the parts of a list or map, by id; names are newest first."""
+    """Fields of a table or struct, or parts of a list or map, by id; names are newest first."""
 
     ids: dict[str, int] = field(default_factory=dict)
     names: dict[int, list[str]] = field(default_factory=dict)
@@ -40,29 +35,33 @@ class NameMapping:
 
     @classmethod
     def of(cls, schemas: Iterable[TableSchema]) -> Self:
-        """The mapping of a table with these schemas, the newest first."""
+        """Map a table with these schemas, newest first."""
         mapping = cls()
         for schema in schemas:
             mapping.add((*schema.system_columns, *schema.fields))
         return mapping
 
     def add(self, fields: Iterable[DataField]) -> None:
-        """Adds fields of an older schema, whose names may be those of others by now."""
+        """Add fields of an older schema; other columns may have their names now."""
         for column in fields:
             names = self.names.setdefault(column.id, [])
+            # A name belongs to the column that had it last; a file whose schema gave it to another column
+            # needs ids.
             if self.ids.setdefault(column.name, column.id) == column.id and column.name not in names:
                 names.append(column.name)
             self.inner.setdefault(column.id, NameMapping()).add(inner_fields(column))
 
     def fits(self, fields: Iterable[DataField]) -> bool:
-        """Whether the names of fields are those that they have in the mapping."""
+        """Tell whether every name maps to the field that has it here."""
         return all(
             self.ids.get(column.name) == column.id and self.inner[column.id].fits(inner_fields(column))
             for column in fields
         )
 
     def json(self) -> list[Json]:
-        """The mapping as Iceberg writes it."""
+        """Format the mapping as Iceberg does."""
+        # Clients find columns of files without ids through `schema.name-mapping.default`, and PyIceberg fails
+        # on a column that it lacks. The engine writes ids from release 1.0 on, pypaimon does not.
         return [
             {"field-id": number, "names": names, **({"fields": inner} if inner else {})}
             for number, names in self.names.items()
@@ -72,17 +71,17 @@ class NameMapping:
 
 _TAIL: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"PAR1"
+# Bytes read of a footer: root and first column take some tens of them.
 _HEAD_BYTES: Final = 4_096
-"""Of a footer: the root and the first column take some tens of bytes."""
 
 _SCHEMA, _FIELD_ID = 2, 9
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 
 
 def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[bool]:
-    """Whether each of some files, given by URI and size, has field ids.
+    """Tell for each file, given by URI and size, whether it has field ids.
 
-    Raises PaimonIndexError: a file cannot be read.
+    PaimonIndexError: a file cannot be read.
     """
     if not files:
         return []
@@ -109,7 +108,7 @@ def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[
 
 
 def has_ids(metadata: bytes) -> bool:
-    """Whether the first column has an id, told from the beginning of a FileMetaData."""
+    """Tell whether the first column has an id, from the beginning of a FileMetaData."""
     try:
         reader = _Compact(metadata)
         for number, kind in reader.fields():
@@ -126,14 +125,14 @@ def has_ids(metadata: bytes) -> bool:
 
 
 class _Compact:
-    """Goes through values of Thrift's compact protocol; IndexError where the bytes end."""
+    """Cursor over values of Thrift's compact protocol; IndexError where the bytes end."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0
 
     def fields(self, *, skip: bool = False) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; the caller reads the values, unless they are skipped."""
+        """Yield number and kind of each field of a struct; the caller reads the values unless ``skip``."""
         number = 0
         while (head := self._byte()) != _STOP:
             delta, kind = head >> 4, head & 0xF

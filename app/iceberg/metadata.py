@@ -1,12 +1,8 @@
-"""The metadata of a table as Iceberg's clients load it: made of schemas, snapshots and tags.
+"""Metadata of a table for Iceberg clients, made of schemas, snapshots and tags.
 
-There are no manifest lists: each snapshot names one under a scheme that no storage has, so that a client
-which does not have its scans planned fails, and nobody takes this for metadata to write on. Writers are
-told to put their files there, too: some write files before they ask whether they may commit them.
-
-Iceberg has one list of snapshots, and reads a branch in the schema of the table. The engine counts the
-snapshots of each branch anew and gives it schemas of its own. So a branch is a table of its own here,
-``table$branch_name`` as the engine calls it, and only tags are refs.
+Iceberg has one list of snapshots, and reads branches in the table's schema. The engine numbers each branch's
+snapshots anew and gives it schemas of its own. So a branch is a table here, ``table$branch_name`` as in the
+engine, and only tags are refs.
 """
 
 from __future__ import annotations
@@ -24,8 +20,10 @@ from app.table import TableSchema
 from app.types import Json
 from app.types.digest import digest
 
+# Scheme of locations that nobody can open. Snapshots name manifest lists there, so a client without
+# server-side planning fails, and nobody writes on top of this metadata. Writers are directed there, too,
+# since some write files before they ask for a commit.
 NO_MANIFESTS: Final = "paimon-index-plans-scans"
-"""The scheme of places that nobody can open."""
 
 _WRITTEN_NOWHERE: Final = {f"write.{kind}.path": f"{NO_MANIFESTS}:/{kind}" for kind in ("data", "metadata")}
 _OPERATIONS: Final = {
@@ -39,7 +37,7 @@ _UNSORTED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What is told of a table: its latest version, with schemas and snapshots up to it, ascending."""
+    """State of a table for clients: its latest version, with schemas and snapshots up to it, ascending."""
 
     version: Version
     schemas: Sequence[TableSchema]
@@ -47,24 +45,24 @@ class TableState:
     tags: Mapping[str, Snapshot]
 
     def json(self, properties: Mapping[str, str], *, referenced_only: bool, millis: bool) -> dict[str, Json]:
-        """The metadata.
+        """Format the metadata.
 
-        ``referenced_only``: tell only the snapshots that have a tag or are the latest. Raises ValueError: the
-        schema has a type that Iceberg lacks.
+        ``referenced_only`` restricts snapshots to the latest and those with a tag. ValueError: the schema has
+        a type that Iceberg lacks.
         """
         version, schema = self.version, self.version.schema
         latest = None if version.resolved.snapshot is None else Snapshot.of(version.resolved.snapshot)
         refs = {name: snapshot for name, snapshot in self.tags.items() if name != "main"}
-        known = {} if referenced_only else {snapshot.id: snapshot for snapshot in self.snapshots}
+        by_id = {} if referenced_only else {snapshot.id: snapshot for snapshot in self.snapshots}
         for referenced in (*refs.values(), *(() if latest is None else (latest,))):
-            known[referenced.id] = referenced
-        # After a rollback a tag may have a number that is another snapshot's.
-        refs = {name: snapshot for name, snapshot in refs.items() if known[snapshot.id] == snapshot}
-        snapshots = [known[number] for number in sorted(known)]
+            by_id[referenced.id] = referenced
+        # After a rollback a tag's number may belong to another snapshot.
+        refs = {name: snapshot for name, snapshot in refs.items() if by_id[snapshot.id] == snapshot}
+        snapshots = [by_id[number] for number in sorted(by_id)]
         location = version.source.warehouse.public_url + version.table.directory
         times = list(accumulate((snapshot.time_millis for snapshot in snapshots), max))
         written: dict[str, Json] = {
-            # Deletion vectors are of version 3.
+            # Deletion vectors require format version 3.
             "format-version": 3 if schema.options.deletion_vectors else 2,
             "table-uuid": _uuid(version, self.schemas[0]),
             "location": location,
@@ -79,7 +77,7 @@ class TableState:
             "default-sort-order-id": _UNSORTED,
             "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
             "properties": {**properties, **_WRITTEN_NOWHERE},
-            "snapshots": [_snapshot(snapshot, known) for snapshot in snapshots],
+            "snapshots": [_snapshot(snapshot, by_id) for snapshot in snapshots],
             "snapshot-log": [
                 {"snapshot-id": snapshot.id, "timestamp-ms": time}
                 for snapshot, time in zip(snapshots, times, strict=True)
@@ -99,16 +97,17 @@ class TableState:
 
 
 def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bool) -> Iterator[Json]:
-    """The schemas that Iceberg can state; of an older one the snapshots cannot be read by clients."""
+    """Yield the schemas that Iceberg can state."""
     for schema in schemas:
         try:
             yield schema_json(schema, millis=millis)
         except ValueError:
+            # Clients then cannot read snapshots of an older schema.
             if schema.id == current.id:
                 raise
 
 
-def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
+def _snapshot(snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> Json:
     written: dict[str, Json] = {
         "snapshot-id": snapshot.id,
         "sequence-number": snapshot.id,
@@ -124,12 +123,12 @@ def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
             ),
         },
     }
-    if snapshot.id - 1 in known:
+    if snapshot.id - 1 in by_id:
         written["parent-snapshot-id"] = snapshot.id - 1
     return written
 
 
 def _uuid(version: Version, first: TableSchema) -> str:
-    """A UUID that stays the table's, and is another one's of a table that is made anew at its place."""
+    """Return a UUID that identifies the table, also against one that is made anew at its place."""
     place = version.source.warehouse.public_url, version.resolved.directory, str(version.resolved.level)
     return str(uuid.UUID(bytes=digest(*map(str.encode, place), first.digest.encode()), version=4))

@@ -1,23 +1,18 @@
-"""Plan ids and plan tasks: tokens that any replica can go on with, since they say all of it.
+"""Plan ids and plan tasks: self-contained tokens, with which any replica can continue.
 
-A token is base64 of compressed JSON behind a digest of it:
+A token is a digest and compressed JSON, in base64, which is validated like a request:
 
 ========== ================================================================================
 member     meaning
 ========== ================================================================================
-question   what was asked: filter, snapshot and so on, see :class:`PlanQuestion`
+question   the request: filter, snapshot and so on, see :class:`PlanQuestion`
 snapshot   number of the planned snapshot; null for a table without snapshots
 schema     number of the schema that the filter was read in
-options    number of the schema whose options hold
+options    number of the schema that options come from
 tag        the tag that has the snapshot, where it has no file of its own any more
-identity   digest of the version's identity, by which a table that is made anew is another
+identity   digest of the version's identity, which changes when a table is made anew
 begin, end the part of the plan, by the numbers of files in their version; null is the end
 ========== ================================================================================
-
-The digest is no secret, since a token gives no right that its holder does not have. It makes sure that a
-token is of this release and of the table that is asked, before anything is unpacked. What a token holds is
-checked as a request is, and a filter has to be written as it is written here, which keeps out what is no
-JSON, nests too deeply or has half a surrogate pair.
 """
 
 from __future__ import annotations
@@ -40,39 +35,36 @@ from app.work import LEDGER
 
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 
+# Characters of a plan id, which is in the path of a request.
 LONGEST_ID: Final = 4_096
-"""Characters of a plan id, which stands in the path of a request."""
 
 _MOST_BYTES: Final = 64 << 20
+# Maximum expansion of zlib.
 _MOST_TIMES: Final = 1_032
-"""As many bytes as zlib makes of one, at most."""
 _MEMORY_PER_BYTE: Final = 8
 _LEVEL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """What a client asks to be planned.
-
-    Attributes:
-        filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
-        min_rows: so many rows are enough, if nothing is filtered.
-        statistics: names of columns to tell counts and bounds of.
-        start_snapshot_id: what was appended since then; None for all rows.
-    """
+    """Scan that a client requests."""
 
     snapshot_id: Number | None = None
     use_snapshot_schema: bool = False
+    # An expression as JSON text, since it may nest deeper than tokens; None for every row.
     filter: str | None = None
     case_sensitive: bool = True
+    # Rows that suffice, if nothing is filtered.
     min_rows: Number | None = None
+    # Names of columns to return counts and bounds of.
     statistics: tuple[str, ...] = ()
+    # Only rows appended since; None for all rows.
     start_snapshot_id: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanToken:
-    """A part of the plan of a question about one version; the attributes are those of the table above."""
+    """Part of a plan of one version; the module's table describes the attributes."""
 
     question: PlanQuestion
     snapshot: Number | None
@@ -85,16 +77,16 @@ class PlanToken:
 
     @classmethod
     def of(cls, question: PlanQuestion, version: Version) -> Self:
-        """The whole plan of a question."""
+        """Return the token of a whole plan."""
         tag, identity = version.resolved.tag, _identity(version)
         return cls(question, version.snapshot_id, *version.schema.ids, tag, identity)
 
     @staticmethod
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
-        """The token that :meth:`write` made ``text`` of, where it has no more than ``longest`` characters.
+        """Decode a token of at most ``longest`` characters that :meth:`write` made.
 
-        Raises NotFoundError: it is none, or one of another table or release. Raises MemoryShortError: there
-        is no memory for what it holds now.
+        NotFoundError: it is none, or of another table or release. MemoryShortError: there is no memory for
+        its content.
         """
         if longest is not None and len(text) > longest:
             raise _unknown()
@@ -114,17 +106,17 @@ class PlanToken:
                 if token.question.filter is not None:
                     _check_filter(token.question.filter)
         except (ValidationError, ValueError, RecursionError, zlib.error) as error:
-            raise NotFoundError("this token of a plan has been made by somebody else: plan again") from error
+            raise NotFoundError("this service did not make this plan token: plan again") from error
         return token
 
     def write(self, table: TableRef) -> str:
-        """The token as text."""
+        """Encode the token."""
         members = {member.name: getattr(self, member.name) for member in fields(self)}
         packed = zlib.compress(orjson.dumps({**members, "question": asdict(self.question)}), _LEVEL)
         return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 
     def is_of(self, version: Version) -> bool:
-        """Whether a version is the one that was planned."""
+        """Tell whether a version is the planned one."""
         return (self.snapshot, self.schema, self.options, self.identity) == (
             version.snapshot_id,
             *version.schema.ids,
@@ -136,10 +128,9 @@ _TOKENS: Final = TypeAdapter(PlanToken)
 
 
 def write_filter(expression: object) -> str:
-    """JSON text, in which a number with more digits than a double keeps is text, as decimals are.
+    """Format an expression as JSON text; decimals with more digits than a double keeps become text.
 
-    Raises RecursionError: it nests too deeply. Raises ValueError: it has NaN, an infinity, or a number of
-    very many digits.
+    RecursionError: it nests too deeply. ValueError: it has NaN, an infinity, or a number of very many digits.
     """
     return json.dumps(
         expression,
@@ -152,7 +143,8 @@ def write_filter(expression: object) -> str:
 
 
 def _check_filter(text: str) -> None:
-    """Raises ValueError or RecursionError unless :func:`write_filter` can have made a text."""
+    # A filter must be in the exact form of write_filter, which excludes invalid JSON, deep nesting and halves
+    # of surrogate pairs.
     if write_filter(json.loads(text)) != text:
         raise ValueError("a filter in another form")
 
@@ -166,10 +158,12 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def _unknown() -> NotFoundError:
-    return NotFoundError("this release of the service has made no such plan of this table: plan again")
+    return NotFoundError("this release of the service has not made such a plan of this table: plan again")
 
 
 def _digest(packed: bytes, table: TableRef) -> bytes:
+    # The digest is no secret, since a token grants nothing that its holder lacks. It shows, before anything
+    # is unpacked, that a token belongs to this release and table.
     return digest(request_digest("iceberg plan", __version__, table), packed)
 
 

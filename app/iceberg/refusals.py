@@ -1,12 +1,12 @@
-"""What Iceberg's clients cannot read right, and is refused with the reason and a way out.
+"""Refuses tables and plans that Iceberg's clients would misread, with the reason and a way out.
 
-A table is refused for what its schema says; a plan, for what the files say that it keeps.
+A table is refused for its schema; a plan, for the files that it keeps.
 
 ============================================  ===================================================
 refused                                       why
 ============================================  ===================================================
 types without a counterpart                   :mod:`app.iceberg.schema`
-timestamps in milliseconds                    likewise
+timestamps in milliseconds                    :mod:`app.iceberg.schema`
 ``data-evolution.enabled``                    rows lie in several files each
 files that merge                              clients would read every version of a row; ``table$ro`` has none
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
@@ -28,8 +28,8 @@ from app.iceberg.schema import schema_json
 from app.table import TableSchema
 from app.types import INTEGER_BITS, DataField, DataType, TypeRoot
 
+# Format of data files that clients read by field ids.
 FORMAT: Final = "parquet"
-"""The format of data files that clients read by field ids."""
 
 _REWRITE: Final = "compact the table in full"
 _ELSEWHERE: Final = "use the engine, or plans of this service, such as read_table in Spark"
@@ -37,16 +37,16 @@ _SOME: Final = "files that it may have"
 
 
 def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
-    """Why clients cannot read something right, and what to do."""
+    """Return the error for something that clients cannot read, with the way out."""
     way_out = f"{remedy}; or {_ELSEWHERE}" if remedy else _ELSEWHERE
     return UnsupportedFormatError(f"Iceberg's clients cannot read this: {reason}. To read it, {way_out}")
 
 
 def check_table(schema: TableSchema, *, millis: bool) -> None:
-    """Refuses a table that a client cannot read, whatever its files are (UnsupportedFormatError)."""
+    """Raise UnsupportedFormatError for a table that a client cannot read, whatever its files."""
     if schema.options.data_evolution:
         raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
-    # What no client reads goes before what a client can say that it reads.
+    # Report first what no client reads, then what this one does not.
     for accepted in (True, millis):
         try:
             schema_json(schema, millis=accepted)
@@ -55,7 +55,7 @@ def check_table(schema: TableSchema, *, millis: bool) -> None:
 
 
 def reason_against(schema: TableSchema, name: str) -> str | None:
-    """Why clients cannot read a table, or some file that it may have; None if nothing is against it."""
+    """Explain why clients cannot read a table, or files it may have; None if they can."""
     return ". ".join(map(str, _reasons_against(schema, name))) or None
 
 
@@ -84,7 +84,7 @@ def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
 
 
 def merging(files: str, level: int | None, *, vectors: bool = True) -> UnsupportedFormatError:
-    """Some files of a plan merge; ``level`` is theirs where the plan has the files of one alone."""
+    """Return the error for files that merge; ``level`` is theirs if the plan has one level only."""
     older = "add $ro to its name, which gives what its last full compaction made of it, or "
     newer = ", or set deletion-vectors.enabled and deletion-vectors.bitmap64" if vectors else ""
     return refusal(
@@ -94,7 +94,7 @@ def merging(files: str, level: int | None, *, vectors: bool = True) -> Unsupport
 
 
 def whole_puffin_files(count: int) -> UnsupportedFormatError:
-    """Some files of a plan have deletion vectors, for a client that reads them in Puffin files alone."""
+    """Return the error for deletion vectors, for a client that reads only whole Puffin files."""
     return refusal(
         f"{count} of its files have deletion vectors, which PyIceberg reads from whole Puffin files, "
         f"and the engine stores without their frame",
@@ -104,7 +104,7 @@ def whole_puffin_files(count: int) -> UnsupportedFormatError:
 
 
 def narrow_vectors(files: str) -> UnsupportedFormatError:
-    """Some files of a plan have deletion vectors of 32 bits."""
+    """Return the error for deletion vectors of 32 bits."""
     return refusal(
         f"there are deletion vectors of 32 bits for {files}",
         "set deletion-vectors.bitmap64=true and compact the table in full",
@@ -112,7 +112,7 @@ def narrow_vectors(files: str) -> UnsupportedFormatError:
 
 
 def other_format(name: str) -> UnsupportedFormatError:
-    """A file of a plan is no Parquet."""
+    """Return the error for a file that is not Parquet."""
     return refusal(
         f"{name} is not Parquet, and has no field ids that they know",
         "set file.format=parquet and compact the table in full",
@@ -120,7 +120,7 @@ def other_format(name: str) -> UnsupportedFormatError:
 
 
 def without_ids(name: str) -> UnsupportedFormatError:
-    """A file of a plan has no field ids, and a name in it that is another column's by now."""
+    """Return the error for a file without field ids whose names are ambiguous."""
     return refusal(
         f"{name} has no field ids, and the name of one of its columns is another column's by now",
         "compact the table in full with release 1.0 of the engine or newer",
@@ -128,7 +128,7 @@ def without_ids(name: str) -> UnsupportedFormatError:
 
 
 def compacted(count: int) -> UnsupportedFormatError:
-    """Some files that were appended have been compacted."""
+    """Return the error for appended files that have been compacted."""
     return refusal(
         f"{count} of the files that were appended between the two snapshots have been compacted since",
         "ask for an earlier end, or for a whole snapshot",
@@ -136,12 +136,12 @@ def compacted(count: int) -> UnsupportedFormatError:
 
 
 def check_file_schema(file: TableSchema, schema: TableSchema) -> None:
-    """Refuses files of a schema whose columns clients could not read as those of another one."""
+    """Refuse files of a schema whose columns clients would misread in another schema."""
     if file.id == schema.id:
         return
     for column in file.fields:
         if _holds_time(column.type):
-            # Readers look at the type of every column of a file, also of those that are gone.
+            # Readers look at the type of every column in a file, dropped ones included.
             raise refusal(f"files of schema {file.id} hold column {column.name!r} of TIME", _REWRITE)
     for column in _cast(file.by_id, schema.fields):
         raise refusal(
@@ -157,12 +157,12 @@ def _holds_time(data_type: DataType) -> bool:
 
 
 def _cast(file: Mapping[int, DataField], fields: tuple[DataField, ...]) -> Iterator[DataField]:
-    """The columns whose stored values are no values of the present type."""
+    """Yield the columns whose stored values are not values of the present type."""
     return (field for field in fields if field.id in file and not _widens(file[field.id].type, field.type))
 
 
 def _widens(stored: DataType, present: DataType) -> bool:
-    """Whether each stored value is the same value of another type, to the engine and to Iceberg."""
+    """Tell whether each stored value keeps its meaning in another type, to the engine and to Iceberg."""
     if stored.root in INTEGER_BITS and present.root in INTEGER_BITS:
         return INTEGER_BITS[stored.root] <= INTEGER_BITS[present.root]
     if (stored.root, present.root) == (TypeRoot.FLOAT, TypeRoot.DOUBLE):
@@ -175,7 +175,7 @@ def _widens(stored: DataType, present: DataType) -> bool:
         case TypeRoot.VARCHAR | TypeRoot.VARBINARY:
             return stored.precision <= present.precision
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
-            # In milliseconds or in microseconds.
+            # Stored in milliseconds or in microseconds.
             return stored.precision <= present.precision and (
                 stored.is_compact_timestamp is present.is_compact_timestamp
             )

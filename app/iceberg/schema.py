@@ -1,33 +1,33 @@
-"""Schemas as Iceberg states them: ids, types, identifiers and partition fields.
+"""Schemas in Iceberg's form: ids, types, identifiers and partition fields.
 
 ==============================  ================  ====================================================
-Paimon                          Iceberg           care
+Paimon                          Iceberg           remark
 ==============================  ================  ====================================================
-BOOLEAN, FLOAT, DOUBLE, DATE    the same
+BOOLEAN, FLOAT, DOUBLE, DATE    equal names
 TINYINT, SMALLINT, INT          int
 BIGINT                          long
 DECIMAL(p, s)                   decimal(p, s)
-CHAR, VARCHAR                   string            CHAR is told as it is stored, padded or not
+CHAR, VARCHAR                   string            CHAR as it is stored, padded or not
 BINARY, VARBINARY               binary
 TIMESTAMP(4..6)                 timestamp
 TIMESTAMP_LTZ(4..6)             timestamptz
-TIMESTAMP(0..3), likewise LTZ   the same          only to a client that says that it reads them, see below
-TIMESTAMP(7..9), likewise LTZ                     stored in a form of which readers lose digits or years
+TIMESTAMP[_LTZ](0..3)           timestamp[tz]     only for clients that announce it, see below
+TIMESTAMP[_LTZ](7..9)                             stored in a form of which readers lose digits or years
 ARRAY, MAP, ROW                 list, map, struct
 TIME                                              stored in milliseconds, which Iceberg does not have
 MULTISET, VARIANT, BLOB ...                       Iceberg has none, or stores another form
 ==============================  ================  ====================================================
 
-The engine stores timestamps of up to three digits in milliseconds. Iceberg's Java readers (1.11) take such
-numbers for microseconds: they show wrong values, and leave out row groups that a condition allows. PyIceberg
-reads them right. Nothing in a request tells how its client reads, so that one has to say it.
+The engine stores timestamps of up to three digits in milliseconds. Iceberg's Java readers (1.11) take them
+for microseconds: they show wrong values, and skip row groups that match. PyIceberg reads them correctly. A
+request does not reveal its client, so the client has to announce it.
 
-Fields keep their ids. Elements, keys and values have none in a schema; the engine gives them, in Parquet
-files, ids that follow from the column's id and the depth: :func:`inner_fields`.
+Fields keep their ids. A schema has no ids for elements, keys and values; in Parquet files the engine derives
+them from the column's id and the depth (:func:`inner_fields`).
 
-A request names columns, and does not say of which schema. Whoever reads a snapshot by its number takes the
-snapshot's schema, or the one that the table had when he loaded it: PyIceberg 0.12 takes either, for one scan.
-A name means a column only where it is the same column, of the same type, in every schema that has the name.
+A request names columns, but not their schema. A client that reads a snapshot by number uses the snapshot's
+schema, or the table's when it loaded it; PyIceberg 0.12 uses both in one scan. A name therefore means a
+column only if it is one column, of one type, in every schema that has the name.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from app.table import TableSchema
 from app.types import FLOATING_ROOTS, NESTED_ROOTS, DataField, DataType, Json, TypeRoot
 from app.work import check_deadline
 
+# Header by which a client announces what it reads correctly.
 ACCEPT: Final = "X-Paimon-Accept"
-"""The header by which a client says what it reads right."""
+# Value for timestamps in milliseconds.
 MILLIS: Final = "timestamp-millis"
-"""That of a client that reads timestamps in milliseconds."""
 
+# Spec without fields, for files whose partition has a NULL.
 UNPARTITIONED: Final = 0
-"""Number of the partition spec without fields, which files have whose partition has a NULL."""
+# Spec of a table with partition fields.
 PARTITIONED: Final = 1
-"""Number of the partition spec of a table with partition fields."""
 
 _SAME: Final = {
     TypeRoot.BOOLEAN: "boolean",
@@ -70,8 +70,8 @@ _SAME: Final = {
 _TIMESTAMPS: Final = {TypeRoot.TIMESTAMP: "timestamp", TypeRoot.TIMESTAMP_LTZ: "timestamptz"}
 _MICRO_DIGITS: Final = range(4, 7)
 _MILLI_DIGITS: Final = range(4)
+# Types of partition fields: a value has one form, in JSON and in files.
 _PARTITIONS: Final = frozenset(_SAME) - {*FLOATING_ROOTS, TypeRoot.CHAR, TypeRoot.BINARY, TypeRoot.VARBINARY}
-"""Types of partition columns that are partition fields: a value has one form, in JSON and in files."""
 
 _INNER_IDS: Final = (1 << 31) // 4 - 1
 _DEPTHS: Final = 1 << 10
@@ -79,7 +79,7 @@ _FIRST_PARTITION_FIELD: Final = 1000
 
 
 def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
-    """A schema; ValueError where Iceberg, or a client without ``millis``, lacks the type of a column."""
+    """Format a schema. ValueError: Iceberg, or a client without ``millis``, lacks the type of a column."""
     written: dict[str, Json] = {
         "type": "struct",
         "schema-id": schema.id,
@@ -92,7 +92,7 @@ def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
 
 
 def same_type(one: DataField, other: DataField) -> bool:
-    """Whether clients see one type in two forms of a column."""
+    """Tell whether clients see one type in two forms of a column."""
     try:
         return _type(one, millis=True) == _type(other, millis=True)
     except ValueError:
@@ -100,21 +100,17 @@ def same_type(one: DataField, other: DataField) -> bool:
 
 
 def last_column_id(schema: TableSchema) -> int:
-    """The highest id of a field, element, key or value."""
+    """Return the highest id of a field, element, key or value."""
     return max((number for number, _ in names_by_id(schema.fields)), default=0)
 
 
 def partition_fields(schema: TableSchema) -> list[DataField]:
-    """The partition columns that are partition fields, in their order."""
+    """List the partition columns that are partition fields, in order."""
     return [field for field in schema.partition_fields if field.type.root in _PARTITIONS]
 
 
 def partition_specs(schema: TableSchema) -> list[Json]:
-    """The partition specs, that of the table last.
-
-    The first one is for files whose partition has a NULL, which clients do not read in a list of values. It
-    also makes clients apply conditions on partition columns to rows themselves.
-    """
+    """List the partition specs, the table's last."""
     fields: list[Json] = [
         {
             "source-id": field.id,
@@ -124,32 +120,31 @@ def partition_specs(schema: TableSchema) -> list[Json]:
         }
         for at, field in enumerate(partition_fields(schema))
     ]
+    # The first spec is for files whose partition has a NULL, which clients cannot read in a list of values.
+    # It also makes clients apply conditions on partition columns to rows.
     specs: list[Json] = [{"spec-id": UNPARTITIONED, "fields": []}]
     return [*specs, {"spec-id": PARTITIONED, "fields": fields}] if fields else specs
 
 
 def last_partition_id(schema: TableSchema) -> int:
-    """The highest id of a partition field; one less than the first one's where there is none."""
+    """Return the highest id of a partition field; one less than the first id if there is none."""
     return _FIRST_PARTITION_FIELD - 1 + len(partition_fields(schema))
 
 
 def names_by_id(fields: Iterable[DataField], before: str = "") -> Iterator[tuple[int, str]]:
-    """Every field, element, key and value with its full name, such as ``c.element.x``."""
+    """Yield every field, element, key and value with its full name, such as ``c.element.x``."""
     for field in fields:
         yield field.id, before + field.name
         yield from names_by_id(inner_fields(field), f"{before}{field.name}.")
 
 
 def inner_fields(field: DataField) -> list[DataField]:
-    """What is right within a field: of a struct its fields, else element, key and value with their ids.
-
-    The inner fields of such a part are counted from the column that they are in: their ids follow from its id
-    and the depth. So the part's own id is given on as that of the column, see :class:`_Part`.
-    """
+    """List the direct parts of a field: fields of a struct, or element, key and value with their ids."""
+    # Ids of nested parts derive from the enclosing column, so each part passes that column's id on.
     column, depth = (field.column, field.depth) if isinstance(field, _Part) else (field.id, 0)
     parts: list[DataField] = [
         _Part(
-            # As the engine counts them, from the id of the column and the depth.
+            # The engine's numbering: from the column's id and the depth.
             _INNER_IDS + sign * (column * _DEPTHS + depth + 1),
             name,
             inner,
@@ -163,14 +158,14 @@ def inner_fields(field: DataField) -> list[DataField]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part(DataField):
-    """An element, key or value; ``column`` is the id of the struct's field, or column, that it is in."""
+    """Element, key or value; ``column`` is the id of the enclosing struct field or column."""
 
     column: int
     depth: int
 
 
 def _parts(data_type: DataType) -> Iterator[tuple[str, int, DataType]]:
-    """Elements, keys and values: name, side of their ids, type."""
+    """Yield elements, keys and values: name, sign of their ids, type."""
     match data_type.root:
         case TypeRoot.ARRAY:
             yield "element", 1, data_type.children[0]
@@ -181,7 +176,7 @@ def _parts(data_type: DataType) -> Iterator[tuple[str, int, DataType]]:
             pass
 
 
-def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - passed on
     written: dict[str, Json] = {
         "id": field.id,
         "name": field.name,
@@ -193,7 +188,7 @@ def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 -
     return written
 
 
-def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
+def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - passed on
     data_type = field.type
     root = data_type.root
     if root in _SAME:
@@ -222,10 +217,10 @@ def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
                 "key": _type(key, millis),
                 **_part("value", value, millis),
             }
-    raise ValueError(f"column {field.name!r} is {data_type}, which they have no type for as it is stored")
+    raise ValueError(f"column {field.name!r} is {data_type}, for which they have no type as it is stored")
 
 
-def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - passed on
     return {f"{name}-id": part.id, name: _type(part, millis), f"{name}-required": not part.type.nullable}
 
 
@@ -236,7 +231,7 @@ _METADATA_COLUMNS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of one schema by full name, folded unless case matters, and id; None: lies within one."""
+    """Columns of one schema by full name, folded unless case matters, and by id; None for nested ones."""
 
     by_name: Mapping[str, DataField | None]
     by_id: Mapping[int, DataField | None]
@@ -245,24 +240,24 @@ class Columns:
 
     @classmethod
     def of(cls, schema: TableSchema, *, case_sensitive: bool) -> Columns:
-        """Those of a schema."""
+        """Index a schema."""
         fold: Callable[[str], str] = str if case_sensitive else str.lower
         within = dict(names_by_id(schema.fields))
         names: dict[str, DataField | None] = {fold(name): None for name in within.values()}
-        # A column goes before what is within another one and has the same name.
+        # A column takes precedence over a nested field of that full name.
         names |= {fold(field.name): field for field in schema.fields}
         counts = Counter(fold(field.name) for field in schema.fields)
         alike = frozenset(name for name, count in counts.items() if count > 1)
         return cls(names, {**dict.fromkeys(within), **schema.by_id}, alike, case_sensitive)
 
     def fold(self, name: str) -> str:
-        """A name in the form in which names are compared."""
+        """Normalize a name for comparison."""
         return name if self.case_sensitive else name.lower()
 
     def named(self, name: str) -> DataField | None:
-        """The column of a name; None for what lies within one, and for what is no column of the table.
+        """Resolve a name; None for a nested field or a metadata column.
 
-        Raises FilterError: there is none, or more than one.
+        FilterError: there is none, or more than one.
         """
         folded = self.fold(name)
         if folded in self.alike:
@@ -271,17 +266,17 @@ class Columns:
             return self.by_name[folded]
         if name in _METADATA_COLUMNS or self._is_within(folded):
             return None
-        meant = hint(name, self.by_name, what="columns")
-        raise FilterError(f"there is no column {name!r:.200}{meant}", column=name)
+        suggestion = hint(name, self.by_name, what="columns")
+        raise FilterError(f"there is no column {name!r:.200}{suggestion}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
-        """The column of an id; None for what lies within one. FilterError: there is none."""
+        """Resolve an id; None for a nested field. FilterError: there is none."""
         if number not in self.by_id:
             raise FilterError(f"there is no field with the id {number}")
         return self.by_id[number]
 
     def _is_within(self, name: str) -> bool:
-        """Whether a name leads into a nested column; Java leaves out ``element`` and ``value``."""
+        """Tell whether a name leads into a nested column; Java omits ``element`` and ``value``."""
         whole = [field for field in self.by_name.values() if field is not None]
         return any(
             field.type.root in NESTED_ROOTS and name.startswith(f"{self.fold(field.name)}.")
@@ -291,45 +286,40 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumns:
-    """The columns of all schemas that a client may read by; ``planned`` is the first of ``every``."""
+    """Columns of all schemas that a client may use; ``planned`` is the first of ``every``."""
 
     planned: TableSchema
     every: Sequence[Columns]
 
     @classmethod
     def of(cls, schemas: Sequence[TableSchema], *, case_sensitive: bool) -> ReadColumns:
-        """Those of some schemas; the first is the one that is planned in."""
-        planned, *others = schemas
+        """Index schemas; the first is that of the plan."""
+        planned, *further = schemas
         every = [Columns.of(planned, case_sensitive=case_sensitive)]
-        for schema in others:
+        for schema in further:
             check_deadline()
-            # Most schemas differ in options alone.
+            # Most schemas differ only in options.
             if schema.fields != planned.fields:
                 every.append(Columns.of(schema, case_sensitive=case_sensitive))
         return cls(planned, every)
 
     def named(self, name: str) -> DataField | None:
-        """The column of a name; None where that is not one column to all, or what only lies within one.
-
-        Raises FilterError: no schema has it.
-        """
+        """Resolve a name; None unless it is one column in all schemas. FilterError: no schema has it."""
         return self._one_of(lambda columns: columns.named(name))
 
     def of_id(self, number: int) -> DataField | None:
-        """The column of an id; None where that is not one column to all. FilterError: no schema has it."""
+        """Resolve an id; None unless it is one column in all schemas. FilterError: no schema has it."""
         return self._one_of(lambda columns: columns.of_id(number))
 
     def listed(self, names: Sequence[str]) -> list[DataField]:
-        """The planned columns that some names mean to anybody; what lies within one, or is none, is left out.
-
-        The loops are over columns: names may be many, come twice, or be of nothing.
-        """
-        wanted = set(map(self.every[0].fold, names))
+        """List the planned columns that ``names`` resolve to; nested and unknown names are left out."""
+        # Loops run over columns, since names may be many, repeated or unknown.
+        folded_names = set(map(self.every[0].fold, names))
         ids = {
             field.id
             for columns in self.every
             for name, field in columns.by_name.items()
-            if field is not None and name in wanted
+            if field is not None and name in folded_names
         }
         return [field for field in self.planned.fields if field.id in ids and self.of_id(field.id)]
 
@@ -340,7 +330,7 @@ class ReadColumns:
             try:
                 candidates.append(look_up(columns))
             except FilterError as error:
-                # Nobody who reads by this schema can have asked.
+                # No client that uses this schema can have sent the name.
                 refusals.append(error)
         if not candidates:
             raise refusals[0]

@@ -1,4 +1,4 @@
-"""Scan tasks of a plan: the data files that it keeps, with their deletion vectors, as Iceberg writes them."""
+"""Scan tasks of a plan in Iceberg's form: the data files it keeps, with their deletion vectors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from app.types.index_files import DeletionRange
 from app.work import check_deadline
 
 _AT_ONCE: Final = 256
+# Width of Iceberg's binary form of a value.
 _BYTES: Final = {root: 8 if root is TypeRoot.BIGINT else 4 for root in (*INTEGER_BITS, TypeRoot.DATE)}
-"""Width of Iceberg's form of a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTasks:
-    """Tasks, the delete files that they refer to, and the position in the plan behind the last task."""
+    """Tasks, the delete files they refer to, and the plan's position after the last task."""
 
     tasks: Sequence[orjson.Fragment]
     delete_files: Sequence[Json]
@@ -46,29 +46,26 @@ class ScanTasks:
 
 @dataclass(frozen=True, slots=True)
 class TaskWriter:
-    """Writes the tasks of one plan.
-
-    Attributes:
-        plan: with URIs for paths.
-        residual: the filter that clients have to apply, in JSON.
-        proven: whether a file whose rows all meet the plan's filter needs it no more.
-        newest_schema: its number, where that is known: names in its files are those of the mapping.
-        mapping: gives the names of the table's columns, for files of older schemas that have no ids.
-    """
+    """Writes the tasks of one plan."""
 
     version: Version
+    # Has URIs for paths.
     plan: Plan
+    # The filter that clients have to apply, in JSON.
     residual: bytes
+    # A file whose rows all match the plan's filter needs no residual.
     proven: bool
     schemas: Sequence[TableSchema]
+    # Number of the newest schema, if known: names in its files agree with the mapping.
     newest_schema: int | None
     vectors: bool
+    # Returns the names of the table's columns, for files of older schemas without ids.
     mapping: Callable[[], NameMapping]
     statistics: Sequence[DataField] = ()
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses a plan with a file that clients would not read right, as far as its columns tell."""
+        """Refuse a plan with a file that clients would misread, judged by the plan's columns."""
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.array("raw_convertible"))):
             raise merging(f"{merged} of its files", self.version.resolved.level, vectors=self.vectors)
@@ -80,10 +77,10 @@ class TaskWriter:
                 check_file_schema(file, schema)
 
     def write(self, start: int, stop: int, max_bytes: int) -> ScanTasks:
-        """The tasks of the files from ``start`` to ``stop``, as many as have about so many bytes.
+        """Write tasks of files from ``start`` to ``stop``, until they have about ``max_bytes``.
 
         Raises:
-            UnsupportedFormatError: clients would not read one of the files right.
+            UnsupportedFormatError: clients would misread one of the files.
             CorruptIndexError: a deletion vector is damaged.
             SnapshotExpiredError: a file of vectors is gone.
         """
@@ -137,7 +134,7 @@ class TaskWriter:
     def _check_ids(
         self, schema_ids: NDArray[np.int64], names: pa.Array, paths: pa.Array, sizes: Sequence[int]
     ) -> None:
-        """Refuses files that need field ids, since a name is another column's by now, and have none."""
+        """Refuse files without field ids in which a name belongs to another column by now."""
         older = [number for number in np.unique(schema_ids).tolist() if number != self.newest_schema]
         if not older:
             return
@@ -170,19 +167,21 @@ class TaskWriter:
         return self._partitions[code]
 
     def _delete_files(self, start: int, stop: int) -> Mapping[int, Mapping[str, Json]]:
-        """By the position of the data file."""
         files = self.plan.files
         positions = [at for at in range(start, stop) if at in files.deletions]
         if not positions:
             return {}
         names, row_counts = files.texts(start, stop)[1].to_pylist(), files.array("row_count")
         codes = files.array("partition_code")
-        wanted = [
+        requested = [
             (files.deletions[at].path.rpartition("/")[2], files.deletions[at].offset, names[at - start])
             for at in positions
         ]
-        ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved), set(wanted))
-        places = [(*ranges[lies], int(row_counts[at])) for at, lies in zip(positions, wanted, strict=True)]
+        ranges = _ranges(self.version.table.metadata.index_entries(self.version.resolved), set(requested))
+        places = [
+            (*ranges[location], int(row_counts[at]))
+            for at, location in zip(positions, requested, strict=True)
+        ]
         vectors = load_vectors(self.version.source, places)
         if narrow := sum(not vector.is64 for vector in vectors):
             raise narrow_vectors(f"{narrow} of its files")
@@ -204,31 +203,27 @@ class TaskWriter:
 
 
 def _ranges(
-    entries: Iterable[IndexEntry], wanted: Collection[tuple[str, int, str]]
+    entries: Iterable[IndexEntry], requested: Collection[tuple[str, int, str]]
 ) -> Mapping[tuple[str, int, str], tuple[IndexEntry, DeletionRange]]:
-    """The wanted vectors by the name of their file, their offset, and the name of the data file."""
-    names = {name for name, _, _ in wanted}
+    names = {name for name, _, _ in requested}
     return {
-        lies: (entry, place)
+        location: (entry, place)
         for entry in entries
         if entry.file.file_name in names
         for place in entry.file.ranges
-        if (lies := (entry.file.file_name, place.offset, place.data_file)) in wanted
+        if (location := (entry.file.file_name, place.offset, place.data_file)) in requested
     }
 
 
 def column_statistics(
     version: Version, files: PlannedFiles, start: int, stop: int, columns: Sequence[DataField]
 ) -> Iterator[Mapping[str, Json]]:
-    """Members of data files from ``start`` to ``stop``, exclusive; none where nothing was asked for.
+    """Yield statistics of data files from ``start`` to ``stop``, exclusive; empty if none are requested.
 
-    Clients answer MIN, MAX and COUNT from them. Bounds are told of integers and dates alone: there they are
-    values of the file, as those clients take them to be. Those of texts are cut, of timestamps rounded, and
-    those of floating point may leave out NaN. They are in hexadecimal of their binary form, as Java reads
-    them: the document of the REST catalog does not say which form they have.
+    Clients answer MIN, MAX and COUNT from them, and take bounds for values of the file. Bounds are
+    hexadecimal of Iceberg's binary form, as Java reads them; the REST specification does not state a form.
 
-    Raises CorruptMetadataError: the statistics of a manifest are damaged. Raises DeadlineExceededError: the
-    request's time is used up.
+    CorruptMetadataError: the statistics of a manifest are damaged. DeadlineExceededError: time is used up.
     """
     numbers = files.array("number")[start:stop]
     order = np.argsort(numbers, kind="stable")
@@ -252,6 +247,8 @@ def column_statistics(
             values[column.id] = int(bounds.row_count[at])
             if bounds.null_count[at] >= 0:
                 nulls[column.id] = int(bounds.null_count[at])
+            # Only bounds of integers and dates are values: those of texts are cut, of timestamps rounded, and
+            # of floating point may ignore NaN.
             width = _BYTES.get(column.type.root)
             if width and bounds.has_low[at] and bounds.has_high[at]:
                 low[column.id] = int(bounds.low[at]).to_bytes(width, "little", signed=True).hex().upper()

@@ -1,8 +1,7 @@
-"""The options of a table as its schema has them, text by name: each is parsed here, and nowhere else.
+"""The options of a table, which its schema stores as text by name; only this package parses them.
 
-Formats, tables and planning import this package; it imports types only. Parsers raise
-RequestError for a wrong option that is given, CorruptMetadataError for one that is stored; the message names
-it and says what it may be.
+A wrong option raises RequestError if it is given, CorruptMetadataError if it is stored; the message names it
+and its valid values.
 """
 
 from app.options.file_indexes import DeclaredIndex, split_map_key

@@ -1,4 +1,4 @@
-"""Which columns have which file indexes, as a table's options declare it.
+"""File indexes of columns, as a table's options declare them.
 
 ==========================================  ==============================================================
 option                                      meaning
@@ -9,13 +9,10 @@ option                                      meaning
                                             goes into the manifest instead of a file
 ==========================================  ==============================================================
 
-``column[key]`` stands for the values that a map column has under one key. An option of the map column holds
-for all its keys that have none of their own. Files keep the indexes they were written with, so this says what
-new files have, not what a given one has.
-
-The engine cuts an option's name at every dot and silently ignores what does not fall into three parts, so a
-column or key with a dot has no options. Stored options are taken as they stand; of options that are given for
-writing, everything that would have no effect is an error (``docs/decisions/indexes.md``).
+``column[key]`` stands for the values of a map column under one key; options of the map column apply to keys
+without their own. Existing files keep the indexes they were written with. The engine splits an option's name
+at every dot and ignores names of other than three parts, so a column or key with a dot has no options. Stored
+options are taken as they are; a given option without effect is an error (``docs/decisions/indexes.md``).
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ _NAME_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """One index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
+    """Index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
 
     column: str
     kind: str
@@ -46,19 +43,19 @@ class DeclaredIndex:
 
 
 def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
-    """Every index that the stored options of a table declare, by column, then kind."""
+    """List the indexes that stored options declare, by column, then kind."""
     listed = [(kind, name) for kind, _, names in _lists(options) for name in names if name]
     indexes = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
     return tuple(sorted(indexes, key=lambda index: (index.column, index.kind)))
 
 
 def given_indexes(
-    options: Mapping[str, str], known: Mapping[str, Sequence[str]]
+    options: Mapping[str, str], parameters_by_kind: Mapping[str, Sequence[str]]
 ) -> tuple[DeclaredIndex, ...]:
-    """Every index that options given for writing declare, in their order."""
+    """List the indexes that options given for writing declare, in their order."""
     listed: list[tuple[str, str]] = []
     for kind, option, names in _lists(options):
-        _check_kind(option, kind, known)
+        _check_kind(option, kind, parameters_by_kind)
         for at, name in enumerate(names):
             if not name:
                 raise RequestError(
@@ -67,12 +64,12 @@ def given_indexes(
             if name in names[:at]:
                 raise RequestError(f"{option} lists column {name!r} twice")
             listed.append((kind, name))
-    _refuse_without_effect(options, set(listed), known)
+    _refuse_without_effect(options, set(listed), parameters_by_kind)
     return tuple(DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed)
 
 
 def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The options of a table and given ones, whose columns are added to those that are listed already."""
+    """Merge given options into stored ones; given columns are appended to the listed ones."""
     listed = {option: names for _, option, names in _lists(stored)}
     added = {
         option: ",".join([*listed[option], *(name for name in names if name not in listed[option])])
@@ -83,7 +80,7 @@ def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
 
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Bytes of the largest container that goes into the manifest."""
+    """Return the size in bytes of the largest container that goes into the manifest."""
     return OptionReader(options, given=True).size(THRESHOLD, DEFAULT_THRESHOLD_BYTES)
 
 
@@ -105,23 +102,23 @@ def _parameters(kind: str, column: str, options: Mapping[str, str]) -> dict[str,
     }
 
 
-def _check_kind(option: str, kind: str, known: Mapping[str, Sequence[str]]) -> None:
-    if kind not in known:
-        suggestion = hint(kind, list(known), what="index types")
+def _check_kind(option: str, kind: str, parameters_by_kind: Mapping[str, Sequence[str]]) -> None:
+    if kind not in parameters_by_kind:
+        suggestion = hint(kind, list(parameters_by_kind), what="index types")
         raise RequestError(f"{option}: there is no index type {kind!r:.100}{suggestion}")
 
 
 def _refuse_without_effect(
-    options: Mapping[str, str], listed: set[tuple[str, str]], known: Mapping[str, Sequence[str]]
+    options: Mapping[str, str], listed: set[tuple[str, str]], parameters_by_kind: Mapping[str, Sequence[str]]
 ) -> None:
     indexed = {(kind, split_map_key(column)[0]) for kind, column in listed} | listed
     for name in options:
         if not name.startswith(PREFIX) or name.endswith(_COLUMNS):
             continue
         kind, *rest = name.removeprefix(PREFIX).split(".")
-        if kind not in known and len(rest) + 1 < _NAME_PARTS:
+        if kind not in parameters_by_kind and len(rest) + 1 < _NAME_PARTS:
             continue
-        _check_kind(name, kind, known)
+        _check_kind(name, kind, parameters_by_kind)
         if len(rest) + 1 != _NAME_PARTS:
             suggestion = hint(name, [f"{PREFIX}{kind}{_COLUMNS}"])
             raise RequestError(
@@ -131,17 +128,17 @@ def _refuse_without_effect(
         column, parameter = rest
         if (kind, column) not in indexed:
             raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
-        if parameter not in known[kind]:
-            suggestion = hint(parameter, known[kind], what="options")
+        if parameter not in parameters_by_kind[kind]:
+            suggestion = hint(parameter, parameters_by_kind[kind], what="options")
             raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")
 
 
 def split_map_key(column: str) -> tuple[str, str | None]:
-    """Name of a map column and the key, of ``column[key]``; other names have no key."""
+    """Split ``column[key]`` into column and key; other names have no key."""
     start = column.find("[")
     return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
 
 
 def map_key_name(column: str, key: str) -> str:
-    """What options and containers call the values that a map column has under a key."""
+    """Return the name that options and containers use for a key of a map column."""
     return f"{column}[{key}]"

@@ -1,8 +1,8 @@
-"""Single options, read in one of two modes.
+"""Parses single options in one of two modes.
 
-*Stored* options are those of a table that exists: they were accepted by its writer, and a value that this
-release would not write is still used where it has the form of its type. *Given* options are about to be used
-for writing: whoever gives them is told of every value that makes no sense.
+*Stored* options of an existing table were accepted by its writer, so a value of the right form is used even
+if this release would not write it. *Given* options are for writing: every value that makes no sense is
+reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WHOLE: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 class OptionReader:
-    """Options of a table by name, given for writing or stored."""
+    """Options of a table by name, given or stored."""
 
     __slots__ = ("_given", "_values")
 
@@ -29,7 +29,7 @@ class OptionReader:
         self._given = given
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """``true`` or ``false``."""
+        """Parse ``true`` or ``false``."""
         match self._values.get(name, str(default)).strip().lower():
             case "true":
                 return True
@@ -39,25 +39,25 @@ class OptionReader:
                 raise self._error(name, "true or false", written)
 
     def integer(self, name: str, *, most: int, special: int | None = None) -> int | None:
-        """A whole number; None if the option is not set.
+        """Parse a whole number; None if the option is not set.
 
-        A given one is at least 1, or ``special``; a stored one may be every number of its type.
+        A given number is at least 1, or ``special``; a stored one may be any number of its type.
         """
         written = self._values.get(name)
         if written is None:
             return None
-        also = "" if special is None else f"{special} or "
+        alternative = "" if special is None else f"{special} or "
         try:
             number = int(written)
         except ValueError as error:
-            raise self._error(name, f"{also}a number", written) from error
+            raise self._error(name, f"{alternative}a number", written) from error
         least = 1 if self._given else -most - 1
         if not least <= number <= most and not (self._given and number == special):
-            raise self._error(name, f"{also if self._given else ''}from {least} to {most}", written)
+            raise self._error(name, f"{alternative if self._given else ''}from {least} to {most}", written)
         return number
 
     def size(self, name: str, default: int) -> int:
-        """Bytes of memory."""
+        """Parse a size in bytes."""
         return memory_size(name, self._values.get(name, str(default)))
 
     def _error(self, name: str, expected: str, written: str) -> PaimonIndexError:
@@ -66,14 +66,14 @@ class OptionReader:
 
 
 def whole_number(name: str, text: str) -> int:
-    """A whole number of 32 bits."""
+    """Parse a whole number of 32 bits."""
     if not _WHOLE.fullmatch(text) or not -INT32_MAX <= int(text) <= INT32_MAX:
         raise RequestError(f"{name} must be a whole number of 32 bits, found {text!r:.100}")
     return int(text)
 
 
 def fraction(name: str, text: str) -> float:
-    """A number."""
+    """Parse a number."""
     try:
         return float(text)
     except ValueError as error:
@@ -97,7 +97,7 @@ _UNITS = {
 
 
 def memory_size(name: str, text: str) -> int:
-    """Bytes of a size; without a unit it counts bytes."""
+    """Parse a size; without a unit it counts bytes."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")

@@ -22,15 +22,14 @@ data-evolution.enabled                false                     one row may be s
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
 dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 for no bound
-dynamic-bucket.initial-buckets        channels                  assigners that each partition is spread over,
-                                                                and so its first number of buckets
-dynamic-bucket.assigner-parallelism   writer's                  channels, among which partitions find their
-                                                                assigners
+dynamic-bucket.initial-buckets        channels                  assigners per partition, hence its first
+buckets
+dynamic-bucket.assigner-parallelism   writer's                  channels that partitions are spread over
 ====================================  ========================  ===========================================
 
-Options under which the engine's batch reads see other rows than those of the version that is planned are
-refused (:attr:`TableOptions.refusal`): a plan that passed over one of them would leave out rows of a branch
-or bucket that nobody here looks at, or judge rows that a reader sees changed. ``docs/tables.md`` lists them.
+:attr:`TableOptions.refusal` refuses options under which the engine's batch reads see other rows than those of
+the planned version: a plan that ignored one would omit rows of another branch or bucket, or judge rows that a
+reader sees changed. ``docs/tables.md`` lists them.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ from app.errors import UnsupportedFormatError
 from app.options.file_indexes import DeclaredIndex, stored_indexes
 from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
 
+# Value of `dynamic-bucket.max-buckets` for no limit.
 UNBOUNDED: Final = -1
-"""The value of ``dynamic-bucket.max-buckets`` that sets no bound."""
 
 DEFAULT_TARGET_ROWS: Final = 2_000_000
 
+# Highest dynamic bucket: the engine keeps bucket numbers in 16 bits.
 MAX_BUCKET: Final = 32766
-"""The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignerOptions:
-    """What an assigner is told when it starts."""
+    """Options of one assigner."""
 
     channels: int = 1
     assigners: int = 1
@@ -66,28 +65,28 @@ class AssignerOptions:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the table bounds the number of buckets."""
+        """True if the table limits the number of buckets."""
         return self.max_buckets != UNBOUNDED
 
     @property
     def highest_allowed(self) -> int:
-        """The highest bucket that may be created."""
+        """Highest bucket that may be created."""
         return min(self.max_buckets - 1, MAX_BUCKET) if self.is_bounded else MAX_BUCKET
 
     @property
     def capacity(self) -> int:
-        """Rows of a new bucket; the key that opens it goes there whatever the target."""
+        """Rows of a new bucket: at least the key that opens it."""
         return max(1, self.target_rows)
 
     def own_buckets(self, start: int = 0) -> range:
-        """The buckets from ``start`` on that this assigner may create, ascending."""
+        """Return the buckets from ``start`` on that this assigner may create, ascending."""
         first = start + (self.assign_id - start) % self.assigners
         return range(first, self.highest_allowed + 1, self.assigners)
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicBucketOptions:
-    """What a table's options say about dynamic buckets; ``target_rows`` is at least 1 if they were given."""
+    """Options of dynamic buckets; given ``target_rows`` are at least 1."""
 
     target_rows: int = DEFAULT_TARGET_ROWS
     max_buckets: int = UNBOUNDED
@@ -96,7 +95,7 @@ class DynamicBucketOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
-        """Reads the options that are given for writing to a table."""
+        """Parse options that are given for writing to a table."""
         reader = OptionReader(options, given=True)
         return cls(
             *_for_reading(reader),
@@ -106,14 +105,14 @@ class DynamicBucketOptions:
 
     @classmethod
     def stored(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
-        """What a table's stored options say of its buckets; what only writers need is passed over."""
+        """Parse a table's stored options, without those that only writers need."""
         return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
-        """All assigners of a writer, one for each channel: as many as the table says, else ``parallelism``.
+        """Return one assigner per channel; ``parallelism`` is the default number of channels.
 
-        A partition uses as many of them as it has initial buckets; rows find theirs through
-        :mod:`app.bucket_index.partition_buckets`.
+        A partition uses as many of them as it has initial buckets; :mod:`app.bucket_index.partition_buckets`
+        routes rows.
         """
         channels = parallelism if self.assigner_parallelism is None else self.assigner_parallelism
         assigners = channels if self.initial_buckets is None else min(self.initial_buckets, channels)
@@ -140,7 +139,7 @@ _COMPACTION_TRIGGER: Final = 5
 
 
 class MergeEngine(StrEnum):
-    """How the versions of one key become one row; the values are the option's."""
+    """Rule that merges versions of a key into one row; values are the option's."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -150,33 +149,33 @@ class MergeEngine(StrEnum):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The options of one schema, each parsed once.
+    """Options of one schema, each parsed once.
 
-    Properties raise ``CorruptMetadataError`` if what stands there does not have its form.
+    Properties raise ``CorruptMetadataError`` for a malformed value.
     """
 
     values: Mapping[str, str]
 
     @cached_property
     def bucket(self) -> int:
-        """The fixed number of buckets, or -1 or -2."""
+        """Fixed number of buckets, or -1 or -2."""
         number = self._reader.integer("bucket", most=INT32_MAX)
         return UNBOUNDED_BUCKETS if number is None else number
 
     @cached_property
     def bucket_key(self) -> tuple[str, ...]:
-        """The columns that are hashed; empty if the option is not set."""
+        """Columns that are hashed; empty if the option is not set."""
         names = (name.strip() for name in self.values.get(BUCKET_KEY, "").split(","))
         return tuple(name for name in names if name)
 
     @cached_property
     def bucket_function(self) -> str:
-        """``default``, ``mod``, ``hive``, or whatever stands there."""
+        """Bucket function: ``default``, ``mod``, ``hive``, or an unknown value."""
         return self.values.get("bucket-function.type", "default").strip().lower()
 
     @cached_property
     def merge_engine(self) -> MergeEngine:
-        """The merge engine of a primary key table."""
+        """Merge engine of a primary key table."""
         written = self.values.get("merge-engine", MergeEngine.DEDUPLICATE)
         try:
             return MergeEngine(written.strip().lower())
@@ -185,17 +184,17 @@ class TableOptions:
 
     @cached_property
     def deletion_vectors(self) -> bool:
-        """Whether deletion vectors are in force."""
+        """True if deletion vectors are enabled."""
         return self._reader.boolean("deletion-vectors.enabled", default=False)
 
     @cached_property
     def merge_on_read(self) -> bool:
-        """Whether files that no compaction has given deletion vectors yet are read and merged."""
+        """True if files that no compaction has given deletion vectors yet are read and merged."""
         return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
 
     @cached_property
     def top_level(self) -> int:
-        """The level that a full compaction of a primary key table writes."""
+        """Level that a full compaction of a primary key table writes."""
         levels = self._reader.integer("num-levels", most=INT32_MAX)
         if levels is not None:
             return levels - 1
@@ -204,27 +203,27 @@ class TableOptions:
 
     @cached_property
     def file_index_read(self) -> bool:
-        """Whether file indexes may be used."""
+        """True if file indexes may be used."""
         return self._reader.boolean("file-index.read.enabled", default=True)
 
     @cached_property
     def row_tracking(self) -> bool:
-        """Whether rows have row ids."""
+        """True if rows have row ids."""
         return self._reader.boolean("row-tracking.enabled", default=False)
 
     @cached_property
     def data_evolution(self) -> bool:
-        """Whether several files may hold columns of the same rows."""
+        """True if several files may hold columns of one row."""
         return self._reader.boolean("data-evolution.enabled", default=False)
 
     @cached_property
     def global_index_ignores_updates(self) -> bool:
-        """Whether updates of a column leave its global index as it was."""
+        """True if updates of a column leave its global index unchanged."""
         return self.values.get("global-index.column-update-action", "").strip().lower() == "ignore"
 
     @cached_property
     def global_index_search_mode(self) -> str:
-        """What readers do with rows that no global index covers: ``fast`` leaves them out."""
+        """Treatment of rows that no global index covers: ``fast`` leaves them out."""
         mode = self.values.get("scalar-index.search-mode") or self.values.get(
             "global-index.search-mode", "fast"
         )
@@ -232,42 +231,42 @@ class TableOptions:
 
     @cached_property
     def change_log(self) -> bool:
-        """Whether releases 0.4 and 0.5 keep changes of rows; later ones do wherever there is a key."""
+        """True if releases 0.4 and 0.5 store changes of rows; later ones always do for tables with a key."""
         return self.values.get("write-mode", "").strip().lower() == "change-log"
 
     @cached_property
     def default_partition(self) -> str:
-        """The directory name of null and blank partition values."""
+        """Directory name of null and blank partition values."""
         return self.values.get("partition.default-name", "__DEFAULT_PARTITION__")
 
     @cached_property
     def legacy_partition_names(self) -> bool:
-        """Whether partition directories show Java's internal values rather than SQL text."""
+        """True if partition directories show Java's internal values instead of SQL text."""
         return self._reader.boolean("partition.legacy-name", default=True)
 
     @cached_property
     def data_directory(self) -> str | None:
-        """The directory of the table that partitions and buckets lie below, without slashes around it."""
+        """Directory below the table that holds partitions and buckets, without outer slashes."""
         return self.values.get("data-file.path-directory", "").strip("/") or None
 
     @cached_property
     def index_files_beside_data(self) -> bool:
-        """Whether hash and deletion vector files lie in bucket directories."""
+        """True if hash and deletion vector files lie in bucket directories."""
         return self._reader.boolean("index-file-in-data-file-dir", default=False)
 
     @cached_property
     def file_indexes(self) -> tuple[DeclaredIndex, ...]:
-        """The file indexes that new files get, by column, then kind."""
+        """File indexes that new files get, by column, then kind."""
         return stored_indexes(self.values)
 
     @cached_property
     def dynamic_buckets(self) -> DynamicBucketOptions:
-        """How many keys dynamic buckets take, and how many buckets there may be."""
+        """Limits of keys per dynamic bucket, and of buckets."""
         return DynamicBucketOptions.stored(self.values)
 
     @cached_property
     def refusal(self) -> str | None:
-        """Why batch reads may see other rows than those of the version that they name; None: they do not."""
+        """Reason why batch reads may see other rows than those of the version; None if they cannot."""
         for name in sorted(REFUSED.keys() & self.values.keys()):
             value = self.values[name]
             if value.strip().lower() not in _HARMLESS.get(name, _OFF):
@@ -291,6 +290,7 @@ class TableOptions:
 _OTHER_VERSION: Final = "reads another version, or the changes between two"
 _OTHER_BRANCH: Final = "reads partitions of another branch, too"
 
+# Effect of each option on a batch read, unless it has a harmless value.
 REFUSED: Final = {
     "scan.mode": _OTHER_VERSION,
     "log.scan": _OTHER_VERSION,
@@ -317,10 +317,9 @@ REFUSED: Final = {
     "query-auth.enabled": "hides or masks values by reader",
     "type": "is about files that have no snapshots",
 }
-"""What each option does to a batch read unless it has one of its harmless values."""
 
+# Options that together make it unknown which files merge.
 _UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
-"""Options under which, together, nobody knows which files merge."""
 _OFF: Final = frozenset({"", "false"})
 _HARMLESS: Final = {
     "scan.mode": frozenset({"default", "latest-full", "full", "latest"}),

@@ -1,4 +1,4 @@
-"""Table options that say how new data files, manifests and deletion vectors are written.
+"""Table options for writing data files, manifests and deletion vectors.
 
 ============================================  ==================  ========================================
 option                                        default             meaning
@@ -6,31 +6,25 @@ option                                        default             meaning
 file.format                                   parquet             of data files
 file.compression                              zstd                of Parquet pages
 file.compression.zstd-level                   1                   level of zstd
-target-file-size                              128 mb with a       a file that has grown so large is closed
-                                              primary key,
-                                              else 256 mb
+target-file-size                              128 mb (with key),  size at which a file is closed
+                                              256 mb (without)
 data-file.prefix                              data-               beginning of file names
 metadata.stats-mode                           truncate(16)        ``none``, ``counts``, ``truncate(n)``,
                                                                   ``full``
-fields.<column>.stats-mode                    the above           the same for one column
+fields.<column>.stats-mode                    metadata.stats-mode mode of one column
 metadata.stats-keep-first-n-columns           -1                  columns that get statistics; -1 for all
 metadata.stats-dense-store                    true                statistics leave out columns without any
 sequence.field                                none                columns that order the versions of a key
 sequence.field.sort-order                     ascending           or ``descending``
 manifest.format                               avro                no other one is written
-manifest.compression                          zstd                of blocks: ``zstd``, ``deflate``,
-                                                                  ``snappy``, ``null``
-manifest.target-file-size                     8 mb                a manifest that has grown so large is
-                                                                  closed
-manifest.merge-min-count                      30                  so many small manifests at the end are
-                                                                  merged
-manifest.full-compaction-threshold-size       16 mb               once manifests that are small, or remove
-                                                                  files, take so much together, all entries
-                                                                  of removed files go away
-deletion-vectors.bitmap64                     false               whether new vectors are 64-bit ones; one
-                                                                  that is stays one
-deletion-vector.index-file.target-size        2 mb                a file of vectors is closed once it is
-                                                                  larger; files of buckets never are
+manifest.compression                          zstd                ``zstd``, ``deflate``, ``snappy``, ``null``
+manifest.target-file-size                     8 mb                size at which a manifest is closed
+manifest.merge-min-count                      30                  small manifests at the end that are merged
+manifest.full-compaction-threshold-size       16 mb               size of small and removing manifests that
+                                                                  starts a full merge
+deletion-vectors.bitmap64                     false               new vectors have 64 bits; existing ones stay
+deletion-vector.index-file.target-size        2 mb                size beyond which a file of vectors is
+                                                                  closed, unless it is a bucket's
 ============================================  ==================  ========================================
 """
 
@@ -44,8 +38,8 @@ from typing import Final, Self
 from app.errors import UnsupportedFormatError
 from app.options.reading import INT32_MAX, OptionReader
 
+# Length of statistics that cut nothing.
 ALL: Final = -1
-"""Of a length: nothing is cut."""
 
 _TARGET_WITH_KEY: Final = 128 << 20
 _TARGET_WITHOUT_KEY: Final = 256 << 20
@@ -64,9 +58,9 @@ _COMPRESSIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StatisticsMode:
-    """Which statistics a column gets.
+    """Statistics of a column.
 
-    Bounds of strings have so many characters, :data:`ALL` for whole ones; None for no bounds.
+    ``characters`` is the length of string bounds, :data:`ALL` for whole strings, None for no bounds.
     """
 
     nulls: bool = False
@@ -75,28 +69,25 @@ class StatisticsMode:
 
 @dataclass(frozen=True, slots=True)
 class DataFileOptions:
-    """How data files are written.
-
-    Attributes:
-        statistics: the mode of columns without one of their own.
-        counted_columns: how many columns get statistics; None for all.
-        descending: whether the lowest value of the sequence fields wins.
-    """
+    """Options for writing data files."""
 
     compression: str
     compression_level: int
     target_bytes: int
     prefix: str
+    # Mode of columns without their own.
     statistics: StatisticsMode
     column_statistics: Mapping[str, StatisticsMode]
+    # Number of leading columns that get statistics; None for all.
     counted_columns: int | None
     dense: bool
     sequence_fields: tuple[str, ...]
+    # The lowest value of the sequence fields wins.
     descending: bool
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, has_key: bool) -> Self:
-        """Reads the options of a table."""
+        """Parse the options of a table."""
         reader = OptionReader(options, given=True)
         written = options.get("file.compression", "zstd").strip().lower()
         if written not in _COMPRESSIONS:
@@ -123,14 +114,14 @@ class DataFileOptions:
         )
 
     def mode(self, name: str, at: int) -> StatisticsMode:
-        """Which statistics a column gets, given its name and its place among the columns."""
+        """Return the statistics of a column, by its name and position."""
         if self.counted_columns is not None and at >= self.counted_columns:
             return StatisticsMode()
         return self.column_statistics.get(name, self.statistics)
 
 
 def statistics_mode(name: str, text: str) -> StatisticsMode:
-    """A mode as options write it."""
+    """Parse a mode."""
     written = text.strip().lower()
     if written in ("none", "counts", "full"):
         return StatisticsMode(nulls=written != "none", characters=ALL if written == "full" else None)
@@ -147,7 +138,7 @@ _FULL_MERGE_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class ManifestOptions:
-    """How manifests are written."""
+    """Options for writing manifests."""
 
     compression: str = "zstd"
     target_bytes: int = _MANIFEST_BYTES
@@ -156,7 +147,7 @@ class ManifestOptions:
 
     @classmethod
     def of(cls, table: str, options: Mapping[str, str]) -> Self:
-        """The options of a table."""
+        """Parse the options of a table."""
         manifest_format = options.get("manifest.format", "avro").strip().lower()
         if manifest_format != "avro":
             raise UnsupportedFormatError(
@@ -178,14 +169,14 @@ _VECTORS_BYTES: Final = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class VectorOptions:
-    """How deletion vectors are written."""
+    """Options for writing deletion vectors."""
 
     bitmap64: bool = False
     target_bytes: int = _VECTORS_BYTES
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """Reads the options of a table."""
+        """Parse the options of a table."""
         reader = OptionReader(options, given=True)
         return cls(
             reader.boolean("deletion-vectors.bitmap64", default=False),

@@ -1,4 +1,4 @@
-"""Bounds in words, for people who ask why a file was kept or left out.
+"""Renders bounds as text that explains why a file was kept or skipped.
 
 ====================================================  =================================================
 ``city min 'Bonn' max 'Köln' < 'Wien'``               the upper bound decided
@@ -7,8 +7,6 @@
 ``city is NULL in 3 of 90 rows``                      the test is one of NULL, or every row is NULL
 ``city has no bounds``                                the writer left none
 ====================================================  =================================================
-
-A plan may have bounds of very many files, so that whole columns are written at once.
 """
 
 from __future__ import annotations
@@ -28,22 +26,22 @@ from app.types.values import Values, less, starts_with
 
 _ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 
+# Only equal bounds prove anything about these tests.
 _BY_BOTH: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN, Operator.ENDS_WITH, Operator.CONTAINS})
-"""Only bounds that meet prove anything of these."""
 _BELOW_ONLY: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL})
 _ABOVE_ONLY: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL})
 _PREFIX_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.LIKE})
+# Sign between an upper bound that excludes every row and the literal; others use less-than.
 _BELOW: Final = {Operator.GREATER_THAN: "<="}
-"""How an upper bound compares with the literal where it leaves no row; else as less."""
 _ABOVE: Final = {Operator.LESS_THAN: ">="}
+# Nanoseconds per unit, coarsest first.
 _CLOCK_UNITS: Final[Mapping[_ClockUnit, int]] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-"""Nanoseconds of each, the coarsest first."""
 
 
 def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
-    """What the bounds of a test's column are, and which of them proved that no row matches.
+    """Describe the bounds of a test's column in each file, and which bound proved that no row matches.
 
-    ``verdicts``: what they prove of the test, shape (n,).
+    ``verdicts``, shape (n,), are what the bounds prove.
     """
     name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
@@ -51,6 +49,7 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     has_ends = ~by_nulls & (bounds.has_low | bounds.has_high)
     if has_ends.all():
         return _ends(leaf, bounds, verdicts)
+    # A plan may explain very many files, so whole columns are rendered at once.
     texts = np.full(len(bounds), f"{name} has no bounds", object)
     nulls, rows = bounds.null_count[by_nulls].tolist(), bounds.row_count[by_nulls].tolist()
     texts[by_nulls] = [
@@ -64,10 +63,10 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
 
 
 def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
-    """The value that each file, or partition, has in all of its rows; both ends of the bounds are it."""
-    known = np.flatnonzero(bounds.has_low)
+    """Describe the single value of each file or partition, where both bounds equal it."""
+    bounded = np.flatnonzero(bounds.has_low)
     texts = np.full(len(bounds), f"{field.name} is NULL", object)
-    texts[known] = [f"{field.name} is {value}" for value in _shown(bounds.low.take(known), field)]
+    texts[bounded] = [f"{field.name} is {value}" for value in _shown(bounds.low.take(bounded), field)]
     lines: list[str] = texts.tolist()
     return lines
 
@@ -77,7 +76,7 @@ def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str
     lows = _known(bounds.low, bounds.has_low, leaf.field)
     highs = _known(bounds.high, bounds.has_high, leaf.field)
     if bounds.has_low.all() and bounds.has_high.all():
-        # Nearly always, and of very many files.
+        # The usual case, and the quickest.
         texts = [f"{name} min {low} max {high}" for low, high in zip(lows, highs, strict=True)]
     else:
         texts = [
@@ -102,7 +101,7 @@ def _part(label: str, text: str | None) -> str:
 
 
 def _is_below(operator: Operator, highs: Values, literal: Value) -> NDArray[np.bool_]:
-    """Whether an upper bound alone leaves no row that passes a test by this literal."""
+    """Mask files whose upper bound alone excludes every row from a test by ``literal``."""
     if operator in _BY_BOTH or operator in _ABOVE_ONLY:
         return np.zeros(len(highs), np.bool_)
     if operator is Operator.GREATER_THAN:
@@ -111,7 +110,7 @@ def _is_below(operator: Operator, highs: Values, literal: Value) -> NDArray[np.b
 
 
 def _is_above(operator: Operator, lows: Values, literal: Value) -> NDArray[np.bool_]:
-    """Whether a lower bound alone leaves no row that passes a test by this literal."""
+    """Mask files whose lower bound alone excludes every row from a test by ``literal``."""
     if operator in _BY_BOTH or operator in _BELOW_ONLY:
         return np.zeros(len(lows), np.bool_)
     if operator is Operator.LESS_THAN:

@@ -1,4 +1,4 @@
-"""Reads the JSON form of a Paimon ``Predicate``, as the engine's own serializer writes it.
+"""Reads the JSON form of a Paimon ``Predicate``, which the engine's own serializer writes.
 
 =======================  =====================================================================================
 member                   meaning
@@ -42,6 +42,7 @@ NO_ARROW: Final = "lists of literals in Arrow ($arrow) are not read: send the va
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False}
+# Number of literals of each test; NOT_BETWEEN takes those of BETWEEN, TRUE and FALSE ignore theirs.
 _LITERALS: Final = {
     Operator.EQUAL: 1,
     Operator.NOT_EQUAL: 1,
@@ -59,24 +60,22 @@ _LITERALS: Final = {
     Operator.CONTAINS: 1,
     Operator.LIKE: 1,
 }
-"""How many literals each test takes; NOT_BETWEEN takes those of BETWEEN, TRUE and FALSE look at none."""
 
 
 def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
-    """Reads a predicate from parsed JSON.
+    """Read a predicate from parsed JSON.
 
-    Raises FilterError: the JSON does not have the shape of a predicate. Raises LimitExceededError: it is
-    too long, nested too deeply or has too many literals.
+    FilterError: the JSON is no predicate. LimitExceededError: it is too long, too deep, or has too many
+    literals.
     """
     limits.check_size(written)
     return _predicate(written, 0, LiteralCount(limits))
 
 
 def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
-    """Reads lists of values by column, of each of which a row has to have one.
+    """Read lists of values by column; a row must match a value of each list.
 
-    Raises FilterError: a list does not have the shape of literals. Raises LimitExceededError: there are too
-    many literals.
+    FilterError: a list has no literals' shape. LimitExceededError: there are too many literals.
     """
     count = LiteralCount(limits)
     return And(tuple(_one_of(name, written, count) for name, written in lists.items()))
@@ -116,7 +115,7 @@ def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
             return Or(children)
         case _:
             text = f"{shorten(function)} of {len(children)} predicates"
-            return Unknown(text, reason="compounds are AND and OR")
+            return Unknown(text, reason="only AND and OR combine predicates")
 
 
 def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
@@ -141,7 +140,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     if function == _NOT_BETWEEN:
         return Not(Leaf(Operator.BETWEEN, column, literals, text))
     if function not in _LITERALS:
-        return Unknown(text, (column,), reason=f"{shorten(function)} is no function that is known here")
+        return Unknown(text, (column,), reason=f"{shorten(function)} is not a supported function")
     return Leaf(Operator(function), column, literals, text)
 
 
@@ -156,9 +155,9 @@ def _literals(function: str, written: object, count: LiteralCount) -> Sequence[L
             raise FilterError(NO_ARROW)
         case _:
             raise FilterError(f"the literals of {shorten(function)} are an array, not {_sketch(written)}")
-    wanted = _LITERALS.get(Operator.BETWEEN if function == _NOT_BETWEEN else function, _ANY_NUMBER)  # type: ignore[call-overload]
-    if wanted not in (_ANY_NUMBER, len(read)):
-        raise FilterError(f"{function} takes {wanted} literals, found {len(read)}")
+    count_expected = _LITERALS.get(Operator.BETWEEN if function == _NOT_BETWEEN else function, _ANY_NUMBER)  # type: ignore[call-overload]
+    if count_expected not in (_ANY_NUMBER, len(read)):
+        raise FilterError(f"{function} takes {count_expected} literals, found {len(read)}")
     return read
 
 
@@ -171,7 +170,7 @@ def _column(written: object) -> Column:
 
 
 def _referred(transform: Mapping[object, object]) -> Iterator[Column]:
-    """The columns that a transform other than FIELD_REF reads: field references wherever they stand in it."""
+    """Yield columns that a transform other than FIELD_REF refers to, at any depth."""
     pending: list[object] = list(transform.values())
     while pending:
         match pending.pop():

@@ -1,7 +1,7 @@
-"""SQL's LIKE: ``%`` stands for any characters, ``_`` for one, backslash makes the next of these plain.
+"""SQL's LIKE: ``%`` stands for any characters, ``_`` for one; backslash escapes either, and itself.
 
-A pattern is read into *pieces*: plain text, :data:`ANY` for ``%`` and :data:`ONE` for ``_``. The column holds
-UTF-8, one character of which is a lead byte and its continuation bytes.
+A pattern is parsed into *pieces*: plain text, :data:`ANY` for ``%`` and :data:`ONE` for ``_``. Columns hold
+UTF-8: a character is a lead byte and its continuation bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CONTINUATION: Final = 0b1000_0000
 
 @final
 class Wildcard(Enum):
-    """A piece of a pattern that is not plain text."""
+    """Piece of a pattern that is not plain text."""
 
     ANY = "%"
     ONE = "_"
@@ -34,9 +34,9 @@ Pieces: TypeAlias = "tuple[bytes | Wildcard, ...]"
 
 @lru_cache(maxsize=256)
 def read_pattern(pattern: str, escape: str = ESCAPE) -> Pieces:
-    """The pieces of a pattern; neighbouring plain characters are one piece, neighbouring ``%`` one ANY.
+    """Parse a pattern into pieces, merging neighbouring plain characters, and neighbouring ``%``.
 
-    Raises FilterError: the escape character stands before something else than ``%``, ``_`` or itself.
+    FilterError: the escape character precedes anything but ``%``, ``_`` or itself.
     """
     pieces: list[bytes | Wildcard] = []
     plain: list[str] = []
@@ -70,7 +70,7 @@ def _finish(plain: list[str], pieces: list[bytes | Wildcard]) -> None:
 
 
 def write_pattern(pieces: Pieces) -> bytes:
-    """The pattern of pieces, with backslash as its escape."""
+    """Format pieces as a pattern with backslash as its escape."""
     return b"".join(
         _plain_pattern(piece) if isinstance(piece, bytes) else piece.value.encode() for piece in pieces
     )
@@ -81,19 +81,19 @@ def _plain_pattern(plain: bytes) -> bytes:
 
 
 def literal_prefix(pattern: bytes) -> bytes:
-    """What every match of a pattern starts with; empty where it starts with a wildcard."""
+    """Return the text that every match starts with; empty if the pattern starts with a wildcard."""
     pieces = read_pattern(pattern.decode())
     return pieces[0] if pieces and isinstance(pieces[0], bytes) else b""
 
 
 def like(value: bytes, pattern: bytes) -> bool:
-    """Whether a string matches a pattern with backslash as its escape.
+    """Tell whether a string matches a pattern with backslash as its escape.
 
-    Takes time proportional to the product of the two lengths at worst: where a match fails, only the last
-    ``%`` gives way.
+    Time is at worst proportional to the product of the lengths.
     """
     pieces = read_pattern(pattern.decode())
     at = piece = 0
+    # After a mismatch only the last ANY has to give way.
     retry_piece, retry_at = -1, 0
     while at < len(value) or piece < len(pieces):
         if piece < len(pieces) and pieces[piece] is ANY:
@@ -112,7 +112,7 @@ def like(value: bytes, pattern: bytes) -> bool:
 
 
 def _match_one(value: bytes, at: int, piece: bytes | Wildcard) -> int | None:
-    """Where a plain piece or ONE that starts at ``at`` ends; None where it does not match."""
+    """Return the end of a plain piece or ONE that starts at ``at``; None without a match."""
     if isinstance(piece, bytes):
         return at + len(piece) if value.startswith(piece, at) else None
     return _next_character(value, at) if at < len(value) else None

@@ -1,20 +1,18 @@
-"""The bound predicate: what planning and every index evaluate.
+"""The bound predicate, which planning and every index evaluate.
 
-A *bound* predicate names fields by id and type, carries literals in the in-memory form of their type
+A *bound* predicate names fields by id and type, holds literals in the in-memory form of their type
 (:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
-"unknown" (SQL's NULL) and "false" both mean "the row is not in the answer" and need no telling apart. The
-readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql.reader`) give the unbound form of
-:mod:`app.predicates.unbound`; :mod:`app.predicates.binding.binding` makes the bound one. The types differ,
-so that an unbound predicate cannot be evaluated by mistake.
+"unknown" (SQL's NULL) and "false" both exclude a row and need not be told apart.
+:mod:`app.predicates.binding.binding` makes it from :mod:`app.predicates.unbound`; the types differ, so that
+an unbound predicate cannot be evaluated by mistake.
 
-What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
-ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN is gone (it is two
-comparisons); integer and decimal literals fit the type (a comparison with one that does not was decided or
-rewritten); BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only columns of strings are tested by
-STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
+Binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
+ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN has become two comparisons;
+integer and decimal literals fit the type; BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only string
+columns are tested by STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 
-The *shape* of a filter is the filter as Spark SQL with ``?`` for every literal, which shows no value; a list
-of any length has two of them: ``city IN (?, ?)``.
+The *shape* of a filter is its Spark SQL with ``?`` for every literal, so it reveals no value; a list of any
+length has two: ``city IN (?, ?)``.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from app.types import DataField, TypeRoot, Value, to_json
 
 
 class Operator(StrEnum):
-    """What a leaf tests; the values are the names in Paimon's predicate JSON."""
+    """Test of a leaf; values are the names in Paimon's predicate JSON."""
 
     EQUAL = "EQUAL"
     NOT_EQUAL = "NOT_EQUAL"
@@ -52,6 +50,7 @@ class Operator(StrEnum):
 NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
+# Tests that are true exactly where the other is false; BETWEEN and the tests of text have none.
 NEGATIONS: Final = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.NOT_EQUAL: Operator.EQUAL,
@@ -64,24 +63,19 @@ NEGATIONS: Final = {
     Operator.IS_NULL: Operator.IS_NOT_NULL,
     Operator.IS_NOT_NULL: Operator.IS_NULL,
 }
-"""The test that is true exactly where another is false; BETWEEN and the tests of text have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundLeaf:
-    """One test of one field.
-
-    Attributes:
-        field: the column (or map key, named ``column[key]``) with the id and type of the schema that the
-            predicate is bound to.
-        literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
-            literal of LIKE is the SQL pattern, with backslash as its escape.
-        derived: what was computed of the leaf once for all files, by its name.
-    """
+    """Test of one field."""
 
     operator: Operator
+    # Column, or map key named `column[key]`, with id and type of the schema that the predicate is bound to.
     field: DataField
+    # None for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The literal of LIKE
+    # is the SQL pattern, with backslash as its escape.
     literals: tuple[Value, ...] = ()
+    # Cache of values computed once for all files, by name.
     derived: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -103,7 +97,7 @@ class BoundLeaf:
 
 @dataclass(frozen=True, slots=True)
 class BoundAnd:
-    """True where every child is; without children, true."""
+    """Conjunction; true without children."""
 
     children: tuple[BoundPredicate, ...]
 
@@ -113,7 +107,7 @@ class BoundAnd:
 
 @dataclass(frozen=True, slots=True)
 class BoundOr:
-    """True where any child is; without children, false."""
+    """Disjunction; false without children."""
 
     children: tuple[BoundPredicate, ...]
 
@@ -123,7 +117,7 @@ class BoundOr:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same for every row. False also stands for SQL's NULL."""
+    """Constant for every row. False also stands for SQL's NULL."""
 
     value: bool
 
@@ -133,9 +127,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ComputedTest:
-    """A test of what a function makes of a column, which is decided where the column's values are known.
+    """Test of a function's result, decided where the column's values are known.
 
-    ``compute``: what it makes of a value that is not NULL; ValueError where Spark may fail, or modes differ.
+    ``compute`` maps a value that is not NULL to the result; ValueError: Spark may fail, or its modes differ.
     """
 
     leaf: BoundLeaf
@@ -145,19 +139,16 @@ class ComputedTest:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part of the filter that nothing here can decide: it keeps every row.
-
-    Attributes:
-        position: 0-based character in the filter's text where a part begins that was not understood.
-        lacks_time_zone: it would be decided if the time zone of the caller's session were known.
-        reason: why nobody here can decide it, with what to do where there is something.
-        computed: what decides it for a partition, if it tests a partition column.
-    """
+    """Part of a filter that cannot be decided: it keeps every row."""
 
     text: str
+    # 0-based character in the filter's text at which the part begins.
     position: int | None = None
+    # The session's time zone would decide it.
     lacks_time_zone: bool = False
+    # The cause, and the way out if there is one.
     reason: str | None = None
+    # Decides it for a partition, if it tests a partition column.
     computed: ComputedTest | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -170,8 +161,8 @@ ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
 _SHOWN_LITERALS = 5
+# Longer texts are cut for people.
 SHOWN_CHARACTERS: Final = 100
-"""Of a text; longer ones are cut for people."""
 _SYMBOLS = {
     Operator.EQUAL: "=",
     Operator.NOT_EQUAL: "<>",
@@ -190,7 +181,7 @@ def _joined(predicate: BoundAnd | BoundOr) -> str:
 
 
 def shown_value(value: Value, field: DataField) -> str:
-    """The value as SQL text, near enough for people."""
+    """Format a value as SQL text, for people."""
     match to_json(value, field.type):
         case bool(truth):
             return str(truth).upper()
@@ -211,7 +202,7 @@ def fold(
     both: Callable[[Sequence[Result]], Result],
     either: Callable[[Sequence[Result]], Result],
 ) -> Result:
-    """What ``both`` makes of the results of an AND's children, ``either`` of an OR's, ``leaf`` of others."""
+    """Combine results bottom-up: ``both`` for AND, ``either`` for OR, ``leaf`` for the rest."""
     match predicate:
         case BoundAnd(children) | BoundOr(children):
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
@@ -222,7 +213,7 @@ def fold(
 
 
 def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:
-    """The parts that are ANDed at the top, nested ANDs flattened; none for TRUE."""
+    """List the parts ANDed at the top, nested ANDs flattened; none for TRUE."""
     match predicate:
         case BoundAnd(children):
             return tuple(part for child in children for part in conjuncts(child))
@@ -233,7 +224,7 @@ def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:
 
 
 def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown]:
-    """The parts that are no compounds, in the order in which they stand."""
+    """Yield the parts that are neither AND nor OR, in order."""
     pending = [predicate]
     while pending:
         match pending.pop():
@@ -243,18 +234,18 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
                 yield leaf
 
 
+# Longer filters have no shape.
 _LEAVES: Final = 16
-"""Longer filters have no shape."""
 
 
 def shape_of(predicate: BoundPredicate) -> str:
-    """A filter as Spark SQL with ``?`` for each literal; empty where it is long, constant, or tests map keys.
+    """Format a filter as Spark SQL with ``?`` for literals; empty if it is long, constant, or tests map keys.
 
-    A part that nothing here can decide stands as TRUE, which keeps every row as it does.
+    An undecidable part becomes TRUE, which keeps every row, too.
     """
     parts = list(leaves(predicate))
     tests = [part for part in parts if isinstance(part, BoundLeaf)]
-    # Of a part that is unknown nothing but its text is known, which may have literals in it.
+    # The text of an unknown part may contain literals.
     if not tests or len(parts) > _LEAVES or any("[" in test.field.name for test in tests):
         return ""
     shape = fold(

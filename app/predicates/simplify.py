@@ -1,7 +1,7 @@
-"""AND and OR of bound predicates, without what adds nothing.
+"""Joins bound predicates by AND and OR, and simplifies the result.
 
-Nested ANDs and ORs become flat, constants disappear, leaves that stand twice stand once, and equalities of
-one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers a list in one pass.
+Nested ANDs and ORs are flattened, constants and repeated leaves dropped, and equalities of one field in an OR
+become one IN (``<>`` in an AND one NOT_IN), which an index answers in one pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, Value, sql_key
 
 
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
-    """``parts`` joined by AND; TRUE if there are none."""
+    """Join ``parts`` by AND; TRUE if there are none."""
     flat = _flat(parts, BoundAnd, neutral=True)
     if flat is None:
         return ALWAYS_FALSE
@@ -36,7 +36,7 @@ def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
 
 
 def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
-    """``parts`` joined by OR; FALSE if there are none."""
+    """Join ``parts`` by OR; FALSE if there are none."""
     flat = _flat(parts, BoundOr, neutral=False)
     if flat is None:
         return ALWAYS_TRUE
@@ -47,14 +47,14 @@ def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
 def with_leaves(
     predicate: BoundPredicate, leaf: Callable[[BoundLeaf | Constant | Unknown], BoundPredicate]
 ) -> BoundPredicate:
-    """The predicate with what ``leaf`` makes of each leaf in its place."""
+    """Replace each leaf by ``leaf`` of it."""
     return fold(predicate, leaf, conjunction, disjunction)
 
 
 def _flat(
     parts: Sequence[BoundPredicate], joint: type[BoundAnd | BoundOr], *, neutral: bool
 ) -> list[BoundPredicate] | None:
-    """The parts of ``parts`` without those that decide nothing; None if one of them decides all."""
+    """Flatten parts and drop neutral constants; None if a constant decides the whole."""
     flat: list[BoundPredicate] = []
     for part in parts:
         if isinstance(part, Constant):
@@ -68,7 +68,7 @@ def _flat(
 
 
 def value_list(one: Operator, several: Operator, field: DataField, values: Iterable[Value]) -> BoundLeaf:
-    """``field = v`` or ``field IN (...)``, or their negations: over one or more values, in order."""
+    """Test a field for one or more values: ``=`` or IN, or their negations."""
     distinct = _distinct(field, values)
     return BoundLeaf(one if len(distinct) == 1 else several, field, distinct)
 
@@ -108,7 +108,7 @@ def _without_repeats(
             if part.field in lists:
                 yield lists.pop(part.field)
         else:
-            # To Python NaN differs from itself.
+            # NaN differs from itself in Python, but not in SQL.
             test = part.operator, part.field, tuple(map(sql_key(part.field.type), part.literals))
             if test not in seen:
                 seen.add(test)

@@ -1,7 +1,7 @@
-"""Text as Spark's CAST reads it.
+"""Casts text as Spark's CAST does.
 
-Each function answers with the value, with None where Spark may find a value that is not understood here (a
-time of today), and with ValueError where there is none: Spark then fails, or takes NULL.
+Functions return None where Spark may find a value that is not supported here (a time of today), and raise
+ValueError where there is none: Spark then fails, or returns NULL.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _NOT_FINITE: Final = {
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
+# Characters that Java strips from the text of a number.
 _SPACES: Final = "".join(map(chr, range(0x21)))
-"""What Java cuts off the text of a number."""
+# White space and control characters, which Spark strips from integers, booleans, dates and timestamps.
 _BLANKS: Final = f"{_SPACES}\x7f"
-"""What Spark cuts off integers, booleans, dates and timestamps: white space and control characters."""
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
 _TODAY: Final = re.compile(r"T\d{1,2}(?::\d.*)?|\d{1,2}:\d.*", re.ASCII | re.DOTALL)
+# Year, month, day, hour, minute, second, fraction and zone; Spark accepts a zone only after seconds.
 _TIMESTAMP: Final = re.compile(
     r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]"
     r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?([^\d:.].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
-"""Year, month, day, hour, minute, second, fraction and zone; Spark takes a zone behind seconds alone."""
 _FRACTION_DIGITS: Final = 9
 
 
 def cast_boolean(text: str) -> bool:
-    """Reads a BOOLEAN."""
+    """Parse a BOOLEAN."""
     word = text.strip(_BLANKS).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
@@ -48,7 +48,7 @@ def cast_boolean(text: str) -> bool:
 
 
 def cast_integer(text: str) -> int | None:
-    """Reads an integer of any size; None for other numbers, which some of Spark's modes cut."""
+    """Parse an integer of any size; None for other numbers, which some of Spark's modes truncate."""
     trimmed = text.strip(_BLANKS)
     if len(trimmed) <= _MAX_DIGITS and _INTEGER.fullmatch(trimmed):
         return int(trimmed)
@@ -58,12 +58,12 @@ def cast_integer(text: str) -> int | None:
 
 
 def not_finite(text: str) -> float | None:
-    """NaN or an infinity; None for other text."""
+    """Parse NaN or an infinity; None for other text."""
     return _NOT_FINITE.get(text.strip(_SPACES).lower())
 
 
 def cast_number(text: str) -> Decimal | None:
-    """Reads a number, NaN and the infinities among them, exactly."""
+    """Parse a number exactly, including NaN and the infinities."""
     if (special := not_finite(text)) is not None:
         return Decimal(special)
     trimmed = text.strip(_SPACES)
@@ -77,12 +77,12 @@ def cast_number(text: str) -> Decimal | None:
 
 
 def to_double(number: Decimal) -> float:
-    """The nearest 64-bit float of a number that :func:`cast_number` read."""
+    """Round a number of :func:`cast_number` to the nearest 64-bit float."""
     return math.nan if number.is_nan() else float(number)
 
 
 def cast_date(text: str) -> int:
-    """Reads a DATE, in days since 1970-01-01; month and day may be left out, a clock behind it is ignored."""
+    """Parse a DATE as days since 1970-01-01; month and day are optional, a time behind it is ignored."""
     match = _DATE.fullmatch(text.strip(_BLANKS))
     if match is None:
         raise ValueError("not a date")
@@ -93,7 +93,7 @@ def cast_date(text: str) -> int:
 
 
 def cast_timestamp(text: str) -> TimestampText | None:
-    """Reads a TIMESTAMP with or without a zone; whether there is such a zone is the caller's matter."""
+    """Parse a TIMESTAMP with or without a zone; the zone's existence is not checked."""
     trimmed = text.strip(_BLANKS)
     if _TODAY.fullmatch(trimmed):
         return None

@@ -1,14 +1,10 @@
-"""The unbound predicate: a filter as it was written, before anything is known of the table.
+"""The unbound predicate: a filter as written, before the table is known.
 
-Columns are names, literals are raw and say where they come from, NOT is still there. The readers
-(:func:`app.predicates.json_reader.read_json_filter`, :func:`app.predicates.sql.reader.read_sql`) make it,
-:func:`app.predicates.binding.binding.bind` turns it into what can be evaluated.
-
-A list of 100,000 literals is read, bound and asked as one column: a :class:`LiteralList` stands for the tuple
-of its literals, and makes them for whoever needs one as such, with its position in the text. What the values
-are in the type of a column, :mod:`app.predicates.binding.fitting` says.
-
-How large a filter may be, in either of its forms, stands here too: :class:`FilterLimits`.
+Columns are names, literals are raw and have positions, NOT is still there.
+:func:`app.predicates.json_reader.read_json_filter` and :func:`app.predicates.sql.reader.read_sql` make it;
+:func:`app.predicates.binding.binding.bind` binds it. A list of 100,000 literals is handled as one column:
+:class:`LiteralList` stands for the tuple of its literals, and creates them on demand. :class:`FilterLimits`
+limit the size of a filter.
 """
 
 from __future__ import annotations
@@ -27,34 +23,34 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 class LiteralKind(StrEnum):
-    """What a literal is before it meets a column."""
+    """Kind of a literal, before it meets a column."""
 
+    # `value` is any JSON value; the column's type says how to read it.
     JSON = "JSON"
-    """``value`` is any JSON value; the column's type says how to read it."""
     NULL = "NULL"
     BOOLEAN = "BOOLEAN"
+    # Exact: an integer or decimal of SQL, as `decimal.Decimal` with the digits as written.
     NUMBER = "NUMBER"
-    """Exact: an integer or decimal of SQL, as ``decimal.Decimal`` with the digits as written."""
+    # A 32-bit value, widened to `float`.
     FLOAT = "FLOAT"
-    """A 32-bit value, widened to ``float``."""
     DOUBLE = "DOUBLE"
     STRING = "STRING"
     BINARY = "BINARY"
+    # Days since 1970-01-01.
     DATE = "DATE"
-    """Days since 1970-01-01."""
+    # A wall clock, in nanoseconds since 1970-01-01T00:00.
     TIMESTAMP_NTZ = "TIMESTAMP_NTZ"
-    """A wall clock, in nanoseconds since 1970-01-01T00:00."""
+    # An instant, as `app.types.session_zone.Instants`.
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    """An instant, as :class:`app.types.session_zone.Instants`."""
+    # The clock at the time of the query, as `Moment`.
     MOMENT = "MOMENT"
-    """What the clock says when the query runs, as :class:`Moment`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text.
+    """Value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text.
 
-    ``integer_digits`` before the point are what the type of a NUMBER has room for; 0 is just enough.
+    ``integer_digits`` are the digits before the point that a NUMBER's type has room for; 0 means just enough.
     """
 
     kind: LiteralKind
@@ -65,11 +61,11 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, or something within one.
+    """Column, or something within one.
 
-    ``parts``: the names between the dots: those of a catalog, database, table or alias may stand before the
-    column's, those of fields or map keys behind it. JSON has one name, a map key as ``column[key]``. ``key``:
-    the key of ``column['key']`` in SQL.
+    ``parts`` are the names between dots: catalog, database, table or alias may precede the column, fields or
+    map keys follow it; JSON has one name, a map key as ``column[key]``. ``key`` is the key of
+    ``column['key']`` in SQL.
     """
 
     parts: tuple[str, ...]
@@ -78,7 +74,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The parts as one text."""
+        """Parts joined by dots."""
         return ".".join(self.parts)
 
     def __str__(self) -> str:
@@ -87,7 +83,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A span of calendar time; the months are added first."""
+    """Span of calendar time; the months are added first."""
 
     months: int = 0
     days: int = 0
@@ -96,10 +92,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The day or the instant at which a query runs, moved by intervals.
+    """Day or instant at which a query runs, moved by intervals.
 
-    ``is_date``: it is the day in the session's time zone, not the instant. ``column``: where it is written as
-    a name, the column that goes before, if the table has it.
+    ``is_date`` selects the day in the session's time zone; ``column`` takes precedence, if the table has it.
     """
 
     is_date: bool
@@ -108,7 +103,7 @@ class Moment:
 
 
 class ColumnFunction(StrEnum):
-    """A function of a column, decided by ranges of its values or for each partition."""
+    """Function of a column, decided by ranges of its values or for each partition."""
 
     DATE = "date"
     DATE_FORMAT = "date_format"
@@ -120,10 +115,10 @@ class ColumnFunction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of a column.
+    """Call of a function of a column.
 
-    ``arguments`` beside the column: a pattern of dates, a unit of time, the year of a MONTH, or where a
-    SUBSTRING starts, from 1 on, and its length.
+    ``arguments`` are a pattern of dates, a unit of time, the year of a MONTH, or start (from 1) and length of
+    a SUBSTRING.
     """
 
     function: ColumnFunction
@@ -133,40 +128,37 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A test of one column by literals.
-
-    Attributes:
-        literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; long lists
-            are no tuples (:mod:`app.predicates.unbound`).
-        null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
-        call: what is tested is this function of the column's values.
-    """
+    """Test of one column by literals."""
 
     operator: Operator
     column: Column
+    # None for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; a long list is a
+    # `LiteralList`.
     literals: Sequence[Literal]
     text: str
+    # EQUAL is SQL's `<=>`, which is false, not NULL, where the column is NULL.
     null_safe: bool = False
+    # The function of the column whose result is tested.
     call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A column that stands as a condition by itself; it must be BOOLEAN."""
+    """Column that is a condition by itself; it must be BOOLEAN."""
 
     column: Column
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True where every child is; one or more children."""
+    """Conjunction of one or more children."""
 
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True where any child is; one or more children."""
+    """Disjunction of one or more children."""
 
     children: tuple[Predicate, ...]
 
@@ -180,7 +172,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of two conditions, of which nobody knows which: releases of Spark differ."""
+    """One of two readings of a condition, which depends on the release of Spark."""
 
     readings: tuple[Predicate, Predicate]
     text: str
@@ -195,10 +187,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part that nothing here can decide: the columns that it is known to read, and why.
-
-    ``columns`` have to be there; ``reason`` names the way out.
-    """
+    """Part that cannot be decided. ``columns``, which it reads, must exist; ``reason`` names the way out."""
 
     text: str
     columns: tuple[Column, ...] = ()
@@ -210,27 +199,25 @@ Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Either | Constant | Unknow
 
 
 def shorten(text: str) -> str:
-    """Text for people, cut where it would fill their screen."""
+    """Cut a long text for people."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)
 class FilterLimits:
-    """How large a filter may be.
+    """Limits of a filter's size.
 
-    Attributes:
-        depth: how deep AND, OR, NOT and parentheses may nest.
-        literals: how many it may have.
-        characters: of SQL text; of JSON its names and texts. What has more is refused before it
-            is hashed or read, since one call would hold the interpreter for long.
+    ``depth`` limits nesting of AND, OR, NOT and parentheses, ``literals`` their number, and ``characters``
+    SQL text, or names and texts of JSON.
     """
 
     depth: int = 200
     literals: int = 100_000
+    # Checked before the filter is hashed or parsed, each of which holds the interpreter in one call.
     characters: int = 8 << 20
 
     def check_size(self, written: object) -> None:
-        """Raises LimitExceededError if a filter, as SQL text or parsed JSON, is longer than allowed."""
+        """Raise LimitExceededError if a filter, as SQL text or parsed JSON, is too long."""
         size = len(written) if isinstance(written, str) else _characters(written)
         if size > self.characters:
             raise LimitExceededError(
@@ -238,7 +225,7 @@ class FilterLimits:
             )
 
     def check_depth(self, depth: int) -> None:
-        """Raises LimitExceededError if a filter is nested deeper than allowed."""
+        """Raise LimitExceededError if a filter is nested too deeply."""
         if depth > self.depth:
             raise LimitExceededError(
                 f"the filter is nested deeper than {self.depth} levels", limit=self.depth
@@ -260,13 +247,13 @@ def _characters(written: object) -> int:
 
 @dataclass(slots=True)
 class LiteralCount:
-    """Counts the literals of one filter while it is read."""
+    """Counter of the literals of one filter."""
 
     limits: FilterLimits
     _counted: int = field(default=0, init=False)
 
     def add(self, literals: int) -> None:
-        """Counts more literals; raises LimitExceededError if there are now more than allowed."""
+        """Count literals; raise LimitExceededError if there are too many."""
         self._counted += literals
         if self._counted > self.limits.literals:
             raise LimitExceededError(
@@ -279,15 +266,16 @@ DEFAULT_LIMITS = FilterLimits()
 
 @final
 class ListedKind(StrEnum):
-    """What the values of a list are."""
+    """Kind of the values of a list."""
 
     INTEGER = "integers of any size"
     TEXT = "strings, as ``str``"
 
 
+# A dataclass, because request digests descend into dataclasses.
 @dataclass(init=False, eq=False, repr=False)
 class LiteralList(Sequence[Literal]):
-    """Literals of one kind, none of them NULL; as a dataclass it is what request digests take."""
+    """Literals of one kind, none of them NULL."""
 
     kind: ListedKind
     values: Sequence[int | str]
@@ -326,7 +314,7 @@ class LiteralList(Sequence[Literal]):
 
 
 def joined_literals(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
-    """The literals of one or more parts, one part behind the other."""
+    """Concatenate literals of one or more parts."""
     lists = [part for part in parts if isinstance(part, LiteralList)]
     if len(lists) < len(parts) or len({part.kind for part in lists}) > 1:
         return tuple(chain.from_iterable(parts))
@@ -337,7 +325,7 @@ def joined_literals(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
 
 
 def json_literals(written: Sequence[object]) -> Sequence[Literal]:
-    """The literals that a list of JSON values stands for."""
+    """Return the literals for a list of JSON values."""
 
     def one_by_one() -> Iterable[Literal]:
         return (Literal(LiteralKind.JSON, value) for value in written)
@@ -346,6 +334,6 @@ def json_literals(written: Sequence[object]) -> Sequence[Literal]:
         case types if types == {int}:
             return LiteralList(ListedKind.INTEGER, written, one_by_one)  # type: ignore[arg-type] # just looked at
         case types if types == {str}:
-            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # likewise
+            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # types are checked
         case _:
             return tuple(one_by_one())

@@ -1,6 +1,6 @@
-"""Decides a predicate for all rows of a file at once, and for many files at once, by bounds on the columns.
+"""Decides a predicate by bounds of columns, for all rows of a file, and for many files at once.
 
-Bounds prove of a file that no row can match, that every row matches, or neither. They *enclose* the values of
+Bounds prove that no row of a file can match, that every row matches, or neither. They *enclose* the values of
 a file, and need not be values themselves (writers cut long strings).
 """
 
@@ -39,26 +39,22 @@ UNKNOWN_COUNT: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
-    """What is known of a column's values in each of n files; every array has the shape (n,).
+    """Bounds of a column in each of n files; every array has the shape (n,)."""
 
-    Attributes:
-        low: not above any value of the file, in a form of :mod:`app.types.values`; means nothing
-            where ``has_low`` is False.
-        high: not below any value, save NaN where ``may_hold_nan``; means nothing where ``has_high`` is False.
-        has_low: whether the lower bound is known; it is not where every row is NULL.
-        null_count: int64, rows with NULL; -1 where unknown.
-        row_count: int64, all rows.
-        may_hold_nan: there may be NaN, which ``high`` does not take into account.
-        unreadable: a bound is stored that nobody can read; it is not known.
-    """
-
+    # Not above any value, in a form of `app.types.values`; undefined unless `has_low`.
     low: Values
+    # Not below any value, except NaN where `may_hold_nan`; undefined unless `has_high`.
     high: Values
+    # The lower bound is known; False where every row is NULL.
     has_low: NDArray[np.bool_]
     has_high: NDArray[np.bool_]
+    # int64, rows with NULL; -1 where unknown.
     null_count: NDArray[np.int64]
+    # int64, all rows.
     row_count: NDArray[np.int64]
+    # There may be NaN, which `high` ignores.
     may_hold_nan: NDArray[np.bool_]
+    # A stored bound cannot be decoded, and counts as unknown.
     unreadable: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -66,16 +62,16 @@ class ColumnBounds:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the arrays take; none of it that is mapped counts."""
+        """Approximate memory of the arrays, without mapped parts."""
         return sum(memory_bytes(getattr(self, member.name)) for member in fields(self))
 
     def take(self, files: NDArray[np.int64]) -> Self:
-        """The bounds of the files at some positions, in that order."""
+        """Select files by position, in that order."""
         return type(self)(*(getattr(self, member.name).take(files) for member in fields(self)))
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """The bounds of one column over the files of all parts, of which there is at least one."""
+        """Concatenate bounds of one column over the files of one or more parts."""
         if len(parts) == 1:
             return parts[0]
         names = [member.name for member in fields(cls)]
@@ -98,55 +94,58 @@ def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
 
 
 class Verdict(IntEnum):
-    """What bounds prove of a predicate; AND takes the least of its parts, OR the greatest."""
+    """Proof about a predicate; AND takes the least of its parts, OR the greatest."""
 
+    # No row can match.
     NONE = 0
-    """No row can match."""
+    # Nothing is proven.
     SOME = 1
-    """Nothing is proven."""
+    # Every row matches.
     ALL = 2
-    """Every row matches."""
 
 
+# One `Verdict` per file.
 Verdicts: TypeAlias = "NDArray[np.int8]"
-"""One :class:`Verdict` a file."""
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
 VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, ColumnBounds | None], None]"
 
 # NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
+# Up to this many literals, comparing each is faster than searching.
 _FEW: Final = 4
-"""Up to so many literals, comparing with each is quicker than searching."""
+# Selecting the bounds of one file takes about as long as judging this many.
 _SELECTING_COSTS: Final = 8
-"""Selecting the bounds of a file takes about as long as judging so many files."""
 
 
 def evaluate_bounds(
     predicate: BoundPredicate, bounds: BoundsOf, files: NDArray[np.int64], trace: VerdictTrace | None = None
 ) -> Verdicts:
-    """What bounds prove of a predicate.
+    """Decide a predicate by bounds.
 
     Args:
-        bounds: the bounds of a field in some files, in their order; None where none of them has any. It is
-            asked for keys of maps, too, whose fields have the id of their map. It is asked for ``files``
-            itself while many of them are undecided, since judging a few too many costs less than selecting.
+        bounds: returns bounds of a field, or of a map key (with its map's id), for some files in order; None
+            if none has any.
         files: numbers by which ``bounds`` knows the files, shape (n,).
-        trace: told every leaf, the undecided files that it was looked at for, what bounds prove of them, and
-            these bounds, if there are any. A file is decided once AND met a part that no row of it can match,
-            OR one that all match.
+        trace: receives every leaf, the undecided files it was evaluated for, its verdicts, and their bounds,
+            if any. A file is decided once AND meets a part that no row matches, or OR one that all match.
 
     Returns:
         int8, shape (n,).
     """
 
     def judge(leaf: BoundLeaf, at: NDArray[np.int64]) -> Verdicts:
+        # While many files are undecided, judging all of them costs less than selecting.
         whole = _SELECTING_COSTS * len(at) >= len(files)
-        known = bounds(leaf.field, files if whole else files[at])
-        verdicts = _everywhere(at, _SOME) if known is None else leaf_verdicts(leaf, known)
+        column_bounds = bounds(leaf.field, files if whole else files[at])
+        verdicts = _everywhere(at, _SOME) if column_bounds is None else leaf_verdicts(leaf, column_bounds)
         if len(verdicts) > len(at):
             verdicts = verdicts.take(at)
         if trace is not None:
-            of_files = known if known is None or len(known) == len(at) else known.take(at)
+            of_files = (
+                column_bounds
+                if column_bounds is None or len(column_bounds) == len(at)
+                else column_bounds.take(at)
+            )
             trace(leaf, files[at], verdicts, of_files)
         return verdicts
 
@@ -185,7 +184,7 @@ def _evaluate(
 
 
 def leaf_verdicts(leaf: BoundLeaf, bounds: ColumnBounds) -> Verdicts:
-    """What the bounds of its column prove of one test; int8, one for each file of ``bounds``."""
+    """Decide one test by the bounds of its column; int8, one per file of ``bounds``."""
     all_null, no_null = bounds.null_count == bounds.row_count, bounds.null_count == 0
     match leaf.operator:
         case Operator.IS_NULL:
@@ -207,9 +206,9 @@ def _everywhere(at: NDArray[np.int64], verdict: np.int8) -> Verdicts:
 
 
 class _Ends:
-    """The ends between which the values of each file lie, NaN included; ``highest`` leaves it out.
+    """Ends that enclose the values of each file, NaN included; ``highest`` ignores NaN.
 
-    What depends on an end that is not known is not proven: the answer is False.
+    Methods return False where they depend on an unknown end.
     """
 
     def __init__(self, bounds: ColumnBounds) -> None:
@@ -240,7 +239,7 @@ class _Ends:
         return self._are_clear_of(literals, self.high)
 
     def hold_none_of(self, literals: Sequence[Value]) -> Mask:
-        """Whether no value is a literal of an ascending list; NaN is none but NaN."""
+        # NaN equals only a literal NaN, which is the last of an ascending list.
         return self._are_clear_of(literals, self.high if _is_nan(literals[-1]) else self.highest)
 
     def hold_none_between(self, first: Value, last: Value) -> Mask:
@@ -272,7 +271,7 @@ def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
         none, every = _proofs_of_text(leaf, ends)
     else:
         none, every = _proofs_of_order(leaf, ends)
-    # Swapped ends are nonsense, from which nothing follows.
+    # Nothing follows from swapped ends, which are nonsense.
     return none & ~ends.swapped, every & ~ends.swapped
 
 
@@ -281,7 +280,7 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
             none = ends.hold_none_of(leaf.literals)
-            # Where the ends meet there is one value, be it NaN.
+            # If the bounds meet, there is one value, perhaps NaN.
             return none, ends.meet & ~none
         case Operator.NOT_EQUAL | Operator.NOT_IN:
             clear = ends.are_clear_of(leaf.literals)
@@ -315,7 +314,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
 
 
 def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
-    """Which strings pass a test; each distinct one is tested once."""
+    # Each distinct string is tested once.
     distinct = strings.dictionary_encode()
     texts = distinct.dictionary.to_pylist()
     answers = np.array([_text_matches(leaf.operator, text, leaf.literals[0]) for text in texts], np.bool_)

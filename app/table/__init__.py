@@ -1,9 +1,9 @@
-"""Tables on disk: which versions there are, what files a version has, and what is known of them.
+"""Tables on disk: their versions, the files of a version, and the statistics of those files.
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
-``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
-All of them raise CorruptMetadataError for bytes that are not what they should be, and UnsupportedFormatError
-for another version, format, codec or compression.
+``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files. Bytes
+that break their format raise CorruptMetadataError; an unknown version, format, codec or compression raises
+UnsupportedFormatError.
 """
 
 from app.table.avro.data_files import AvroFile
@@ -54,7 +54,7 @@ __all__ = [
     "TableReader",
     # One schema of a table, with the defaults of its version.
     "TableSchema",
-    # Whether a text can name a database, table or branch.
+    # Tells whether a text can name a database, table or branch.
     "is_name",
     # Reads a snapshot, tag or schema.
     "read_small",

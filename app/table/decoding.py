@@ -1,18 +1,4 @@
-"""Reads snapshots and other JSON of tables; errors say which file it was, and files read whole are bounded.
-
-=======================  ===============================================================================
-file                     what its size depends on
-=======================  ===============================================================================
-snapshot, tag,           about 1 KB; some releases add an offset for each bucket, and properties
-changelog
-schema                   100 to 500 bytes for each column, with its comment, and the options of the table
-hint                     a number
-=======================  ===============================================================================
-
-Whoever may write one table could otherwise take all memory of a server with a file that costs nothing.
-
-JSON objects of snapshots and schemas are read member by member with the type that each must have.
-"""
+"""Reads snapshots and other JSON of tables, within size limits; errors name the file."""
 
 from __future__ import annotations
 
@@ -31,21 +17,22 @@ from app.types.digest import content_digest
 Decoded = TypeVar("Decoded")
 Content = TypeVar("Content")
 
+# Prefixes of file names; any other file is a snapshot or tag.
 _FORMATS = (
     ("schema-", FileFormat.SCHEMA),
     ("index-manifest-", FileFormat.INDEX_MANIFEST),
     ("manifest-list-", FileFormat.MANIFEST_LIST),
     ("manifest-", FileFormat.MANIFEST),
 )
-"""What files are by the beginnings of their names; the others are snapshots and tags."""
 
 
 def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Decoded:
-    """What ``read`` makes of a file's bytes; its errors say which file it was."""
+    """Return ``read(data)``; its errors gain the path."""
     try:
         return read(data)
     except PaimonIndexError as error:
-        _let_go(error)
+        # Frames of the traceback would keep the file's bytes alive.
+        _release_frames(error)
         match error:
             case CorruptMetadataError():
                 report_undecodable(path)
@@ -57,34 +44,37 @@ def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Deco
                 raise
 
 
-def _let_go(error: BaseException | None) -> None:
+def _release_frames(error: BaseException | None) -> None:
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
 def report_undecodable(path: str) -> None:
-    """Tells the observer that a metadata file is not what its format says."""
+    """Report to the observer that a metadata file breaks its format."""
     name = path.rpartition("/")[2]
     kinds = (kind for prefix, kind in _FORMATS if name.startswith(prefix))
     observer().undecodable(next(kinds, FileFormat.SNAPSHOT))
 
 
+# Without limits a single large file, which costs its writer nothing, could exhaust a server's memory.
+# Snapshots, tags and changelogs have about 1 KB; some releases add an offset for each bucket, and properties.
 SNAPSHOT_BYTES: Final = 1 << 20
+# Schemas have 100 to 500 bytes for each column, with its comment, and the table's options.
 SCHEMA_BYTES: Final = 8 << 20
 HINT_BYTES: Final = 64
 
 
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
-    """The whole of a snapshot, tag or schema. CorruptMetadataError: it has more than ``most_bytes``."""
+    """Read a whole snapshot, tag or schema. CorruptMetadataError: it exceeds ``most_bytes``."""
     content = storage.start_of(path, most_bytes + 1)
     if content is None:
         raise FileMissingError(f"there is no file {path}", path=path)
     if len(content) > most_bytes:
         report_undecodable(path)
         raise CorruptMetadataError(
-            f"expected at most {most_bytes} bytes, found more, so that no writer of tables has written it; "
-            f"look at the file, and restore or remove it",
+            f"expected at most {most_bytes} bytes, found more than any table writer writes: inspect the "
+            f"file, and restore or remove it",
             path=path,
         )
     return content
@@ -94,10 +84,10 @@ _INT64 = 1 << 63
 
 
 class JsonObject:
-    """One JSON object; unknown members do not matter, a member that is null counts as absent.
+    """JSON object with typed access to its members; null counts as absent, unknown members are ignored.
 
-    Every method raises :class:`CorruptMetadataError` for a member of another type, and for an absent one
-    unless a default is given.
+    Methods raise :class:`CorruptMetadataError` for a member of another type, and for an absent one without a
+    default.
     """
 
     def __init__(self, members: Mapping[str, Any], what: str) -> None:
@@ -106,7 +96,7 @@ class JsonObject:
 
     @classmethod
     def read(cls, data: bytes, what: str) -> Self:
-        """Reads a document; ``what`` names it in messages."""
+        """Parse a document; ``what`` names it in messages."""
         try:
             members = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError) as error:
@@ -115,52 +105,52 @@ class JsonObject:
 
     @classmethod
     def of(cls, members: object, what: str) -> Self:
-        """An object that stands inside of a document."""
+        """Wrap an object inside of a document."""
         if not isinstance(members, dict):
             raise CorruptMetadataError(f"expected {what} to be a JSON object, found {members!r:.50}")
         return cls(members, what)
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A 64-bit integer."""
+        """Return a 64-bit integer."""
         value: int = self._typed(name, int, default)
         if not -_INT64 <= value < _INT64:
             raise CorruptMetadataError(f"{self._what}: {name!r} does not fit 64 bits")
         return value
 
     def optional_integer(self, name: str) -> int | None:
-        """A 64-bit integer, if there is one."""
+        """Return a 64-bit integer, or None."""
         return None if self._members.get(name) is None else self.integer(name)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string."""
+        """Return a string."""
         value: str = self._typed(name, str, default)
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """A string, if there is one."""
+        """Return a string, or None."""
         return None if self._members.get(name) is None else self.text(name)
 
     def objects(self, name: str) -> list[JsonObject]:
-        """A list of objects."""
+        """Return a list of objects."""
         items = self._typed(name, list, None)
         return [JsonObject.of(item, f"{self._what}, {name}[{at}]") for at, item in enumerate(items)]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings; an absent one is empty."""
+        """Return a list of strings; an absent one is empty."""
         items = self._typed(name, list, [])
         if not all(isinstance(item, str) for item in items):
             raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
         return tuple(items)
 
     def text_map(self, name: str) -> dict[str, str]:
-        """A map of strings; an absent one is empty."""
+        """Return a map of strings; an absent one is empty."""
         items = self._typed(name, dict, {})
         if not all(isinstance(item, str) for item in items.values()):
             raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
         return dict(items)
 
     def member(self, name: str) -> object:
-        """Whatever stands there, None if nothing."""
+        """Return the raw value of a member, or None."""
         return self._members.get(name)
 
     def _typed(self, name: str, kind: type[Any], default: object) -> Any:
@@ -178,7 +168,7 @@ _NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a lis
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a table: ``snapshot/snapshot-<id>``, and with a few members more ``tag/tag-<name>``.
+    """Version of a table: ``snapshot/snapshot-<id>``, or ``tag/tag-<name>``, which has a few members more.
 
     =======================  =======================================================================
     member                   meaning
@@ -198,10 +188,6 @@ class Snapshot:
     totalRecordCount         rows in all files, those that a merge would remove included
     nextRowId                first row id not given yet, for tables that track rows
     =======================  =======================================================================
-
-    Attributes:
-        digest: of the file's bytes. Snapshot numbers come again when a table is rolled back, or dropped and
-            made anew at the same place; contents do not.
     """
 
     id: int
@@ -219,11 +205,13 @@ class Snapshot:
     time_millis: int
     total_record_count: int | None
     next_row_id: int | None
+    # Digest of the file's bytes. Snapshot numbers are used again after a rollback, or once a table is dropped
+    # and made anew; contents are not.
     digest: str
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Reads a snapshot or tag file."""
+        """Parse a snapshot or tag file."""
         document = JsonObject.read(data, "a snapshot")
         return cls(
             id=document.integer("id"),

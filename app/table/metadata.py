@@ -1,4 +1,4 @@
-"""What the versions of a table consist of: manifest lists, manifests, index manifests, each decoded once."""
+"""Metadata files of a table (manifest lists, manifests, index manifests), each decoded once and cached."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ Made = TypeVar("Made")
 _LARGE_BYTES: Final = 8 << 20
 
 _SMALL_BYTES: Final = 1 << 20
+# A local disk answers within this time; starting threads for less would cost more than the read.
 _QUICK_SECONDS: Final = 0.005
-"""Small files of this machine take less, so that threads would wait for each other more than for the disk."""
 
+# The manifests of one version hold at most a quarter of the cache; the rest is spilled and mapped.
 _SHARE_OF_CACHE: Final = 4
-"""The manifests of one version take at most so much of what all may take; the others are mapped."""
 
 _SHARED_BYTES: Final = 128 << 10
+# Reading and decoding fewer files or bytes takes no longer than a request to the shared tier.
 _SHARED_FILES: Final = 4
-"""Fewer and smaller manifests are read and decoded in as little time as it takes to ask the shared tier."""
+# Larger embedded indexes take as long to fetch from the shared tier as from the warehouse.
 _SHARED_INDEX_BYTES: Final = 4 << 20
-"""More bytes of embedded indexes take as long to read from the shared tier as from the warehouse."""
 
+# Name of a file in the table's manifest directory, and its size in bytes if that is recorded.
 MetadataFile: TypeAlias = "tuple[str, int | None]"
-"""Name of a file in the table's manifest directory, and its bytes where they are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +78,31 @@ _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
 class _Room:
-    """Memory that manifests of one version may take, which threads load side by side."""
+    """Memory budget for the manifests of one version, shared by the threads that load them."""
 
     def __init__(self, size: int) -> None:
-        self._left = size
+        self._free_bytes = size
         self._lock = threading.Lock()
 
     def takes(self, size: int) -> bool:
-        """Tells whether there is room for so many bytes more, and takes them then."""
+        """Reserve ``size`` bytes and return True, or return False if they do not fit."""
         with self._lock:
-            if size > self._left:
+            if size > self._free_bytes:
                 return False
-            self._left -= size
+            self._free_bytes -= size
             return True
 
 
 def _of_release(what: str) -> str:
-    """The name of what a release judges of metadata, such as bounds: another one may judge better."""
+    # Another release may compute bounds from the same metadata differently, so entries are per release.
     return f"{what} of release {__version__}"
 
 
 class TableMetadata:
     """Reads and caches the metadata of one table.
 
-    Every method may raise, besides what it says, SnapshotExpiredError (a file is not there any more) and
-    CorruptMetadataError (it is damaged, or has not as many bytes as are recorded).
+    Every method may also raise SnapshotExpiredError (a file is gone) and CorruptMetadataError (a file is
+    damaged, or has another size than recorded).
     """
 
     def __init__(self, reader: TableReader, directory: str, what: str) -> None:
@@ -112,13 +112,13 @@ class TableMetadata:
         self._what = what
 
     def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
-        """The manifests of a version: what it had before its commit, then what that changed."""
+        """List the manifests of a version: the base first, then the delta of its commit."""
         return tuple(
             chain.from_iterable(manifest_list.manifests for manifest_list in self.manifest_lists(resolved))
         )
 
     def manifest_lists(self, resolved: ResolvedSnapshot) -> Sequence[ManifestList]:
-        """The lists of the manifests of a version, in the order of :meth:`manifest_files`."""
+        """Read the manifest lists of a version, in the order of :meth:`manifest_files`."""
         snapshot = resolved.snapshot
         if snapshot is None:
             return ()
@@ -135,19 +135,19 @@ class TableMetadata:
         *,
         at_once: bool = True,
     ) -> tuple[Manifest, ...]:
-        """Decoded manifests of a version, in their order.
+        """Read manifests of a version, in order.
 
         Args:
-            files: which of :meth:`manifest_files`; None for all.
-            at_once: whether several are read side by side.
+            files: a subset of :meth:`manifest_files`; None for all.
+            at_once: read several manifests concurrently.
 
         Raises:
-            LimitExceededError: they take too much memory, and nothing can be written to the disk.
+            LimitExceededError: the manifests exceed the memory budget and cannot be spilled to disk.
             UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved) if files is None else files
         manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))
-        # Releases that know no write mode take the option as it is, and write files without keys.
+        # Releases that do not know write modes accept the option, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
                 f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
@@ -157,15 +157,15 @@ class TableMetadata:
         return manifests
 
     def manifest(self, file: ManifestFile) -> Manifest:
-        """One manifest."""
+        """Read one manifest."""
         return self._get(self._reader.manifests, file, _MANIFEST)
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
-        """Weighs a manifest anew, of which more is known than when it was loaded."""
+        """Put a manifest into the cache again, to account for what has been derived from it."""
         self._reader.manifests.put(self._key(file), manifest)
 
     def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes of a manifest alone, from the disk if this release has made it as ``what``."""
+        """Load what this release derived from one manifest from disk, or ``make`` and store it."""
         name, size = file
         tiers, path = self._reader.tiers.on_disk, self._path(name)
         entry = tiers.entry(self._storage.place, path, size, _of_release(what))
@@ -175,28 +175,28 @@ class TableMetadata:
         if value is None:
             made = make()
             store_value(entry, made)
-            # What is mapped takes less memory than what was made.
+            # Return the mapped copy: it takes less memory than the value just made.
             value = load_value(entry)
             return made if value is None else cast("Made", value)
         return cast("Made", value)
 
     def entry_of_manifest(self, file: MetadataFile, what: str) -> TierEntry | None:
-        """The entry of what was made of a manifest alone; None without tiers."""
+        """Return the cache entry for a value derived from one manifest; None without tiers."""
         name, size = file
         return self._reader.tiers.entry(self._storage.place, self._path(name), size, what)
 
     def entry_of_versions(self, resolved: ResolvedSnapshot, what: str) -> TierEntry | None:
-        """The entry of what this release made of versions of the table, one for all; None without a disk."""
+        """Return the disk entry shared by all versions of the table for this release; None without a disk."""
         tiers = self._reader.tiers.on_disk
         return tiers.entry(self._storage.place, resolved.directory, None, _of_release(what))
 
     @property
     def is_shared(self) -> bool:
-        """Whether processes share what is made of manifests."""
+        """True if several processes share what is derived from manifests."""
         return self._reader.tiers.store is not None
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
-        """The hash indexes, deletion vector files and other index files of a version."""
+        """Read the hash index, deletion vector and global index entries of a version."""
         if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
             return ()
         return self._get(
@@ -222,7 +222,6 @@ class TableMetadata:
         *,
         in_store: bool = False,
     ) -> Parsed:
-        """A file that is written once under a name of its own, decoded; from the nearest tier that has it."""
         parsed: Parsed = cache.get_or_load(
             self._key(file), lambda: self._load(file, decoding, room, in_store=in_store)
         )
@@ -245,7 +244,7 @@ class TableMetadata:
                 entry.put(made)
                 if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
                     entry.share(made)
-                # What is mapped takes less memory than what was decoded.
+                # Mapped columns take less memory than decoded ones.
                 columns = entry.get()
         if columns is not None:
             decoded = form.open(columns, entry, read)
@@ -269,8 +268,8 @@ class TableMetadata:
         name, size = file
         path = self._path(name)
         try:
-            # Its writer named it after a random UUID, so that it is no other file's name even where the
-            # table was dropped and made anew.
+            # Its writer named it after a random UUID, so the name is unique even if the table is dropped and
+            # made anew.
             with (
                 self._reader.readers.room(size or 0, path),
                 self._storage.reading(path, size, is_kept=is_kept) as data,
@@ -280,11 +279,11 @@ class TableMetadata:
                 decoded, length = decode(path, data, parse), len(data)
         except FileMissingError as error:
             raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
-        # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+        # Avro cut between two blocks is valid Avro with fewer records: only the size reveals it.
         if size is not None and length != size:
             report_undecodable(path)
-            found = "more" if length > size else length
-            raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
+            actual = "more" if length > size else length
+            raise CorruptMetadataError(f"expected a file of {size} bytes, found {actual}", path=path)
         return decoded
 
     def _get_all(
@@ -295,22 +294,22 @@ class TableMetadata:
         *,
         at_once: bool = True,
     ) -> list[Parsed]:
-        """Several files at once; what is cached already keeps no thread busy."""
         keys = [self._key(file) for file in files]
-        found: dict[Any, Parsed] = cache.get_many(keys)
-        if len(found) == len(keys):
-            return [found[key] for key in keys]
+        # Cached files are taken first, so that they occupy no reader thread.
+        loaded: dict[Any, Parsed] = cache.get_many(keys)
+        if len(loaded) == len(keys):
+            return [loaded[key] for key in keys]
         room = None
         if decoding.disk_form is not None and cache.capacity:
             room = _Room(
-                cache.capacity // _SHARE_OF_CACHE - sum(map(decoding.disk_form.weigh, found.values()))
+                cache.capacity // _SHARE_OF_CACHE - sum(map(decoding.disk_form.weigh, loaded.values()))
             )
         for file, key in zip(files, keys, strict=True):
-            entry = None if key in found else self._entry(file, decoding)
+            entry = None if key in loaded else self._entry(file, decoding)
             if entry is not None and entry.is_on_disk:
-                # What is mapped is there before threads have handed over to each other.
-                found[key] = self._get(cache, file, decoding, room)
-        missing = {file: key for file, key in zip(files, keys, strict=True) if key not in found}
+                # Mapped entries load faster than threads hand over to each other.
+                loaded[key] = self._get(cache, file, decoding, room)
+        missing = {file: key for file, key in zip(files, keys, strict=True) if key not in loaded}
         total = sum(size or 0 for _, size in missing)
         in_store = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
@@ -320,7 +319,7 @@ class TableMetadata:
             missing,
             alone_seconds=alone_seconds if at_once else math.inf,
         )
-        found |= zip(missing.values(), read, strict=True)
+        loaded |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
             readers.submit_detached(give_memory_back)
-        return [found[key] for key in keys]
+        return [loaded[key] for key in keys]

@@ -1,14 +1,14 @@
-"""What names a version of a table: snapshot numbers, the hints, tags, points in time, and schema numbers.
+"""References to versions of a table: snapshots, the hints, tags, points in time, and schemas.
 
 ::
 
     snapshot/snapshot-<id>, LATEST, EARLIEST      the hints are numbers as text
     tag/tag-<name>                                a copy of a snapshot, which may itself be gone
     schema/schema-<id>
-    branch/branch-<name>/{snapshot,tag,schema}    the same once more
+    branch/branch-<name>/{snapshot,tag,schema}    references of a branch, in this layout
 
-Hints may be stale: LATEST counts only if the snapshot behind the one it names does not exist, and
-directories are listed otherwise. Nothing here is cached, since all of it changes.
+Hints may be stale: LATEST counts only if the snapshot after the one it names does not exist; otherwise
+directories are listed. Nothing here is cached, since all of it changes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.work import pause
 
+# Upper limit of entries per page, whatever the request says: an object store reads these within a second.
 MOST_READS: Final = 256
-"""No part has more, whatever is asked for: on an object store these take less than a second."""
 
+# Seconds between looks: a first commit may take this long from its first manifest list to its snapshot.
 _PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
-"""In seconds: so long a first commit may take from its first manifest list to its snapshot."""
 
 Key = TypeVar("Key", int, str)
 ListingEntry = TypeVar("ListingEntry")
@@ -45,14 +45,11 @@ ListingEntry = TypeVar("ListingEntry")
 
 @dataclass(frozen=True, slots=True)
 class ListingPart(Generic[Key, ListingEntry]):
-    """Some entries of a listing.
+    """A page of a listing."""
 
-    Attributes:
-        entries: by key, ascending.
-        last: the key that the next part begins behind; None if there is no next part.
-    """
-
+    # By key, ascending.
     entries: dict[Key, ListingEntry]
+    # The key that the next page begins behind; None on the last page.
     last: Key | None
 
     @classmethod
@@ -64,11 +61,9 @@ class ListingPart(Generic[Key, ListingEntry]):
         read: Callable[[Key], ListingEntry | None],
         readers: Readers,
     ) -> ListingPart[Key, ListingEntry]:
-        """The part that begins behind a key.
+        """Read the page that begins behind ``after``; None for the first page.
 
-        Args:
-            after: the last key of the part before; None for the first part.
-            read: gives an entry, or None for one that is gone; called from several threads.
+        ``read`` returns an entry, or None if it is gone; several threads call it.
         """
         start = 0 if after is None else bisect_right(keys, after)
         chosen = keys[start : start + min(count, MOST_READS)]
@@ -82,32 +77,32 @@ Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
+# Read as milliseconds this is in 1973, before any table; read as seconds it is far in the future.
 _FEW_MILLIS: Final = 100_000_000_000
-"""As milliseconds a moment of 1973, before any table; as seconds one that is far ahead."""
 
 
 def snapshot_path(directory: str, snapshot_id: int) -> str:
-    """The file of a snapshot."""
+    """Return the path of a snapshot."""
     return f"{directory}/snapshot/snapshot-{snapshot_id}"
 
 
 def hint_path(directory: str) -> str:
-    """The file that names the latest snapshot."""
+    """Return the path of the LATEST hint."""
     return f"{directory}/snapshot/LATEST"
 
 
 def schema_path(directory: str, schema_id: int) -> str:
-    """The file of a schema."""
+    """Return the path of a schema."""
     return f"{directory}/schema/schema-{schema_id}"
 
 
 def tag_path(directory: str, name: str) -> str:
-    """The file of a tag."""
+    """Return the path of a tag."""
     return f"{directory}/tag/tag-{name}"
 
 
 def _next_middles(low: int, high: int, count: int) -> Iterator[int]:
-    """The places, at most ``count``, that a bisection of a range may look at next, step by step."""
+    """Yield up to ``count`` positions that the next steps of a bisection may probe, breadth first."""
     ranges = deque([(low, high)])
     while ranges and count:
         low, high = ranges.popleft()
@@ -119,7 +114,7 @@ def _next_middles(low: int, high: int, count: int) -> Iterator[int]:
 
 
 class References:
-    """The versions that one directory of metadata names."""
+    """References in one metadata directory: that of a table, or of a branch."""
 
     def __init__(self, storage: SmallFiles, directory: str, what: str) -> None:
         self._storage = storage
@@ -127,14 +122,14 @@ class References:
         self._what = what
 
     def schema_ids(self) -> list[int]:
-        """Numbers of the schemas, ascending."""
+        """List the numbers of the schemas, ascending."""
         ids = self._numbered("schema", "schema-")
         if not ids:
             raise NotFoundError(f"there is no {self._what}")
         return ids
 
     def newest_schema_id(self, seen: int, snapshot: Snapshot | None) -> int:
-        """Number of the newest schema, found without a listing: ``seen`` before, and numbers go up by one."""
+        """Find the newest schema by probing upwards from ``seen``: numbers are consecutive."""
         newest = seen
         while self._is_there(self.schema_path(newest + 1), SCHEMA_BYTES) or (
             snapshot and newest < snapshot.schema_id
@@ -143,36 +138,36 @@ class References:
         return newest
 
     def schema_path(self, schema_id: int) -> str:
-        """The file of a schema."""
+        """Return the path of a schema."""
         return schema_path(self._directory, schema_id)
 
     def read_schema(self, schema_id: int) -> bytes:
-        """The content of a schema's file."""
+        """Read the bytes of a schema file."""
         try:
             return read_small(self._storage, self.schema_path(schema_id), SCHEMA_BYTES)
         except FileMissingError as error:
             ids = self._numbered("schema", "schema-")
-            known = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
-            raise NotFoundError(f"{self._what} has no schema {schema_id}{known}") from error
+            existing = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
+            raise NotFoundError(f"{self._what} has no schema {schema_id}{existing}") from error
 
     def snapshot_ids(self) -> list[int]:
-        """Numbers of the snapshots that are there, ascending."""
+        """List the numbers of the existing snapshots, ascending."""
         return self._numbered("snapshot", "snapshot-")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None if the table never had one.
+        """Read the newest snapshot; None if nothing was ever committed.
 
         Raises:
-            SnapshotExpiredError: snapshots went away faster than they could be read.
-            CorruptMetadataError: there are none any more, though the hint names one.
-            FileMissingError: there are none any more, though what commits leave behind is there.
+            SnapshotExpiredError: snapshots expired faster than they could be read.
+            CorruptMetadataError: there are no snapshots, although the hint names one.
+            FileMissingError: there are no snapshots, although files of earlier commits exist.
         """
         hinted = self._latest_hint()
         if hinted is not None:
             try:
                 return self._read_snapshot(hinted)
             except FileMissingError:
-                # A hint that runs ahead, or a rollback: what is there decides.
+                # The hint runs ahead, or the table was rolled back: the listing decides.
                 pass
         ids = self.snapshot_ids()
         if not ids:
@@ -190,7 +185,7 @@ class References:
             ) from error
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """One snapshot. NotFoundError: it is not there, or not any more; the message tells which ones are."""
+        """Read one snapshot. NotFoundError: it does not exist; the message names the range that does."""
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError as error:
@@ -199,51 +194,44 @@ class References:
     def existing_snapshots(
         self, readers: Readers, after: int | None, count: int
     ) -> ListingPart[int, Snapshot]:
-        """A part of the snapshots, oldest first, without those that expire while they are read."""
+        """List a page of snapshots, oldest first, leaving out those that expire meanwhile."""
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
-        """The snapshot that the engine reads as of ``millis``; tags do not count.
+        """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
 
-        It bisects the snapshots by their times, and takes the newest that is as old where times rise. Clocks
-        of writers differ, though, so each step is the engine's: others would end at another snapshot.
-
-        Args:
-            millis: since 1970.
-            readers: read snapshots side by side.
-            count: of snapshots that are read at one time, all that the next steps may look at.
-
-        Raises:
-            NotFoundError: there is no snapshot as old.
-            SnapshotExpiredError: a snapshot went away while it was read.
+        ``readers`` read the next ``count`` positions concurrently. NotFoundError: every snapshot is newer.
+        SnapshotExpiredError: a snapshot expired during the search.
         """
         ids = self.snapshot_ids()
 
-        def look(places: Iterable[int]) -> dict[int, Snapshot | None]:
+        def probe(places: Iterable[int]) -> dict[int, Snapshot | None]:
             chosen = list(places)
             return dict(
                 zip(chosen, readers.map(self._existing_snapshot, [ids[at] for at in chosen]), strict=True)
             )
 
+        # Clocks of writers differ, so times need not rise: the bisection probes exactly the engine's
+        # positions, to end at the same snapshot.
         low, high = 0, len(ids)
-        read = look(dict.fromkeys([0, *_next_middles(low, high, count - 1)]) if ids else ())
-        oldest, found = read.get(0), None
+        read = probe(dict.fromkeys([0, *_next_middles(low, high, count - 1)]) if ids else ())
+        oldest, candidate = read.get(0), None
         if oldest is not None and oldest.time_millis > millis:
             high = 0
         while low < high:
             middle = (low + high - 1) // 2
             if middle not in read:
-                read = look(_next_middles(low, high, count))
+                read = probe(_next_middles(low, high, count))
             snapshot = read[middle]
             if snapshot is not None and snapshot.time_millis > millis:
                 high = middle
                 continue
-            # Snapshots that are gone meanwhile are the oldest.
-            found, low = snapshot or found, middle + 1
+            # Snapshots that expired meanwhile are the oldest ones.
+            candidate, low = snapshot or candidate, middle + 1
             if snapshot is not None and snapshot.time_millis == millis:
                 break
-        if found is not None:
-            return found
+        if candidate is not None:
+            return candidate
         if low:
             raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
         raise NotFoundError(
@@ -251,56 +239,56 @@ class References:
         )
 
     def tag(self, name: str) -> Snapshot:
-        """The snapshot that a tag holds."""
+        """Read the snapshot of a tag."""
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
             raise NotFoundError(f"{self._what} has no tag {name!r}")
         try:
             path = tag_path(self._directory, name)
             return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         except FileMissingError as error:
-            known = hint(name, self._names("tag", "tag-"), what="tags")
-            raise NotFoundError(f"{self._what} has no tag {name!r}{known}") from error
+            suggestion = hint(name, self._names("tag", "tag-"), what="tags")
+            raise NotFoundError(f"{self._what} has no tag {name!r}{suggestion}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
-        """A part of the tags by name, without those with a slash in it, which no listing shows."""
+        """List a page of the tags by name; names with a slash are in no listing."""
 
         def read(name: str) -> Snapshot | None:
             try:
                 return self.tag(name)
             except NotFoundError:
-                # Deleted since it was listed, or the directory of a tag with a slash.
+                # Deleted since the listing, or the directory of a tag with a slash.
                 return None
 
         return ListingPart.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
 
     def branches(self) -> list[str]:
-        """Names of the branches, without the main one."""
+        """List the branches by name, without the main one."""
         return self._names("branch", "branch-")
 
     def _check_never_written(self) -> None:
-        """Makes sure that a table without snapshots is one that nobody has committed to.
+        """Check that a table without snapshots has never been committed to.
 
-        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists. One
-        that is about to end it has written them, so that another look is taken.
+        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists.
         """
-        path, left = f"{self._directory}/snapshot", ""
+        path, trace = f"{self._directory}/snapshot", ""
         for seconds in (0.0, *_PAUSES_OF_FIRST_COMMIT):
+            # A first commit in progress has written its lists but not its snapshot: look again.
             pause(seconds)
             tags, lists = self._names("tag", "tag-"), self._names("manifest", "manifest-list-")
             # A first commit may have come between the two looks.
             if not (tags or lists) or self.snapshot_ids():
                 return
-            left = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
+            trace = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
             if tags:
                 break
         raise FileMissingError(
-            f"{self._what} has no snapshots in {path}, though it was written to: {left} is there; bring the "
-            f"directory back, or ask again if its first commit is under way",
+            f"{self._what} has no snapshots in {path}, though it was written to: {trace} is there; restore "
+            f"the directory, or ask again if its first commit is in progress",
             path=path,
         )
 
     def hint(self) -> int | None:
-        """The number in LATEST, which may be stale; None where there is none."""
+        """Read the number in LATEST, which may be stale; None without a valid hint."""
         content = self._storage.start_of(hint_path(self._directory), HINT_BYTES + 1)
         written = _HINT.fullmatch(content) if content is not None and len(content) <= HINT_BYTES else None
         return None if written is None else int(written.group(1))
@@ -312,7 +300,7 @@ class References:
         return hinted
 
     def _is_there(self, path: str, most_bytes: int) -> bool:
-        # Asked whether something exists, libraries of object stores list, too; to read it costs one call.
+        # Libraries of object stores also list when asked whether a file exists; a read costs one call.
         return self._storage.start_of(path, most_bytes + 1) is not None
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:

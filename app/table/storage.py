@@ -1,4 +1,4 @@
-"""What tables read with. :class:`app.storage.Warehouse` is the storage, or a dictionary in a test."""
+"""Storage and caches that tables read with: :class:`app.storage.Warehouse`, or a dictionary in a test."""
 
 from __future__ import annotations
 
@@ -11,49 +11,43 @@ from app.types.roaring import Buffer
 
 
 class SmallFiles(Protocol):
-    """Files that are small if they are what they should be, and names in directories."""
+    """Reads files that are small when intact, and lists directories."""
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        """The first ``count`` bytes of a file, fewer where it ends before; None if there is no such file."""
+        """Read up to the first ``count`` bytes of a file; None if there is no such file."""
 
     def list_names(self, directory: str) -> list[str]:
-        """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
+        """List the names right below a directory, sorted; empty if it does not exist. ``""`` is the root."""
 
 
 class Storage(SmallFiles, Protocol):
-    """Read access to one warehouse.
-
-    Paths are relative to its root, or absolute URIs of external files.
-    """
+    """Read access to one warehouse. Paths are relative to its root, or absolute URIs of external files."""
 
     @property
     def name(self) -> str:
-        """What tells this warehouse from others."""
+        """Name of the warehouse, unique within the service."""
 
     @property
     def place(self) -> str:
-        """Place that tells its files from those of others in every process."""
+        """Location of the warehouse, unique across processes."""
 
     @property
     def is_local(self) -> bool:
-        """Whether all files lie on this machine, so that it takes no time to ask for one."""
+        """True if every file is on a local disk, so that a request for one takes no time."""
 
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> AbstractContextManager[Buffer]:
-        """The whole of a file that never changes, perhaps from a copy that was kept, for the time of a block.
+        """Yield the whole of an immutable file, perhaps from a cached copy, for the time of a block.
 
-        Only for files under names that no other file ever has, before or after.
-
-        Args:
-            is_kept: whether a copy may be kept.
+        Only for files whose names are never used for another file. ``is_kept`` allows a copy to be cached.
         """
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory."""
+        """Tell whether a file or directory exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """What every table of a warehouse reads with."""
+    """Storage and caches shared by the tables of a warehouse."""
 
     storage: Storage
     metadata: ByteCache[Any]

@@ -1,4 +1,4 @@
-"""The tables of a warehouse: which there are, which versions each has, and which of them a caller means.
+"""Tables of a warehouse: finds them, lists their versions, and resolves the version that a caller means.
 
 ::
 
@@ -29,7 +29,7 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
 from app.table.references import ListingPart, References
-from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
+from app.table.resolution import ResolvedSnapshot, VersionRequest, Versions, read_schema
 from app.table.schema.partition import partition_path
 from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.storage import TableReader
@@ -42,15 +42,15 @@ POSTPONED_BUCKET = -2
 class TablePaths:
     """Paths relative to the warehouse, or URIs of external files.
 
-    Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit the schema, whose
-    partition columns and options name directories: the one the plan is made with.
+    Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit ``schema``, the
+    schema of the plan: its partition columns and options name directories.
     """
 
     directory: str
     schema: TableSchema
 
     def bucket_directory(self, partition: bytes, bucket: int) -> str:
-        """The directory of a bucket, without a slash at the end."""
+        """Return the directory of a bucket, without a slash at the end."""
         name = "bucket-postpone" if bucket == POSTPONED_BUCKET else f"bucket-{bucket}"
         parts = (
             self.directory,
@@ -61,13 +61,13 @@ class TablePaths:
         return "/".join(part for part in parts if part)
 
     def data_file(self, entry: ManifestEntry) -> str:
-        """The data file."""
+        """Return the path of a data file."""
         if entry.file.external_path is not None:
             return entry.file.external_path
         return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
 
     def index_file(self, entry: IndexEntry) -> str:
-        """A hash index or deletion vector file."""
+        """Return the path of a hash index or deletion vector file."""
         if entry.file.external_path is not None:
             return entry.file.external_path
         if self.schema.options.index_files_beside_data:
@@ -75,23 +75,23 @@ class TablePaths:
         return self.global_index_file(entry)
 
     def global_index_file(self, entry: IndexEntry) -> str:
-        """A file of a global index, which never lies beside the data."""
+        """Return the path of a global index file, which never lies beside the data."""
         return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
 
     def any_index_file(self, entry: IndexEntry) -> str:
-        """A file of any index."""
+        """Return the path of a file of any index."""
         is_global = entry.file.global_index is not None
         return self.global_index_file(entry) if is_global else self.index_file(entry)
 
 
 MAIN_BRANCH = "main"
 _IS_BRANCH = re.compile(r"/branch/branch-[^/]+$")
+# An error about a missing table suggests at most this many others.
 _MOST_NAMED = 12
-"""Tables that are named where another one is not there."""
 
 
 class Table:
-    """Reads one table: the content of snapshots is cached, which snapshots there are is asked each time."""
+    """One table. Caches the content of snapshots; asks storage for their list each time."""
 
     def __init__(self, reader: TableReader, database: str, name: str, directory: str) -> None:
         self.database = database
@@ -111,58 +111,58 @@ class Table:
         schemas: SchemaIds | None = None,
         max_staleness_ms: int = 0,
     ) -> ResolvedSnapshot:
-        """The version that a caller means; without arguments the latest.
+        """Resolve the version that a caller means: without arguments the latest.
 
         Args:
-            timestamp_millis: the newest snapshot that was committed then or before.
-            schemas: whose columns filters are about and whose options hold, as on an earlier page of the
-                same answer.
-            max_staleness_ms: instead of the latest, one that was the latest so many milliseconds ago is good
-                enough; that takes no look at storage.
+            timestamp_millis: selects the newest snapshot that was committed at or before this time.
+            schemas: the schemas to take columns and options from, so that later pages of an answer agree with
+                the first.
+            max_staleness_ms: accept a version that was the latest this many milliseconds ago, without a look
+                at storage.
 
         Raises:
             NotFoundError: there is no such table, branch, snapshot, tag or schema.
-            RequestError: more than one of the first three.
+            RequestError: more than one of snapshot, tag and timestamp is given.
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
-        wanted = Wanted(snapshot_id, tag, timestamp_millis, schemas)
-        return self._versions(branch).find(wanted, max_staleness_ms)
+        request = VersionRequest(snapshot_id, tag, timestamp_millis, schemas)
+        return self._versions(branch).find(request, max_staleness_ms)
 
     def forget_newest(self, resolved: ResolvedSnapshot) -> None:
-        """Has the next request look for the latest version, since this one has gone away."""
+        """Have the next request look up the latest version again, because this one has gone."""
         self._versions(resolved.branch).forget_newest(resolved)
 
     def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
-        """A part of the snapshots that are there, oldest first."""
+        """List a page of the existing snapshots, oldest first."""
         with self._existing(branch) as references:
             return references.existing_snapshots(self.reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
-        """A part of the tags by name."""
+        """List a page of the tags by name."""
         with self._existing(branch) as references:
             return references.tags(self.reader.readers, after, count)
 
     def branches(self) -> list[str]:
-        """Names of the branches, without the main one."""
+        """List the branches by name, without the main one."""
         with self._existing(None) as references:
             return references.branches()
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
-        """Numbers of the schemas, ascending."""
+        """List the numbers of the schemas, ascending."""
         return self._references(branch).schema_ids()
 
     def schema_of(self, schema_id: int, branch: str | None = None) -> TableSchema:
-        """The schema of this number."""
+        """Read the schema with this number."""
         return read_schema(self.reader, self._references(branch), schema_id)
 
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
-        """The schema that a file of a snapshot was written with."""
+        """Read the schema that a file of a snapshot was written with."""
         if schema_id == resolved.schema.id:
             return resolved.schema
         references = self._references(resolved.branch)
-        # After a rollback a schema number may come again, but not for the files of a snapshot that is still
-        # there.
+        # After a rollback a schema number may be used again, but not for files of a snapshot that still
+        # exists.
         key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
         try:
             schema: TableSchema = self.reader.metadata.get_or_load(
@@ -175,11 +175,11 @@ class Table:
         return schema
 
     def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
-        """Where the files of a version lie; those of a branch lie with the table's."""
+        """Return the paths of a version's files. Files of a branch lie in the main table's directory."""
         return TablePaths(self.directory, resolved.schema)
 
     def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
-        """Whether a file is missing although the snapshot or tag of a version is still what it was."""
+        """Tell whether a file is missing while the version's snapshot or tag is still unchanged."""
         if resolved.snapshot is None or self._storage.exists(path):
             return False
         references = self._references(resolved.branch)
@@ -195,7 +195,7 @@ class Table:
 
     @property
     def is_at_its_name(self) -> bool:
-        """Whether it lies where its name puts it."""
+        """True if the table lies in the directory that its name implies."""
         return self.directory == f"{self.database}{DATABASE_SUFFIX}/{self.name}"
 
     @property
@@ -205,8 +205,10 @@ class Table:
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
-        """The references of a table, of which the end of the block knows that it is there."""
+        """Yield the references of a table; the end of the block raises NotFoundError if there is none."""
         references = self._references(branch)
+        # Listing the schemas proves that the table exists; it runs beside the block, so it costs no extra
+        # round trip.
         schema_ids = self.reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
@@ -228,7 +230,7 @@ class Table:
 
 
 def is_name(text: str) -> bool:
-    """Whether a caller's text can be the name of a database, table or branch: one printable path segment."""
+    """Tell whether a text can name a database, table or branch: one printable path segment."""
     return text not in ("", ".", "..") and "/" not in text and text.isprintable()
 
 
@@ -242,12 +244,12 @@ class Catalog:
         self.reader = reader
 
     def databases(self) -> list[str]:
-        """Names of the databases, sorted."""
+        """List the databases by name."""
         names = self.reader.storage.list_names("")
         return [name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)]
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, sorted: the directories that have a schema."""
+        """List the tables of a database by name: the directories that hold a schema."""
         directory = self._directory(database)
         storage = self.reader.storage
         names = storage.list_names(directory)
@@ -256,7 +258,7 @@ class Catalog:
         return self._with_schema(directory, names)
 
     def check_there(self, database: str, table: str | None = None, branch: str | None = None) -> None:
-        """Looks for what was not found, by its name, to tell which names there are instead.
+        """Check that a database, table or branch exists; errors suggest names that do.
 
         Raises:
             UnknownPlaceError: there is no such database.
@@ -270,34 +272,36 @@ class Catalog:
         directory = self._directory(database)
         names = self.reader.storage.list_names(directory)
         if table not in names:
-            # Of many tables those that may be meant, since each takes a look at its directory.
-            some = sorted({*names[:_MOST_NAMED], *alike(table, names)})
-            known = hint(table, self._with_schema(directory, some), what="tables")
-            raise NotFoundError(f"there is no table {database}.{table}{known}")
+            # Each candidate costs a listing of its directory, so only likely ones are looked at.
+            candidates = sorted({*names[:_MOST_NAMED], *alike(table, names)})
+            suggestion = hint(table, self._with_schema(directory, candidates), what="tables")
+            raise NotFoundError(f"there is no table {database}.{table}{suggestion}")
         if branch is not None:
             branches = self.table(database, table).branches()
             if branch not in (MAIN_BRANCH, *branches):
-                known = hint(branch, branches, what="branches")
-                raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{known}")
+                suggestion = hint(branch, branches, what="branches")
+                raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{suggestion}")
 
     def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:
         storage = self.reader.storage
 
         def has_schema(name: str) -> bool:
             try:
-                # A listing takes one call of an object store, to ask whether a directory exists two.
+                # An object store answers a listing in one call, and an existence check in two.
                 return bool(storage.list_names(f"{directory}/{name}/schema"))
             except PathNotAllowedError:
-                # A link that leads out of the warehouse is no table of it, and hides none of the others.
+                # A link that leads out of the warehouse is not one of its tables, and must not hide the
+                # others.
                 return False
 
         have_schema = self.reader.readers.map(has_schema, names)
         return [name for name, is_table in zip(names, have_schema, strict=True) if is_table]
 
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
-        """A table, which need not exist: nothing is read before something is asked of it.
+        """Return a table, which need not exist: nothing is read yet.
 
-        It lies at ``directory``, or where its name puts it. NotFoundError: no table can lie or be named so.
+        The table lies at ``directory``, or where its name puts it. NotFoundError: the name or directory
+        cannot be a table's.
         """
         named = self._directory(database)
         if not is_name(name):

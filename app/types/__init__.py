@@ -1,4 +1,4 @@
-"""Paimon's data types, the values they hold, and the order those stand in."""
+"""Paimon's data types, their values, and the order of values."""
 
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.data_types import (

@@ -1,4 +1,4 @@
-"""Arrow arrays as fields of binary rows, in the forms of :mod:`app.types.values`."""
+"""Converts Arrow arrays to fields of binary rows, in the forms of :mod:`app.types.values`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _ARITY: Final = np.dtype(">i4")
 
 
 def field_values(array: pa.Array, data_type: DataType) -> FieldValues:
-    """An array as one field of rows.
+    """Convert an array, with or without nulls, to a field of rows.
 
-    ``array``: bool, integers, float, double, decimal128 of the type's scale, string, binary, date32, time32
-    or timestamps, as the type needs it; with or without nulls. ``data_type``: a type that has values.
+    ``array`` has bool, integers, float, double, decimal128 of the type's scale, string, binary, date32,
+    time32 or timestamps, as ``data_type`` requires; nested types have no values.
     """
     return FieldValues(data_type, _values(array, data_type), np.asarray(array.is_null()))
 
 
 def serialized_rows(fields: Sequence[FieldValues], count: int) -> pa.BinaryArray:
-    """Serialized rows, number of fields included, shape (count,); arguments as of :func:`write_rows`."""
+    """Serialize rows, number of fields included, shape (count,); each field has ``count`` values."""
     arity = np.array([len(fields)], _ARITY).view(np.uint8)
     parts, positions = [], []
     for group in write_rows(fields, count):

@@ -1,7 +1,4 @@
-"""Many byte strings as one column: where each lies in a buffer that all of them share.
-
-The columnar counterpart of ``bytes``: a field that lies at the same place in each is read by one gather.
-"""
+"""Byte strings as a column: offsets into a shared buffer. A field at a fixed offset is read by one gather."""
 
 from __future__ import annotations
 
@@ -19,29 +16,26 @@ from app.work import MappedBytes
 
 NULL_LENGTH: Final = -1
 
+# With fewer strings the way of copying does not matter.
 _MANY: Final = 64
-"""Of fewer strings it does not matter how they are copied."""
+# Strings packed for Arrow at a time, which takes several bytes per byte of theirs.
 _AT_ONCE: Final = 1 << 16
-"""So many strings are packed for Arrow at a time, which takes several bytes for each of theirs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytesColumn:
-    """Byte strings, some of which may be null.
+    """Byte strings, some of which may be null."""
 
-    Attributes:
-        data: the shared buffer, uint8.
-        starts: int64, shape (n,): offset of each string in ``data``; 0 where it is null.
-        lengths: int64, shape (n,): its bytes, -1 where it is null.
-    """
-
+    # Shared buffer, uint8.
     data: NDArray[np.uint8]
+    # int64, shape (n,): offset of each string in `data`; 0 where null.
     starts: NDArray[np.int64]
+    # int64, shape (n,): bytes of each string; -1 where null.
     lengths: NDArray[np.int64]
 
     @classmethod
     def of(cls, strings: Iterable[bytes | memoryview | None]) -> Self:
-        """The column of some strings."""
+        """Convert single strings."""
         listed = list(strings)
         lengths = np.array([NULL_LENGTH if value is None else len(value) for value in listed], np.int64)
         data = np.frombuffer(b"".join(value for value in listed if value is not None), np.uint8)
@@ -50,13 +44,13 @@ class BytesColumn:
 
     @classmethod
     def nulls(cls, count: int) -> Self:
-        """A column of nulls, which takes no memory."""
+        """Return a column of nulls, which takes no memory."""
         start, length = np.broadcast_to(np.int64(0), count), np.broadcast_to(np.int64(NULL_LENGTH), count)
         return cls(np.zeros(0, np.uint8), start, length)
 
     @classmethod
     def from_arrow(cls, array: pa.Array) -> Self:
-        """The column of an Arrow array of (large) binary or string; the bytes are shared, not copied."""
+        """Wrap an Arrow array of (large) binary or string; the bytes are shared, not copied."""
         if array.null_count == len(array):
             return cls.nulls(len(array))
         large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
@@ -73,7 +67,7 @@ class BytesColumn:
 
     @classmethod
     def concat(cls, columns: Sequence[Self]) -> Self:
-        """The strings of several columns (at least one), one behind the other; a single column is shared."""
+        """Concatenate one or more columns; a single one is shared."""
         if len(columns) == 1:
             return columns[0]
         before = np.cumsum([0, *(len(column.data) for column in columns)])[:-1]
@@ -84,19 +78,19 @@ class BytesColumn:
 
     @classmethod
     def joined(cls, columns: Iterable[Self]) -> Self:
-        """As :meth:`concat`, of columns that are made one by one: none is held while the next one is made."""
+        """Concatenate columns that are made one by one; none is held while the next is made."""
         data, starts, lengths = bytearray(), [], []
         for column in columns:
             starts.append(np.where(column.lengths < 0, 0, column.starts + len(data)))
             lengths.append(column.lengths)
-            # A large one grows in place, page by page.
+            # A large bytearray grows in place, page by page.
             data += column.data.data
             del column
         return cls(np.frombuffer(data, np.uint8), np.concatenate(starts), np.concatenate(lengths))
 
     @classmethod
     def gathered(cls, columns: Sequence[Self]) -> Self:
-        """The strings of several columns (at least one), copied into a buffer that holds nothing else."""
+        """Concatenate one or more columns into a buffer without unused bytes."""
         strings: list[memoryview] = []
         for column in columns:
             shared = np.ascontiguousarray(column.data).data
@@ -121,16 +115,16 @@ class BytesColumn:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, if nobody else holds the buffer."""
+        """Memory in bytes, if nobody else holds the buffer."""
         return self.data.nbytes + self.starts.nbytes + self.lengths.nbytes
 
     @property
     def is_null(self) -> NDArray[np.bool_]:
-        """Which strings are null, shape (n,)."""
+        """Mask of nulls, shape (n,)."""
         return self.lengths < 0
 
     def view(self, row: int) -> memoryview | None:
-        """One string without a copy; None where it is null."""
+        """Return one string without a copy, or None."""
         length = int(self.lengths[row])
         if length < 0:
             return None
@@ -138,17 +132,17 @@ class BytesColumn:
         return self.data[start : start + length].data
 
     def take(self, rows: NDArray[np.integer] | slice) -> Self:
-        """The strings of ``rows``, in that order; the buffer stays shared."""
+        """Select ``rows``, in that order; the buffer stays shared."""
         return type(self)(self.data, self.starts[rows], self.lengths[rows])
 
     def without(self, rows: NDArray[np.bool_]) -> Self:
-        """The same with null in these ``rows``, shape (n,); the buffer stays shared."""
+        """Set the masked ``rows``, shape (n,), to null; the buffer stays shared."""
         return type(self)(
             self.data, np.where(rows, 0, self.starts), np.where(rows, NULL_LENGTH, self.lengths)
         )
 
     def ends_with(self, suffix: bytes) -> NDArray[np.bool_]:
-        """Which strings end with ``suffix``, which is not empty; shape (n,), False for nulls."""
+        """Mask strings that end with ``suffix``, which is not empty; shape (n,), False for nulls."""
         ending = np.zeros(len(self), np.bool_)
         long_enough = np.flatnonzero(self.lengths >= len(suffix))
         strings = self.take(long_enough)
@@ -157,10 +151,9 @@ class BytesColumn:
         return ending
 
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
-        """``width`` bytes of each string from ``offsets`` on, as an array of shape (n, width).
+        """Copy ``width`` bytes of each string from ``offsets`` on, shape (n, width).
 
-        The caller has made sure that they lie inside of the strings; bytes of nulls mean nothing, and are
-        only read if the buffer has some.
+        The caller has checked that they lie inside of the strings; bytes of nulls are undefined.
         """
         if len(self.data) < width:
             return np.zeros((len(self), width), np.uint8)
@@ -180,16 +173,16 @@ class BytesColumn:
 
     @property
     def _step(self) -> int | None:
-        """How many bytes each string begins behind the one before it, if that is the same for all of many."""
+        """Distance between starts, if it is constant over many strings."""
         if len(self) < _MANY or self.lengths.min() < 0:
             return None
         step = int(self.starts[1] - self.starts[0])
         return step if step > 0 and bool((np.diff(self.starts) == step).all()) else None
 
     def packed(self) -> Self:
-        """The same strings one behind the other, in a buffer that holds nothing else.
+        """Copy the strings into a buffer without unused bytes.
 
-        Raises CorruptFileError: they are longer than any strings of the buffer are together.
+        CorruptFileError: together they are longer than strings of this buffer can be.
         """
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths
@@ -209,7 +202,7 @@ class BytesColumn:
         return type(self)(data, np.where(self.is_null, 0, starts), self.lengths)
 
     def to_arrow(self) -> pa.LargeBinaryArray:
-        """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
+        """Convert to an Arrow array; bytes are copied unless the strings are adjacent."""
         null = self.is_null
         if null.all():
             return pa.nulls(len(self), pa.large_binary())
@@ -223,7 +216,7 @@ class BytesColumn:
             data = self.data[first : first + size]
         else:
             data = self.packed().data
-        # Arrow reads whatever lies behind a buffer.
+        # Arrow does not check offsets against the buffer.
         if len(data) != size:
             raise CorruptFileError(f"expected {size} bytes of strings, found {len(data)}")
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
@@ -231,7 +224,7 @@ class BytesColumn:
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
 
     def distinct(self) -> tuple[Self, NDArray[np.uint32]]:
-        """The distinct strings, ascending bytewise; and of each string, none of which is null, its rank."""
+        """Return the distinct strings, ascending bytewise, and the rank of each string; none is null."""
         parts = [self.take(slice(at, at + _AT_ONCE)).to_arrow() for at in range(0, len(self), _AT_ONCE)]
         encoded = pa.chunked_array(parts, pa.large_binary()).dictionary_encode()
         # All chunks share one dictionary.
@@ -244,12 +237,10 @@ class BytesColumn:
 
 
 def own_bytes(array: NDArray[Any]) -> int:
-    """Bytes of memory that an array takes; one item's where all are the same, and none if it is mapped.
-
-    The system gives and takes the memory of mapped files, and processes share it.
-    """
+    """Memory of an array in bytes; one item if all are broadcast from it, none if it is mapped."""
     if not any(array.strides):
         return min(array.itemsize, array.nbytes)
+    # The system manages the memory of mapped files, and processes share it.
     holder: object = array
     while isinstance(holder, np.ndarray) and not isinstance(holder, MappedBytes):
         holder = holder.base

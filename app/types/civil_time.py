@@ -1,10 +1,10 @@
 """Calendar dates, clock times and units of time as numbers, and the text that JSON and SQL literals share.
 
-The text form is ISO 8601's with the liberties both languages take: one-digit months, days and hours, a blank
-for the ``T``, seconds and up to nine fraction digits left out at will, and a zone behind it: ``Z``, an offset
-(``+01:00``, ``+0100``) or a name (``America/New_York``). Days are those of the proleptic Gregorian calendar,
-as in java.time and Spark: the year before 1 is 0. Years have four to nine digits and may have a sign
-(``+12345-01-01``, ``-0001-01-01``).
+The text is ISO 8601 with the liberties of both languages: one-digit months, days and hours, a blank for the
+``T``, optional seconds and up to nine fraction digits, and a zone behind it: ``Z``, an offset (``+01:00``,
+``+0100``) or a name (``America/New_York``). Days follow the proleptic Gregorian calendar, as in java.time and
+Spark: the year before 1 is 0. Years have four to nine digits and may have a sign (``+12345-01-01``,
+``-0001-01-01``).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Final
 NANOS_PER_MICRO: Final = 1_000
 NANOS_PER_MILLI: Final = 1_000_000
 NANOS_PER_SECOND: Final = 1_000_000_000
+# Keys are Arrow's names of units.
 NANOS_PER_UNIT: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
-"""By the name of Arrow's unit."""
 SECONDS_PER_DAY: Final = 86_400
 MILLIS_PER_DAY: Final = SECONDS_PER_DAY * 1_000
 NANOS_PER_DAY: Final = SECONDS_PER_DAY * NANOS_PER_SECOND
 
+# The calendar, including days of the week, repeats after this many years.
 CYCLE_YEARS: Final = 400
-"""After so many years the calendar repeats, days of the week included."""
 CYCLE_DAYS: Final = 146_097
 CYCLE_SECONDS: Final = CYCLE_DAYS * SECONDS_PER_DAY
 
 
+# Days from 0000-03-01 to the epoch: counting years from March puts the leap day last.
 _MARCH_0 = 719_468
-"""Days from 0000-03-01 to the epoch; years that start in March have their leap day last."""
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY = 2
 _MAX_PLAIN_YEAR = 9_999
@@ -44,10 +44,10 @@ _TIMESTAMP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TimestampText:
-    """A timestamp as it was written.
+    """Timestamp as written.
 
-    ``clock``: the wall clock, in nanoseconds since 1970-01-01T00:00. ``zone``: the zone that was written
-    behind it, as :func:`app.types.session_zone.session_zone` reads it; None where none was.
+    ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00; ``zone`` is the zone behind it, for
+    :func:`app.types.session_zone.session_zone`, or None.
     """
 
     clock: int
@@ -55,7 +55,7 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01; any year. Raises ValueError: there is no such day."""
+    """Return days since 1970-01-01; any year. ValueError: there is no such day."""
     if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
@@ -68,7 +68,7 @@ def epoch_days(year: int, month: int, day: int) -> int:
 
 
 def civil_date(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since 1970-01-01; any year."""
+    """Split days since 1970-01-01 into year, month and day; any year."""
     cycle, day_of_cycle = divmod(days + _MARCH_0, CYCLE_DAYS)
     leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (CYCLE_DAYS - 1)
     year_of_cycle = (day_of_cycle - leap_days) // 365
@@ -80,7 +80,7 @@ def civil_date(days: int) -> tuple[int, int, int]:
 
 
 def add_months(days: int, months: int) -> int:
-    """The same day of another month, or its last day if it has none of that number."""
+    """Move a day by months; a month without that day ends at its last one."""
     if not months:
         return days
     year, month, day = civil_date(days)
@@ -95,14 +95,14 @@ def _is_leap(year: int) -> bool:
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
-    """Nanoseconds since midnight. Raises ValueError: no clock shows that."""
+    """Return nanoseconds since midnight. ValueError: no clock shows that."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= nanos < NANOS_PER_SECOND):  # noqa: PLR2004 - a clock
         raise ValueError("no such time of day")
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + nanos
 
 
 def read_date(text: str) -> int:
-    """Days since 1970-01-01 of ``2025-08-01``. Raises ValueError: the text is no date."""
+    """Parse ``2025-08-01`` as days since 1970-01-01. ValueError: the text is no date."""
     parts = _DATE.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD")
@@ -111,7 +111,7 @@ def read_date(text: str) -> int:
 
 
 def read_clock(text: str) -> int:
-    """Nanoseconds since midnight of ``12:30[:15[.250]]``. Raises ValueError: the text is no time of day."""
+    """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight. ValueError: the text is no time of day."""
     parts = _CLOCK.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form HH:MM[:SS[.fraction]]")
@@ -120,10 +120,7 @@ def read_clock(text: str) -> int:
 
 
 def read_timestamp(text: str) -> TimestampText:
-    """Reads ``2025-08-01T12:30:15.25+02:00`` and its shorter forms.
-
-    Raises ValueError: the text is no timestamp.
-    """
+    """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms. ValueError: the text is no timestamp."""
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")
@@ -134,14 +131,14 @@ def read_timestamp(text: str) -> TimestampText:
 
 
 def date_text(days: int) -> str:
-    """``2025-08-01``; years of more digits and those before 0 have a sign, as Spark and Java write them."""
+    """Format ``2025-08-01``; years of more digits, or below 0, have a sign, as in Spark and Java."""
     year, month, day = civil_date(days)
     sign = "-" if year < 0 else "+" if year > _MAX_PLAIN_YEAR else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def clock_text(nanos: int) -> str:
-    """``12:30:15`` with the fraction digits that are needed."""
+    """Format ``12:30:15`` with the fraction digits that are needed."""
     seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return text if fraction == 0 else f"{text}.{fraction:09}".rstrip("0")

@@ -1,7 +1,7 @@
 """Paimon's data types and their text form.
 
-A schema file writes simple types as text (``DECIMAL(9, 2) NOT NULL``) and nested ones as JSON objects
-(``{"type": "MAP", "key": "STRING", "value": "INT"}``); the engine's ``toString`` writes nested ones as
+A schema file has simple types as text (``DECIMAL(9, 2) NOT NULL``) and nested ones as JSON objects
+(``{"type": "MAP", "key": "STRING", "value": "INT"}``); the engine's ``toString`` formats nested ones as
 ``MAP<STRING, INT>``. :func:`parse_type` reads all three.
 """
 
@@ -17,7 +17,7 @@ from app.errors import RequestError
 
 
 class TypeRoot(StrEnum):
-    """The kind of a type, without parameters; the values are Paimon's own names."""
+    """Kind of a type, without parameters; values are Paimon's own names."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -39,14 +39,14 @@ class TypeRoot(StrEnum):
     MULTISET = "MULTISET"
     MAP = "MAP"
     ROW = "ROW"
+    # A type without values in this release (VARIANT, VECTOR, BLOB ...): never indexed, never compared.
     OTHER = "OTHER"
-    """A type this release has no values for (VARIANT, VECTOR, BLOB ...): never indexed, never compared."""
 
 
+# Width in bits of the signed integer types.
 INTEGER_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+# Types of whole numbers that fit 64 bits, except timestamps and decimals.
 WHOLE_ROOTS: Final = frozenset({TypeRoot.DATE, TypeRoot.TIME, *INTEGER_BITS})
-"""Types whose values are whole numbers that fit 64 bits, timestamps and decimals aside."""
-"""Width in bits of the signed integer types."""
 
 STRING_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -67,23 +67,20 @@ _MILLISECOND_PRECISION = 3
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One data type.
-
-    Attributes:
-        precision: digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR,
-            BINARY and VARBINARY; 0 elsewhere.
-        scale: fraction digits of DECIMAL; 0 elsewhere.
-        children: element of ARRAY and MULTISET; key and value of MAP; empty elsewhere.
-        text: the type as it was written, without ``NOT NULL``; used for messages and answers.
-        fields: of a ROW that was written as a JSON object; they take no part in any index.
-    """
+    """Data type with its parameters."""
 
     root: TypeRoot
     nullable: bool = True
+    # Digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR, BINARY and VARBINARY;
+    # 0 elsewhere.
     precision: int = 0
+    # Fraction digits of DECIMAL; 0 elsewhere.
     scale: int = 0
+    # Element of ARRAY and MULTISET; key and value of MAP; empty elsewhere.
     children: tuple[DataType, ...] = ()
+    # The type as written, without `NOT NULL`, for messages and answers.
     text: str = ""
+    # Fields of a ROW written as a JSON object; they are in no index.
     fields: tuple[DataField, ...] = ()
 
     def __str__(self) -> str:
@@ -91,16 +88,16 @@ class DataType:
 
     @property
     def is_compact_decimal(self) -> bool:
-        """Whether this is a DECIMAL that fits 64 bits (at most 18 digits)."""
+        """True for a DECIMAL that fits 64 bits (at most 18 digits)."""
         return self.root is TypeRoot.DECIMAL and self.precision <= _COMPACT_DECIMAL_PRECISION
 
     @property
     def is_compact_timestamp(self) -> bool:
-        """Whether this is a timestamp that is stored as milliseconds (at most 3 fraction digits)."""
+        """True for a timestamp stored in milliseconds (at most 3 fraction digits)."""
         return self.root in TIMESTAMP_ROOTS and self.precision <= _MILLISECOND_PRECISION
 
     def same_kind(self, other: DataType) -> bool:
-        """Whether two types are equal up to nullability (of every level)."""
+        """Tell whether two types are equal up to nullability (of every level)."""
         return (
             self.root is other.root
             and self.precision == other.precision
@@ -115,10 +112,9 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A column: its permanent id, its present name and type.
+    """Column: its permanent id, its present name and type.
 
-    A map key that has an index of its own is a field called ``column[key]`` with the map's value type and
-    the id of the map column.
+    An indexed map key is a field called ``column[key]`` with the map's value type and the map column's id.
     """
 
     id: int
@@ -145,7 +141,7 @@ _UNBOUNDED = frozenset({"STRING", "BYTES"})
 
 
 def parse_type(written: str | Mapping[str, object]) -> DataType:
-    """Reads a type from its text or JSON form. Raises RequestError: the text is not a type."""
+    """Parse a type from its text or JSON form. RequestError: the text is not a type."""
     return _parse(written, 0)
 
 
@@ -200,10 +196,10 @@ def _row_field(written: object, depth: int) -> DataField:
 
 
 def _parse_inside(written: object, depth: int) -> DataType:
-    """The type of a field of a ROW; since nothing reads it, text that is no known type is as good."""
     try:
         return _parse(written, depth)
     except RequestError:
+        # Nothing reads fields of a ROW, so an unknown type does no harm.
         if not isinstance(written, str):
             raise
         nullable, base = _split_nullability(written)
@@ -211,7 +207,6 @@ def _parse_inside(written: object, depth: int) -> DataType:
 
 
 def _split_nullability(written: str) -> tuple[bool, str]:
-    """``(nullable, text without NULL or NOT NULL)``."""
     match written.rsplit(maxsplit=2):
         case [base, last_but_one, last] if (last_but_one.upper(), last.upper()) == ("NOT", "NULL"):
             return False, base.strip()

@@ -1,4 +1,4 @@
-"""Digests: 16 bytes that stand for contents, or for requests, which have no other lasting name."""
+"""Digests of contents and of requests, which have no other lasting name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from app.errors import RequestError
 
 DIGEST_BYTES: Final = 16
+# Characters of a text, or values of a list, from which on a digest takes its place.
 _LONG: Final = 1 << 14
-"""Characters of a text, and values of a list."""
 
 
 def digest(*parts: bytes) -> bytes:
-    """16 bytes that stand for ``parts`` in this order."""
+    """Hash ``parts``, in this order, to 16 bytes."""
     hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         # With the length in front, no two lists of parts run together to the same bytes.
@@ -25,15 +25,15 @@ def digest(*parts: bytes) -> bytes:
 
 
 def content_digest(*contents: bytes) -> str:
-    """A short name for file contents, in hexadecimal."""
+    """Hash file contents to a short hexadecimal name."""
     return digest(*contents).hex()
 
 
 def request_digest(*parts: object) -> bytes:
-    """16 bytes that are the same for equal requests, in every process.
+    """Hash a request to 16 bytes, equal for equal requests in every process.
 
-    ``parts``: dataclasses, requests, decimals, and what JSON can hold. The order of a mapping's members does
-    not count.
+    ``parts`` are dataclasses, requests, decimals, and JSON values; the order of a mapping's members does not
+    count.
     """
     return digest(_written([_abridged(part) for part in parts]))
 
@@ -45,7 +45,7 @@ def _written(part: object) -> bytes:
 def _as_json(part: object) -> object:
     if isinstance(part, Decimal):
         return {"": str(part)}
-    # Models of pydantic are known by what they have, since importing it takes longer than all of this.
+    # Pydantic models are recognized by their members: importing pydantic takes longer than a digest.
     members = getattr(type(part), "__dataclass_fields__", None) or getattr(type(part), "model_fields", None)
     if members:
         return [type(part).__name__, *(_abridged(getattr(part, name)) for name in members)]
@@ -53,7 +53,7 @@ def _as_json(part: object) -> object:
 
 
 def _abridged(part: object) -> object:
-    """The part with digests in place of what is long: other threads wait for each call that writes JSON."""
+    # Writing JSON holds the interpreter for the whole call, so long parts become digests first.
     match part:
         case str() if len(part) > _LONG:
             return {"text": content_digest(part.encode(errors="surrogatepass"))}

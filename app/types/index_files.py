@@ -1,4 +1,4 @@
-"""What is known of an index file without reading it: its writer says so, and index manifests keep it."""
+"""Metadata of index files, which index manifests keep, so that no file has to be read for it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+# Index type of files with the key hashes of a dynamic bucket.
 HASH: Final = "HASH"
-"""Index type of files that hold the key hashes of a dynamic bucket."""
+# Index type of files with deletion vectors.
 DELETION_VECTORS: Final = "DELETION_VECTORS"
-"""Index type of files that hold deletion vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionRange:
-    """Where the deletion vector of one data file lies in an index file.
-
-    Attributes:
-        offset: byte of the vector's size field.
-        length: bytes as recorded; for 32-bit vectors without the size field and the checksum.
-        cardinality: deleted rows, if recorded.
-    """
+    """Location of a data file's deletion vector in an index file."""
 
     data_file: str
+    # Byte of the vector's size field.
     offset: int
+    # Bytes as recorded; for 32-bit vectors without the size field and the checksum.
     length: int
+    # Deleted rows, if recorded.
     cardinality: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The rows, ``last_row`` included, that a global index file covers, of a table that numbers its rows.
+    """Rows, ``last_row`` included, that a global index file covers, in a table that tracks row ids.
 
-    ``source``: of an index of a primary key table's level, which covers files instead.
+    ``source`` belongs to an index of a primary key table's level, which covers files instead.
     """
 
     first_row: int
@@ -47,25 +44,22 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileMeta:
-    """One index file.
+    """Index file."""
 
-    Attributes:
-        index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
-        row_count: hashes, deletion vectors, or indexed rows in it.
-        ranges: the vectors of a deletion vector file, in file order; empty for other types.
-        external_path: where it lies, if not with the table's other index files.
-    """
-
+    # `HASH`, `DELETION_VECTORS`, or the type of a global index.
     index_type: str
     file_name: str
     file_size: int
+    # Hashes, deletion vectors, or indexed rows in it.
     row_count: int
+    # The vectors of a deletion vector file, in file order; empty for other types.
     ranges: tuple[DeletionRange, ...] = ()
+    # Location outside of the table's index directory.
     external_path: str | None = None
     global_index: GlobalIndex | None = None
 
 
 def index_file_names() -> Iterator[str]:
-    """Names for the new index files of one writer, without end: ``index-<uuid>-0``, ``-1``, ..."""
+    """Yield names for the new index files of one writer without end: ``index-<uuid>-0``, ``-1``, ..."""
     writer = uuid.uuid4()
     return (f"index-{writer}-{number}" for number in itertools.count())

@@ -1,8 +1,6 @@
-"""Values written as JSON: the one form that answers use, which is the first that the HTTP contract names.
+"""Formats values and types as JSON, each in the first form that the HTTP contract names.
 
-Years beyond 0 to 9999 have a sign: ``+12345-01-01``, ``-0001-01-01``.
-
-Types are written as schema files have them, simple ones as text, nested ones as JSON objects::
+Years beyond 0 to 9999 have a sign: ``+12345-01-01``, ``-0001-01-01``. Types look as in schema files::
 
     "DECIMAL(9, 2) NOT NULL"
     {"type": "ARRAY", "element": T}, {"type": "MULTISET", "element": T}
@@ -24,12 +22,12 @@ from app.types.values import Value, to_float32
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 _EXACT = decimal.Context(prec=100)
+# Significant digits after which every 32-bit float reads back as itself.
 _FLOAT32_DIGITS = 9
-"""With this many significant digits every 32-bit float reads back as itself."""
 
 
 def to_json(value: Value | None, data_type: DataType) -> Json:
-    """The answer form of one value."""
+    """Format a value for answers."""
     if value is None or isinstance(value, bool):
         return value
     match data_type.root:
@@ -65,7 +63,7 @@ def _floating(number: float) -> float | str:
 
 
 def _shortest_float32(number: float) -> float:
-    """The double with the fewest digits that rounds to this 32-bit value."""
+    """Return the double with the fewest digits that rounds to this 32-bit value."""
     candidates = (float(f"{number:.{digits}g}") for digits in range(1, _FLOAT32_DIGITS + 1))
     return next((candidate for candidate in candidates if to_float32(candidate) == number), number)
 
@@ -76,7 +74,7 @@ def _timestamp(nanos: int, zone: str) -> str:
 
 
 def type_json(data_type: DataType) -> str | dict[str, Json]:
-    """A type in this form; one that has no inner types, or does not tell them, is text."""
+    """Format a type; one whose inner types are absent or unknown is text."""
     name = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
     match data_type.root:
         case TypeRoot.ARRAY | TypeRoot.MULTISET:

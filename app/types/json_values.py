@@ -1,4 +1,4 @@
-"""JSON read as values: literals, keys and partitions, in every form that the HTTP contract names.
+"""Reads JSON literals, keys and partitions as values, in every form that the HTTP contract names.
 
 =====================  =====================================================================================
 type                   forms
@@ -16,8 +16,7 @@ timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[,
                        writes seconds since 1970
 =====================  =====================================================================================
 
-A number with more digits than a float keeps may come as ``decimal.Decimal``. What is written stands in
-:mod:`app.types.json_answers`.
+A number with more digits than a float keeps may be a ``decimal.Decimal``.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ from app.types.data_types import DataType, TypeRoot
 from app.types.session_zone import Instants, SessionZone, instants_of_text
 from app.types.values import Value, integer_range, to_float32
 
+# Longest number that is read, in characters.
 MAX_NUMBER_TEXT: Final = 400
-"""No more characters of a number are read."""
 
 _MAX_INTEGER_DIGITS: Final = 40
 _INTEGER: Final = re.compile(rf"[+-]?\d{{1,{_MAX_INTEGER_DIGITS}}}", re.ASCII)
@@ -56,12 +55,12 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", 
 
 
 def is_integer(value: object) -> bool:
-    """Whether a JSON value is an integer; Python counts booleans among them."""
+    """Tell whether a JSON value is an integer; to Python booleans are integers, too."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def any_integer(value: object) -> int:
-    """An integer of any size, written as one or as its text. Raises ValueError: it is neither."""
+    """Read an integer of any size, or its text. ValueError: it is neither."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -74,10 +73,7 @@ def any_integer(value: object) -> int:
 
 
 def any_decimal(value: object) -> decimal.Decimal:
-    """A finite decimal with up to 400 digits on either side, written as a number or as its text.
-
-    Raises ValueError: it is neither.
-    """
+    """Read a finite decimal with up to 400 digits on either side, or its text. ValueError: it is neither."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     if isinstance(value, int) and abs(value) >= 10**MAX_NUMBER_TEXT:
@@ -96,7 +92,7 @@ _EXACT_SECONDS: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
 
 
 def read_json_date(value: object, _: DataType) -> int:
-    """Days since 1970-01-01. Raises ValueError: the value has no form of a date."""
+    """Read days since 1970-01-01. ValueError: the value has no form of a date."""
     match value:
         case int(days) | {"$days": int(days)} if is_integer(days):
             pass
@@ -112,7 +108,7 @@ def read_json_date(value: object, _: DataType) -> int:
 
 
 def read_json_time(value: object, _: DataType) -> int:
-    """Milliseconds of the day. Raises ValueError: the value has no form of a time of day."""
+    """Read milliseconds of the day. ValueError: the value has no form of a time of day."""
     match value:
         case int(millis) if is_integer(millis) and 0 <= millis < MILLIS_PER_DAY:
             return millis
@@ -128,10 +124,7 @@ def read_json_time(value: object, _: DataType) -> int:
 
 
 def read_json_clock(value: object, _: DataType) -> int:
-    """A wall clock, in nanoseconds since 1970-01-01T00:00.
-
-    Raises ValueError: the value has no form of a timestamp without time zone.
-    """
+    """Read a wall clock, in nanoseconds since 1970-01-01T00:00. ValueError: the value has no form of one."""
     millis = _from_millis(value)
     if millis is not None:
         return millis
@@ -144,9 +137,9 @@ def read_json_clock(value: object, _: DataType) -> int:
 
 
 def read_json_instants(value: object, zone: SessionZone | None) -> Instants:
-    """An instant; a form that names no zone is one of ``zone``, which is None where it is not known.
+    """Read an instant; a form without a zone is in ``zone``, None if unknown.
 
-    Raises ValueError: the value has no form of a timestamp with local time zone.
+    ValueError: the value has no form of a timestamp with local time zone.
     """
     exact = _from_millis(value)
     if exact is None and isinstance(value, float | decimal.Decimal):
@@ -173,10 +166,8 @@ def _written(value: object) -> TimestampText | None:
 
 
 def _from_seconds(written: decimal.Decimal) -> int:
-    """Nanoseconds of an instant as the engine writes it: whole seconds, rounded down, a point, nanoseconds.
-
-    Before 1970 that is no plain decimal: half a second before it is written ``-1.5``.
-    """
+    """Read an instant as the engine writes it: whole seconds, rounded down, a point, nanoseconds."""
+    # Before 1970 that is no plain decimal: half a second before is written -1.5.
     seconds = int(written)
     nanos = _EXACT_SECONDS.subtract(written, seconds).copy_abs().scaleb(9, _EXACT_SECONDS)
     if nanos != nanos.to_integral_value() or (seconds == 0 and written < 0):
@@ -185,11 +176,10 @@ def _from_seconds(written: decimal.Decimal) -> int:
 
 
 def _from_millis(value: object) -> int | None:
-    """Nanoseconds of ``{"$ms": n, "$nanos": n}``; None for any other form."""
     match value:
-        case {"$ms": int(millis), "$nanos": int(nanos), **others} if not others:
+        case {"$ms": int(millis), "$nanos": int(nanos), **unexpected} if not unexpected:
             pass
-        case {"$ms": int(millis), **others} if not others:
+        case {"$ms": int(millis), **unexpected} if not unexpected:
             nanos = 0
         case _:
             return None
@@ -199,7 +189,7 @@ def _from_millis(value: object) -> int | None:
 
 
 def _within_millis(nanos: int) -> int:
-    """Nanoseconds since the epoch that the engine can have, which counts the milliseconds in 64 bits."""
+    # The engine counts milliseconds in 64 bits.
     if not -(1 << 63) <= nanos // NANOS_PER_MILLI < 1 << 63:
         raise ValueError("the milliseconds since 1970-01-01 have 64 bits")
     return nanos
@@ -222,11 +212,10 @@ _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, 
 
 
 def parse_json(value: object, data_type: DataType, zone: SessionZone | None = None) -> Value | None:
-    """Reads one JSON value as a value of ``data_type``; JSON null is ``None``.
+    """Read a JSON value as a value of ``data_type``; null is ``None``.
 
-    ``zone``: the time zone of the caller's session; None if it is not known. Raises FilterError: the value
-    has no such form, or does not fit the type, or is a wall clock and would be an instant if the zone were
-    known.
+    ``zone`` is the session's time zone, None if unknown. FilterError: the value has no such form, does not
+    fit the type, or is a wall clock that needs a known zone.
     """
     if value is None:
         return None
@@ -242,10 +231,7 @@ def parse_json(value: object, data_type: DataType, zone: SessionZone | None = No
 
 
 def parse_instants(value: object, data_type: DataType, zone: SessionZone | None) -> Instants:
-    """Reads a timestamp with local time zone as far as it is known, see :func:`parse_json`.
-
-    Raises FilterError: the value is no timestamp.
-    """
+    """Read a timestamp with local time zone, as far as ``zone`` determines it. FilterError: it is none."""
     try:
         return read_json_instants(value, zone)
     except ValueError as error:
@@ -263,10 +249,7 @@ def _only_instant(value: object, data_type: DataType, zone: SessionZone | None) 
 
 
 def parse_integer(value: object, data_type: DataType) -> int:
-    """Reads an integer of any size; whether it is in the range of ``data_type`` is the caller's matter.
-
-    Raises FilterError: the value is neither an integer nor the text of one.
-    """
+    """Read an integer of any size, without checking the type's range. FilterError: it is none."""
     try:
         return any_integer(value)
     except ValueError as error:
@@ -274,10 +257,7 @@ def parse_integer(value: object, data_type: DataType) -> int:
 
 
 def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
-    """Reads a finite decimal with up to 400 digits on either side; fitting it is the caller's matter.
-
-    Raises FilterError: the value is neither such a number nor the text of one.
-    """
+    """Read a finite decimal of up to 400 digits on either side, unfitted. FilterError: it is none."""
     try:
         return any_decimal(value)
     except ValueError as error:
@@ -314,11 +294,11 @@ def _string(value: object, _: DataType) -> bytes:
 
 def _binary(value: object, _: DataType) -> bytes:
     match value:
-        case {"$base64": str(text), **others} if not others:
+        case {"$base64": str(text), **unexpected} if not unexpected:
             return base64.b64decode(text, validate=True)
         case str(text):
             return binascii.unhexlify(text)
-        case {"$hex": str(text), **others} if not others:
+        case {"$hex": str(text), **unexpected} if not unexpected:
             return binascii.unhexlify(text)
         case _:
             raise ValueError('expected {"$hex": ".."}, {"$base64": ".."} or hexadecimal digits')

@@ -1,9 +1,8 @@
-"""When the rules by which somebody reads the clocks of a region may be others than those that are known here.
+"""Times at which a reader's rules for a region's clocks may differ from those known here.
 
-Governments do away with summer time, sometimes within weeks, and releases of the IANA database also revise
-what they say of the past. Java has a database of its own, of whatever release. So a clock is sure where the
-releases from :data:`FIRST_RELEASE` to :data:`LAST_RELEASE` agree, and elsewhere its offset is known only
-within some hours:
+Governments abolish summer time, sometimes within weeks, and releases of the IANA database also revise the
+past. Java has a database of its own, of any release. So an offset is certain where the releases from
+:data:`FIRST_RELEASE` to :data:`LAST_RELEASE` agree, and elsewhere known only within some hours:
 
 =============================  =========================  =============================================
 release that the reader names  in doubt                   within
@@ -15,8 +14,8 @@ none                           from the last release on   one hour of the offset
 one that is none of these      always                     three hours of the offsets around that time
 =============================  =========================  =============================================
 
-Databases of one release need not agree on the time before 1970: whoever makes one may merge zones that have
-been alike since then.
+Databases of one release may differ before 1970: a distributor may merge zones that have been alike since
+then.
 """
 
 from __future__ import annotations
@@ -31,53 +30,52 @@ import tzdata
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, epoch_days
 from app.types.zone_revisions import FIRST_RELEASE, LAST_RELEASE, LAST_RELEASED, REVISIONS
 
+# Release of the rules known here.
 OWN_RELEASE: Final = tzdata.IANA_VERSION
-"""Of the rules that are known here."""
 
 _SECONDS_PER_DAY: Final = NANOS_PER_DAY // NANOS_PER_SECOND
+# Offsets matter beyond their moment: for whole days, and for clocks that are shown twice.
 _AROUND_SECONDS: Final = 3 * _SECONDS_PER_DAY
-"""Of a moment, what the offsets nearby decide about: days, and clocks that are shown twice."""
 _HOUR: Final = 3600
 _REVISED_SECONDS: Final = 3 * _HOUR
 _NEW_SECONDS: Final = _HOUR
 _FIRST_AGREED_YEAR: Final = 1970
+# Regions whose offset has never changed.
 _WITHOUT_RULES: Final = re.compile(r"Etc/.*|UTC|UCT|GMT(?:[+-]?0)?|Greenwich|Universal|Zulu")
-"""Regions that have had one offset always."""
 
 
 class DoubtfulTime(NamedTuple):
-    """A stretch of time in which a reader may have other offsets.
+    """Period in which a reader may have other offsets."""
 
-    Attributes:
-        first: the first second.
-        end: the second behind the last one; None if there is none.
-        margin: how many seconds an offset may lie beyond those around that time; None for anywhere.
-    """
-
+    # First second; None without one.
     first: int | None
+    # Second behind the last; None without one.
     end: int | None
+    # Seconds that an offset may lie beyond those around that time; None for any offset.
     margin: int | None
 
     def covers(self, second: int) -> bool:
-        """Whether a second lies in it."""
+        """Tell whether a second lies in the period."""
         return (self.first is None or self.first <= second) and (self.end is None or second < self.end)
 
 
 @lru_cache(maxsize=1024)
 def doubts_of(region: str, release: str | None) -> tuple[DoubtfulTime, ...]:
-    """What is in doubt of a region.
+    """List the doubtful periods of a region.
 
-    ``release``: of the rules that the reader goes by, such as ``2025a``; None where nobody knows.
+    ``release`` is that of the reader's rules, such as ``2025a``; None if unknown.
     """
     return () if _WITHOUT_RULES.fullmatch(region) else tuple(_doubts(region, release))
 
 
 def _doubts(region: str, release: str | None) -> Iterator[DoubtfulTime]:
+    # Databases of one release may differ before 1970: a distributor may merge zones that have been alike
+    # since.
     yield DoubtfulTime(None, _start(_FIRST_AGREED_YEAR) + _AROUND_SECONDS, None)
     if release == OWN_RELEASE:
         return
-    is_own_known = FIRST_RELEASE <= OWN_RELEASE <= LAST_RELEASE
-    if not is_own_known or (release is not None and not FIRST_RELEASE <= release <= LAST_RELEASE):
+    covers_own = FIRST_RELEASE <= OWN_RELEASE <= LAST_RELEASE
+    if not covers_own or (release is not None and not FIRST_RELEASE <= release <= LAST_RELEASE):
         yield DoubtfulTime(None, None, _REVISED_SECONDS)
         return
     for first, last in REVISIONS.get(region, ()):

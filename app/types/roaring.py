@@ -1,8 +1,8 @@
-"""The portable serialization of 32-bit Roaring bitmaps, as found in files that nobody vouches for.
+"""Reads the portable serialization of 32-bit Roaring bitmaps from untrusted files.
 
-The bytes carry no length, and a decoder that is handed too many takes what it needs in silence; so the
-extent is worked out here, against the bytes that are there, before anything is decoded. All integers are
-little endian; ``n`` is the number of containers.
+The bytes carry no length, and a decoder that is handed too many takes what it needs in silence; so the extent
+is worked out here, against the bytes that are there, before anything is decoded. All integers are little
+endian; ``n`` is the number of containers.
 
 ======================  =======================  =====================================================
 width                   present if               meaning
@@ -40,20 +40,20 @@ from pyroaring import BitMap, BitMap64
 from app.errors import CorruptIndexError
 
 Buffer: TypeAlias = "bytes | memoryview"
+# Row positions of one data file.
 Positions: TypeAlias = "BitMap | BitMap64"
-"""Row positions of one data file."""
 
 COOKIE_WITHOUT_RUNS: Final = 12346
 COOKIE_WITH_RUNS: Final = 12347
 MAX_CONTAINERS: Final = 1 << 16
+# With runs, bitmaps of fewer containers have no offsets.
 FEWEST_WITH_OFFSETS: Final = 4
-"""With runs, shorter bitmaps go without the offsets."""
 MAX_ARRAY_VALUES: Final = 4096
 BITS_BYTES: Final = 8192
 
 _U16 = struct.Struct("<H")
+# Cookie, and the next four bytes of every bitmap: the number of containers, or flags and a key.
 _HEAD = struct.Struct("<II")
-"""A cookie, and what stands behind it in every bitmap: the number of containers, or flags and a key."""
 _COOKIE_BYTES = 4
 
 
@@ -65,18 +65,15 @@ def read_bitmap(
     row_count: int | None = None,
     is_measured: bool = False,
 ) -> tuple[BitMap, int]:
-    """Decodes and validates the bitmap at ``offset``.
+    """Decode and validate the bitmap at ``offset``; return it, and its size in bytes.
 
     Args:
-        length: how many bytes it must occupy, where the format around it says so.
-        row_count: all positions must lie below this, where the format around it says so.
-        is_measured: whether :func:`bitmap_size` has said ``length``.
-
-    Returns:
-        The bitmap, and the number of bytes that it occupies.
+        length: required size, where the surrounding format states it.
+        row_count: exclusive upper limit of positions, where the surrounding format states it.
+        is_measured: ``length`` comes from :func:`bitmap_size`.
 
     Raises:
-        CorruptIndexError: the bytes are no bitmap, or one that breaks these bounds.
+        CorruptIndexError: the bytes are no bitmap, or break these limits.
     """
     size = length if is_measured and length is not None else bitmap_size(buffer, offset)
     if length is not None and size != length:
@@ -95,23 +92,23 @@ def read_bitmap(
 
 
 def bitmap_of(positions: NDArray[np.uint32]) -> BitMap:
-    """The set of some positions."""
-    # Such an array's memory is taken as it is; of NumPy's the bitmap would ask for number by number.
+    """Return the set of positions."""
+    # The constructor copies the memory of array.array, but iterates over a NumPy array.
     copied = array("I")
     copied.frombytes(positions.tobytes())
     return BitMap(copied)
 
 
 def serialize(bitmap: BitMap) -> bytes:
-    """The bytes of a bitmap as the engine writes them, which the bitmap is rearranged for."""
+    """Serialize a bitmap as the engine does; the bitmap is optimized in place."""
     bitmap.run_optimize()
     return bitmap.serialize()
 
 
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
-    """Bytes that the bitmap at ``offset`` occupies; its containers are measured, not validated.
+    """Measure the bitmap at ``offset`` in bytes; its containers are not validated.
 
-    Raises CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
+    CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
     """
     if not 0 <= offset <= len(buffer):
         raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes, found it at {offset}")
@@ -133,7 +130,7 @@ def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
 
 
 def _read_cookie(buffer: Buffer, offset: int) -> tuple[int, int, bytes | None]:
-    """``(where the keys start, number of containers, run flags if there are any)``."""
+    """Return ``(start of the keys, number of containers, run flags or None)``."""
     end = offset + _HEAD.size
     if end > len(buffer):
         _truncated(buffer, offset)

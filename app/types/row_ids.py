@@ -1,4 +1,4 @@
-"""Sets of row ids, of which a table can have many more than a file has rows."""
+"""Sets of row ids, which can be much larger than a file's rows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pyroaring import BitMap, BitMap64
 
 _COUNT_AND_KEY: Final = struct.Struct("<QI")
 _LISTED_OF_RANGE: Final = 64
+# Up to this size, sets are listed and counted together; of larger ones each range is counted alone.
 _MOST_LISTED: Final = 1 << 17
-"""Sets of so few ids are listed and counted together; of larger ones each range is counted by itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRanges:
-    """Row ids in ranges that are apart and ascend; int64, shape (n,), both ends included."""
+    """Row ids as disjoint, ascending ranges; int64, shape (n,), both ends included."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
 
     @classmethod
     def of(cls, first: NDArray[np.int64], last: NDArray[np.int64]) -> Self:
-        """The union of some ranges."""
+        """Unite ranges."""
         order = np.argsort(first, kind="stable")
         first, last = first[order], np.maximum.accumulate(last[order]) if len(last) else last
         opens = np.ones(len(first), np.bool_)
@@ -36,7 +36,7 @@ class RowRanges:
 
     @classmethod
     def union(cls, parts: Iterable[Self]) -> Self:
-        """The row ids of any of some sets."""
+        """Unite sets."""
         listed = list(parts)
         nothing = np.zeros(0, np.int64)
         return cls.of(
@@ -46,11 +46,11 @@ class RowRanges:
 
     @property
     def count(self) -> int:
-        """How many row ids there are."""
+        """Number of row ids."""
         return int((self.last - self.first + 1).sum())
 
     def count_within(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many lie in each of other ranges, both ends included."""
+        """Count the row ids in each of other ranges, both ends included."""
         if not len(self.first):
             return np.zeros(len(first), np.int64)
         sizes = self.last - self.first + 1
@@ -64,7 +64,7 @@ class RowRanges:
         return below(last + 1) - below(first)
 
     def bitmap(self) -> BitMap64:
-        """All of them as a bitmap."""
+        """Convert to a bitmap."""
         rows = BitMap64()
         for low, high in zip(self.first.tolist(), self.last.tolist(), strict=True):
             rows.add_range(low, high + 1)
@@ -72,13 +72,13 @@ class RowRanges:
 
 
 def rows_from(first: int, rows: BitMap) -> BitMap64:
-    """The row ids of rows that count from one on."""
-    # The portable form of 64 bits is that of its parts of 32 bits: nothing is copied number by number.
+    """Shift row positions to row ids that start at ``first``."""
+    # The portable 64-bit form consists of 32-bit parts, so nothing is copied number by number.
     return BitMap64.deserialize(_COUNT_AND_KEY.pack(1, 0) + rows.serialize()).shift(first)
 
 
 def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of the rows lie in each range, both ends included."""
+    """Count the rows in each range, both ends included."""
     if len(rows) > _MOST_LISTED + _LISTED_OF_RANGE * len(first):
         ends = zip(first.tolist(), (last + 1).tolist(), strict=True)
         return np.fromiter((rows.range_cardinality(low, high) for low, high in ends), np.int64, len(first))
@@ -88,7 +88,7 @@ def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int6
 
 
 def rows_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> Iterator[BitMap]:
-    """The rows of each range, counted from its first."""
+    """Yield the rows of each range, relative to its first."""
     for low, high in zip(first.tolist(), last.tolist(), strict=True):
         inside = BitMap64()
         inside.add_range(low, high + 1)

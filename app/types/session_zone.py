@@ -1,6 +1,6 @@
-"""The time zone of a session: which instant a wall clock means, and which clock an instant shows.
+"""The time zone of a session: converts wall clocks to instants, and instants to clocks.
 
-Spark resolves a wall clock by ``java.time``'s rules, and so does this module:
+Wall clocks resolve by ``java.time``'s rules, as in Spark:
 
 ===========================  =================================================================================
 clock                        instant
@@ -11,12 +11,11 @@ never shown (gap)            the clock moves forward by the length of the gap
 start of a day               the first instant of the day: midnight, or the end of the gap that midnight is in
 ===========================  =================================================================================
 
-Clocks and instants are nanoseconds since 1970-01-01T00:00 (of the clock, or in UTC). Names are those that
-``spark.sql.session.timeZone`` takes: regions of the IANA database, the short names of ``java.time``, offsets
+Clocks and instants are nanoseconds since 1970-01-01T00:00 (of the clock, or in UTC). Names are those of
+``spark.sql.session.timeZone``: regions of the IANA database, the short names of ``java.time``, offsets
 (``+05:30``), and offsets behind ``UTC``, ``GMT`` or ``UT``. The rules come from the ``tzdata`` package, so
-that they are the same on every machine. Those of whoever asks may be others: ``America/Vancouver@2025a``
-says of which release of the IANA database they are, and where they may differ
-(:mod:`app.types.reader_rules`), a clock is one of several instants.
+they are equal on every machine. A reader's rules may differ: ``America/Vancouver@2025a`` names their release,
+and where releases disagree (:mod:`app.types.reader_rules`), a clock is one of several instants.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from app.suggestions import hint
 from app.types.civil_time import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND, TimestampText
 from app.types.reader_rules import DoubtfulTime, doubts_of
 
+# Largest distance of a zone from UTC: the limit of `java.time.ZoneOffset`.
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
-"""No zone is further from UTC: the limit of ``java.time.ZoneOffset``."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
-_FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
-_LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
+_FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - a wall clock
+_LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - a wall clock
+# No zone changes its offset twice within this many seconds.
 _SEARCH_STEP: Final = 6 * 3600
-"""No zone changes its offset twice within so many seconds."""
 _REMEMBERED_ZONES: Final = 1024
 _REMEMBERED_OFFSETS: Final = 1 << 14
 _NEARBY_STEP: Final = 15 * 86_400
+# Half-month steps: a year of them includes both changes of summer time.
 _NEARBY_STEPS: Final = range(-13, 14)
-"""Steps of half a month: within a year clocks go forward and back."""
 
 _ONE_DIGIT_HOUR: Final = re.compile(r"([+-])(\d):", re.ASCII)
 _ONE_DIGIT_MINUTE: Final = re.compile(r"([+-]\d\d:)(\d)$", re.ASCII)
@@ -55,6 +54,7 @@ _OFFSET: Final = re.compile(
 )
 _PREFIXED: Final = re.compile(r"(?:UTC|GMT|UT)(?P<offset>[+-].*)?", re.ASCII)
 _RELEASE: Final = re.compile(r"(?P<zone>.*)@(?P<release>\d{4}[a-z]{1,2})", re.ASCII | re.DOTALL)
+# `java.time.ZoneId.SHORT_IDS`.
 _SHORT_NAMES: Final = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",
@@ -85,13 +85,12 @@ _SHORT_NAMES: Final = {
     "MST": "-07:00",
     "HST": "-10:00",
 }
-"""``java.time.ZoneId.SHORT_IDS``."""
 
 
 class Instants(NamedTuple):
-    """An instant, as far as it is known: from ``low`` to ``high``, inclusive.
+    """Instant, as far as it is known: from ``low`` to ``high``, inclusive.
 
-    The two are equal unless a wall clock was given for a session whose time zone or rules are not known.
+    The two differ only for a wall clock in a session whose time zone or rules are unknown.
     """
 
     low: int
@@ -99,7 +98,7 @@ class Instants(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """A stretch of time, without its ``end``, in which clocks are ``offset`` nanoseconds ahead of UTC."""
+    """Period up to its exclusive ``end`` in which clocks are ``offset`` nanoseconds ahead of UTC."""
 
     start: int
     end: int
@@ -108,10 +107,10 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionZone:
-    """A time zone; :func:`session_zone` makes it.
+    """Time zone; :func:`session_zone` makes it.
 
-    ``fixed_seconds``: the offset of a zone that is nothing else; None for a region. ``doubts``: when these
-    may be others than those of the region here.
+    ``fixed_seconds`` is a constant offset, None for a region; ``doubts`` are periods in which readers'
+    offsets may differ from the region's.
     """
 
     name: str
@@ -121,12 +120,12 @@ class SessionZone:
     doubts: tuple[DoubtfulTime, ...] = field(default=(), compare=False, repr=False)
 
     def is_certain(self, at: int) -> bool:
-        """Whether everybody has these offsets around a clock or an instant."""
+        """Tell whether every reader has these offsets around a clock or an instant."""
         second = at // NANOS_PER_SECOND
         return not any(doubt.covers(second) for doubt in self.doubts)
 
     def offsets(self, at: int) -> tuple[int, int]:
-        """The least and the greatest offset, in nanoseconds, that somebody may have around that time."""
+        """Return the least and greatest offset, in nanoseconds, that a reader may have around that time."""
         second = at // NANOS_PER_SECOND
         margins = [doubt.margin for doubt in self.doubts if doubt.covers(second)]
         if None in margins:
@@ -137,22 +136,22 @@ class SessionZone:
         return max(low, -MAX_OFFSET_NANOS), min(high, MAX_OFFSET_NANOS)
 
     def to_instant(self, clock: int) -> int:
-        """The instant of a wall clock."""
+        """Convert a wall clock to an instant."""
         return clock - self._offset_of_clock(clock, fold=0)
 
     def to_instants(self, clock: int) -> tuple[int, ...]:
-        """Every instant at which clocks show ``clock``: none in a gap, two in an overlap, else one."""
+        """Return every instant that shows ``clock``: none in a gap, two in an overlap, else one."""
         first, second = self._offset_of_clock(clock, fold=0), self._offset_of_clock(clock, fold=1)
         if first == second:
             return (clock - first,)
         return (clock - first, clock - second) if first > second else ()
 
     def to_clock(self, instant: int) -> int:
-        """The clock that is shown at an instant."""
+        """Convert an instant to the clock it shows."""
         return instant + self._offset_at(instant // NANOS_PER_SECOND) * NANOS_PER_SECOND
 
     def start_of_day(self, day: int) -> int:
-        """The first instant of a day, which is a number of days since 1970-01-01."""
+        """Return the first instant of a day, given in days since 1970-01-01."""
         midnight = day * NANOS_PER_DAY
         before, after = self._offset_of_clock(midnight, fold=0), self._offset_of_clock(midnight, fold=1)
         if before >= after:
@@ -161,7 +160,7 @@ class SessionZone:
         return self._change(low, high) * NANOS_PER_SECOND
 
     def shifts(self, first: int, last: int) -> tuple[Shift, ...]:
-        """The offsets from one instant to another, in order; they cover every instant between the two."""
+        """Return the offsets from one instant to another, in order and without gaps."""
         low, high = first // NANOS_PER_SECOND, -(-last // NANOS_PER_SECOND) + 1
         shifts: list[Shift] = []
         start, at = low, low
@@ -181,7 +180,7 @@ class SessionZone:
         )
 
     def _change(self, low: int, high: int) -> int:
-        """The first second with the offset of ``high``; ``low`` has another, and one change lies between."""
+        """Bisect for the first second with the offset of ``high``; one change lies between the two."""
         new = self._offset_at(high)
         while high - low > 1:
             middle = (low + high) // 2
@@ -192,14 +191,14 @@ class SessionZone:
         return high
 
     def _offset_at(self, second: int) -> int:
-        """Seconds that clocks are ahead of UTC at an instant."""
+        """Return seconds ahead of UTC at an instant, which is in seconds, too."""
         if self.region is None:
             return self.fixed_seconds or 0
         instant = _EPOCH + dt.timedelta(seconds=_in_calendar(second))
         return _seconds(self.region.fromutc(instant.replace(tzinfo=self.region)).utcoffset())
 
     def _offset_of_clock(self, clock: int, fold: int) -> int:
-        """Nanoseconds that a clock is ahead of UTC, before (0) or after (1) a change that it lies at."""
+        """Return nanoseconds ahead of UTC, before (fold 0) or after (1) a change at the clock."""
         if self.region is None:
             return (self.fixed_seconds or 0) * NANOS_PER_SECOND
         shown = _EPOCH + dt.timedelta(seconds=_in_calendar(clock // NANOS_PER_SECOND))
@@ -209,14 +208,14 @@ class SessionZone:
 
 @lru_cache(maxsize=_REMEMBERED_OFFSETS)
 def _offsets_around(zone: SessionZone, step: int) -> tuple[int, int]:
-    """The least and the greatest offset, in seconds, of a year around the step of that number."""
+    """Return the least and greatest offset, in seconds, of the year around a step."""
     least, greatest = zip(*(_offsets_within(zone, step + aside) for aside in _NEARBY_STEPS), strict=True)
     return min(least), max(greatest)
 
 
 @lru_cache(maxsize=_REMEMBERED_OFFSETS)
 def _offsets_within(zone: SessionZone, step: int) -> tuple[int, int]:
-    """The least and the greatest offset, in seconds, of the half month that is the step of that number."""
+    """Return the least and greatest offset, in seconds, of a half-month step."""
     # Summer time has been as short as a week: every change counts.
     seconds = range(step * _NEARBY_STEP, (step + 1) * _NEARBY_STEP + 1, _SEARCH_STEP)
     offsets = [zone._offset_at(second) for second in seconds]  # noqa: SLF001 - its own
@@ -224,7 +223,7 @@ def _offsets_within(zone: SessionZone, step: int) -> tuple[int, int]:
 
 
 def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:
-    """The instant of a wall clock; where zone or rules are not known, every instant that it may be."""
+    """Convert a wall clock; to every possible instant where zone or rules are unknown."""
     if zone is None:
         return Instants(clock - MAX_OFFSET_NANOS, clock + MAX_OFFSET_NANOS)
     if not zone.is_certain(clock):
@@ -235,7 +234,7 @@ def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:
 
 
 def instants_of_day(day: int, zone: SessionZone | None) -> Instants:
-    """The first instant of a day, which is a number of days since 1970-01-01; as far as it is known."""
+    """Return the first instant of a day, given in days since 1970-01-01, as far as it is known."""
     if zone is None or not zone.is_certain(day * NANOS_PER_DAY):
         return instants_of_clock(day * NANOS_PER_DAY, zone)
     instant = zone.start_of_day(day)
@@ -243,7 +242,7 @@ def instants_of_day(day: int, zone: SessionZone | None) -> Instants:
 
 
 def clocks_of_instants(instants: Instants, zone: SessionZone | None) -> tuple[int, int]:
-    """The earliest and the latest clock that may be shown at some instants."""
+    """Return the earliest and latest clock that may be shown at ``instants``."""
     low, high = instants
     if zone is None:
         return low - MAX_OFFSET_NANOS, high + MAX_OFFSET_NANOS
@@ -251,9 +250,9 @@ def clocks_of_instants(instants: Instants, zone: SessionZone | None) -> tuple[in
 
 
 def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instants:
-    """The instant of a timestamp's text: in the zone that it names, else in ``zone``, by whose rules too.
+    """Convert a timestamp's text: in the zone it names, else in ``zone``, by that one's release of the rules.
 
-    Raises ValueError: it names a zone that does not exist.
+    ValueError: it names a zone that does not exist.
     """
     if written.zone is not None:
         release = f"@{zone.release}" if zone is not None and zone.release is not None else ""
@@ -263,9 +262,8 @@ def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instan
 
 @lru_cache(maxsize=_REMEMBERED_ZONES)
 def session_zone(name: str) -> SessionZone:
-    """The zone of a name.
+    """Look up a zone by name; the release of the reader's rules may follow: ``America/Vancouver@2025a``.
 
-    ``name``: of the zone; the release of the reader's rules may follow: ``America/Vancouver@2025a``. Raises
     ValueError: there is no such zone.
     """
     named = _RELEASE.fullmatch(name)
@@ -309,9 +307,10 @@ def _regions() -> frozenset[str]:
 
 
 def _in_calendar(second: int) -> int:
-    """A second within the years 1 to 9999 at which every zone has the same offset."""
+    """Map a second into the years 1 to 9999, to one at which every zone has the same offset."""
     if second < _FIRST_SECOND:
         return _FIRST_SECOND
+    # Rules repeat with the calendar's cycle.
     cycles = -((_LAST_SECOND - second) // CYCLE_SECONDS) if second > _LAST_SECOND else 0
     return second - cycles * CYCLE_SECONDS
 

@@ -1,7 +1,7 @@
-"""How values of each type are held in memory, and in which order they stand.
+"""In-memory form of the values of each type, and their order.
 
 =====================================  ==========================================================
-type                                   held as
+type                                   Python value
 =====================================  ==========================================================
 BOOLEAN                                ``bool``
 TINYINT, SMALLINT, INT, BIGINT         ``int``
@@ -15,12 +15,12 @@ TIMESTAMP, TIMESTAMP_LTZ               ``int``, nanoseconds since 1970-01-01T00:
 NULL of any type                       ``None``
 =====================================  ==========================================================
 
-With these forms Python's own order is SQL's order (bytes compare unsigned, which for UTF-8 is code point
-order), except for floating point: SQL holds NaN equal to itself and above everything, and -0.0 equal to
-0.0; :func:`sql_key` maps a value to a key that orders so.
+Python's order of these values is SQL's order (bytes compare unsigned, which for UTF-8 is code point order),
+except for floating point: in SQL NaN equals itself and exceeds everything, and -0.0 equals 0.0.
+:func:`sql_key` maps a value to a key with that order.
 
-Many values of one type are an array, which does not say which of its places are NULL: whoever holds it does,
-and must not look at what is computed for them.
+Many values of one type are an array. It does not mark NULLs: its owner has a mask, and values there are
+undefined.
 
 ===============================================  ====================================================
 type                                             array
@@ -51,8 +51,8 @@ from numpy.typing import NDArray
 from app.types.bytes_column import own_bytes
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, DataType, TypeRoot
 
+# A non-null value in the form of the first table above.
 Value: TypeAlias = bool | int | float | bytes
-"""A non-null value in the form of the table above."""
 
 _FLOAT32 = struct.Struct("<f")
 _BITS32 = struct.Struct("<I")
@@ -60,13 +60,13 @@ _SMALLEST_FLOAT32 = 2.0**-149
 
 
 def integer_range(data_type: DataType) -> tuple[int, int]:
-    """Smallest and largest value of an integer type."""
+    """Return the smallest and largest value of an integer type."""
     bits = INTEGER_BITS[data_type.root]
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
 def to_float32(value: float) -> float:
-    """The nearest 32-bit float, widened; values beyond its range become infinite."""
+    """Round to the nearest 32-bit float, widened; values beyond its range become infinite."""
     try:
         return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
     except OverflowError:
@@ -74,14 +74,14 @@ def to_float32(value: float) -> float:
 
 
 def nearest_float32(number: Fraction) -> float:
-    """The 32-bit float nearest to an exact number, widened; rounded once, ties to even."""
+    """Round an exact number to the nearest 32-bit float, widened; once, ties to even."""
     try:
         guess = to_float32(float(number))
     except OverflowError:
         return math.inf if number > 0 else -math.inf
     if math.isinf(guess):
         return guess
-    # Rounding to 64 bits first can end on a tie that the number itself is not.
+    # Rounding to 64 bits first can create a tie that the number is not.
     around = (guess, next_float32(guess, -math.inf), next_float32(guess, math.inf))
     return min(
         (candidate for candidate in around if math.isfinite(candidate)),
@@ -90,7 +90,7 @@ def nearest_float32(number: Fraction) -> float:
 
 
 def next_float32(value: float, towards: float) -> float:
-    """The 32-bit float next to a 32-bit ``value`` in the direction of plus or minus infinity."""
+    """Return the neighbour of a 32-bit ``value`` towards plus or minus infinity."""
     if value == towards or math.isnan(value):
         return value
     if value == 0:
@@ -110,15 +110,15 @@ def _identity(value: Value) -> Value:
 
 
 def sql_key(data_type: DataType) -> Callable[[Value], tuple[bool, float] | Value]:
-    """A key function under which values of ``data_type`` compare as Spark SQL compares them.
+    """Return a key function under which values of a type compare as in Spark SQL.
 
-    CHAR compares as it is stored; predicates are bound to all forms in which a value may be stored.
+    CHAR compares as stored; predicates are bound to every form in which a value may be stored.
     """
     return _floating_key if data_type.root in FLOATING_ROOTS else _identity
 
 
 def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
-    """Whether Spark SQL's ``=`` holds: of two CHAR values, whatever they were padded to."""
+    """Evaluate Spark SQL's ``=``; padding of CHAR values does not matter."""
     if data_type.root is TypeRoot.CHAR and isinstance(one, bytes) and isinstance(other, bytes):
         return one.rstrip(b" ") == other.rstrip(b" ")
     key = sql_key(data_type)
@@ -126,7 +126,7 @@ def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
 
 
 def is_comparable(data_type: DataType) -> bool:
-    """Whether values of the type can be literals, statistics or index entries at all."""
+    """Tell whether values of a type can be literals, statistics or index entries."""
     return data_type.root in _COMPARABLE
 
 
@@ -139,18 +139,18 @@ _COMPARABLE = frozenset(TypeRoot) - {
 }
 
 
+# Values in a form of the second table above.
 Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
-"""Values in one of the forms of the table above."""
 
+# Limits of the integers in an `int64` array.
 INT64: Final = np.iinfo(np.int64)
-"""What the integers of an ``int64`` array can be."""
 
 _Side: TypeAlias = Literal["left", "right"]
 _MEMORY_PER_OBJECT: Final = 56
 
 
 def placeholders(data_type: DataType, count: int) -> Values:
-    """An array in the form of a type for places none of which has a value."""
+    """Return an array in the form of a type, for ``count`` places without a value."""
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
         return pa.nulls(count, pa.large_binary())
     if data_type.root in FLOATING_ROOTS:
@@ -159,19 +159,19 @@ def placeholders(data_type: DataType, count: int) -> Values:
 
 
 def concat(parts: Sequence[Values]) -> Values:
-    """Arrays of one type (at least one) behind each other."""
+    """Concatenate one or more arrays of one type."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
 def memory_bytes(values: Values) -> int:
-    """About how much memory an array takes; none of it that is mapped counts."""
+    """Approximate memory of an array, without mapped parts."""
     if not isinstance(values, np.ndarray):
         return int(values.nbytes)
     return own_bytes(values) + (_MEMORY_PER_OBJECT * len(values) if values.dtype == object else 0)
 
 
 def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
-    """Whether ``left < right``, place by place; one side may be a single value for all places."""
+    """Compare ``left < right``, element by element; one side may be a single value."""
     if _is_binary(left):
         return _truths(pc.less(_binary(left), _binary(right)))
     below: NDArray[np.bool_] = np.less(left, right)
@@ -179,7 +179,7 @@ def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
 
 
 def equal(left: Values, right: Values) -> NDArray[np.bool_]:
-    """Whether ``left = right``, place by place."""
+    """Compare ``left = right``, element by element."""
     if _is_binary(left):
         return _truths(pc.equal(left, right))
     equal: NDArray[np.bool_] = np.equal(left, right)
@@ -187,20 +187,17 @@ def equal(left: Values, right: Values) -> NDArray[np.bool_]:
 
 
 def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_]:
-    """Which strings begin with ``prefix``."""
+    """Mask strings that begin with ``prefix``."""
     return _truths(pc.starts_with(strings, pattern=prefix))
 
 
 def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
-    """How many of some literals are smaller than each value.
-
-    ``values``: shape (n,). ``literals``: of the same type, ascending in SQL's order.
-    """
+    """Count the literals less than each value, shape (n,); literals ascend in SQL's order."""
     return _search(values, literals, "left")
 
 
 def count_up_to(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
-    """How many of some literals are smaller than each value or equal to it; arguments as above."""
+    """Count the literals less than or equal to each value, shape (n,); literals ascend in SQL's order."""
     return _search(values, literals, "right")
 
 
@@ -209,7 +206,7 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
         return _search_binary(values, literals, side)
     before = 0
     if values.dtype == np.int64:
-        # Literals that are no int64 cannot be in its array; the smaller ones lie below every value.
+        # Literals beyond int64 cannot be in its array; the smaller ones lie below every value.
         before = bisect_left(literals, INT64.min)
         literals = literals[before : bisect_right(literals, INT64.max)]
     # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
@@ -245,19 +242,18 @@ def _is_nan(side: Any) -> Any:
 
 
 def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
-    """As NumPy's array; where Arrow says null, one of the sides was, which counts as no."""
+    # A null means that one side is null, which is not true.
     return np.asarray(answers.fill_null(False))  # noqa: FBT003 - Arrow's own signature
 
 
 def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """Groups rows with equal codes.
+    """Group rows with equal codes; returns the rows of each group, ascending.
 
-    ``codes``: one or several columns of numbers or truth values, each of shape (n,). Returns the rows of each
-    group, ascending; every row is in one group.
+    ``codes`` are one or more columns of numbers or booleans, each of shape (n,).
     """
     differing = [column_codes for column_codes in codes if (column_codes != column_codes[:1]).any()]
     if not differing:
-        # Nearly always: the files of a table have one schema, and those of a plan one filter.
+        # The usual case: files of a table have one schema, and those of a plan one filter.
         return [np.arange(len(codes[0]))] if len(codes[0]) else []
     order = np.lexsort(differing)
     changes = np.zeros(len(order) - 1, np.bool_)

@@ -1,6 +1,6 @@
-"""Years in which releases of the IANA database give a zone different offsets, since 1970.
+"""Years since 1970 in which releases of the IANA database disagree about a zone's offsets.
 
-Made by ``tests/golden/zone_revisions/make.py``; make it again when ``tzdata`` gets a new release.
+``tests/golden/zone_revisions/make.py`` generates it; run it again when ``tzdata`` has a new release.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Final
 
 FIRST_RELEASE: Final = "2020a"
 LAST_RELEASE: Final = "2026c"
+# Year and month of the last release.
 LAST_RELEASED: Final = (2026, 7)
-"""Year and month in which that was."""
 
 REVISIONS: Final[Mapping[str, tuple[tuple[int, int | None], ...]]] = {
     "Africa/Cairo": ((2023, None),),

@@ -119,7 +119,7 @@ def test_a_token_that_is_forged_with_its_digest_is_still_a_request(members: Any)
     honest = PlanToken(PlanQuestion(), 1, 0, 0, None, "x")
     text = forged(json.dumps({**asdict(honest), **members}).encode(), REF)
 
-    with pytest.raises(NotFoundError, match="somebody else"):
+    with pytest.raises(NotFoundError, match="did not make this plan token"):
         PlanToken.read(text, REF)
     assert PlanToken.read(honest.write(REF), REF) == honest
 
@@ -214,7 +214,7 @@ def test_a_token_that_is_too_long_or_of_nobody_is_not_unpacked() -> None:
 def test_a_token_that_ends_early_is_no_plan() -> None:
     packed = zlib.compress(b"{" * 1_000)[:-1]
 
-    with pytest.raises(NotFoundError, match="somebody else"):
+    with pytest.raises(NotFoundError, match="did not make this plan token"):
         PlanToken.read(base64.urlsafe_b64encode(_digest(packed, REF) + packed).decode(), REF)
 
 

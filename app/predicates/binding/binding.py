@@ -1,12 +1,8 @@
-"""Binds a predicate to the columns of a table: names become fields, literals values, NOT goes to the leaves.
+"""Binds a predicate to the columns of a table: names become fields, literals values, NOT moves to the leaves.
 
-NOT is pushed down by SQL's three-valued logic, before literals are fitted: ``NOT (tiny = 1000)`` becomes
-``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so that rows with NULL stay out. What has no opposite
-test (LIKE, an unknown part) is unknown when negated.
-
-Nobody here knows at which day or instant a query runs to the reader, whose clock may be another, and who may
-have begun before he asks. What is decided holds for any time from the day before the request to the day
-behind it, in UTC; the plan is the same all that day (:func:`day_of_request`), so that its pages go together.
+NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT (tiny = 1000)`` becomes
+``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so rows with NULL stay out. A test without an opposite
+(LIKE, an unknown part) is unknown when negated.
 """
 
 from __future__ import annotations
@@ -50,14 +46,11 @@ def bind(
     zone: SessionZone | None = None,
     day: int | None = None,
 ) -> BoundPredicate:
-    """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
+    """Bind a predicate to ``fields``, in the form that :mod:`app.predicates.model` guarantees.
 
-    Args:
-        zone: the time zone of the caller's session, with which it was read; None if it is not known.
-        day: of the request, since 1970-01-01 in UTC; None for that of the clock.
-
-    Raises:
-        FilterError: a column is not there, or a literal does not fit its column.
+    ``zone`` is the session's time zone that the predicate was read with, None if unknown; ``day`` is the day
+    of the request since 1970-01-01 in UTC, None for today. FilterError: a column does not exist, or a literal
+    does not fit.
     """
     return _bind(
         predicate,
@@ -90,7 +83,7 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
-            # NULL is as good as false on either side of NOT.
+            # NULL excludes the row, like false, with or without NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Either(readings, text):
             # Each reading has its own negation: rows of either are kept, and proven of none.
@@ -124,10 +117,10 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     if call is None:
         return _test(leaf, field, scope, negated=negated)
     result = result_of(call, field)
-    asked = leaf if result is None else in_instants(leaf, call, scope.zone)
-    if result is None or asked is None:
+    rewritten = leaf if result is None else in_instants(leaf, call, scope.zone)
+    if result is None or rewritten is None:
         return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, reason=why_not_within(call, field))
-    return in_column(_test(asked, result, scope, negated=negated), call, field, scope.zone)
+    return in_column(_test(rewritten, result, scope, negated=negated), call, field, scope.zone)
 
 
 def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
@@ -154,14 +147,14 @@ def _test(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool)
     if leaf.operator not in NEGATIONS:
         return _negated_text_test(leaf, field, test(leaf.operator))
     opposite = test(NEGATIONS[leaf.operator])
-    # A literal that is not decided may be NULL to Spark, which NULL then equals.
+    # An undecided literal may be NULL to Spark, which NULL then equals.
     if not leaf.null_safe or isinstance(opposite, Unknown):
         return opposite
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)])
 
 
 def _test_by_clock(leaf: unbound.Leaf, field: DataField, scope: _Scope, *, negated: bool) -> BoundPredicate:
-    """What a comparison with the time of the query may be at some time of the request's day."""
+    """Cover a comparison with the time of the query for every time in the request's margin."""
     if leaf.operator is Operator.BETWEEN:
         ends = [
             replace(leaf, operator=operator, literals=(literal,))
@@ -199,7 +192,7 @@ def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable
 
 
 def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredicate) -> BoundPredicate:
-    """NOT LIKE and its kin: decided where the test is an equality or a NULL test in disguise."""
+    """Negate a test of text, which is possible only where it became an equality or a NULL test."""
     match bound:
         case BoundLeaf(operator=Operator.EQUAL, literals=literals):
             return BoundLeaf(Operator.NOT_EQUAL, field, literals)
@@ -224,34 +217,37 @@ def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredic
     return BoundLeaf(Operator.EQUAL, field, (not negated,))
 
 
+# The reader's clock may differ from this machine's, and its query may have begun before the request:
+# decisions hold from the day before the request to the day after it, in UTC.
 _MARGIN: Final = NANOS_PER_DAY
+# Exceeds any change of clocks between two days.
 _CALENDAR_MARGIN: Final = 2 * NANOS_PER_DAY
-"""More than clocks go forward or back between two days."""
 _CLOCKS: Final = ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURDATE")
-# A pattern that begins with a text is searched for at once, any other at each character.
+# A pattern with a literal prefix is searched fast; any other is tried at each character.
 _NOW: Final = re.compile(r"NOW(?<=\bNOW)\b")
 
 
 def today() -> int:
-    """Days since 1970-01-01, in UTC."""
+    """Return days since 1970-01-01 in UTC."""
     return int(time.time()) * NANOS_PER_SECOND // NANOS_PER_DAY
 
 
 def day_of_request(written: object) -> int | None:
-    """The day that a filter's meaning depends on; None where it depends on none."""
+    """Return the day that a filter's meaning depends on; None if it mentions no clock."""
     if not isinstance(written, str):
         return None
+    # A plan stays valid for the whole day of its request, so that its pages agree.
     text = written.upper()
     return today() if any(name in text for name in _CLOCKS) or _NOW.search(text) else None
 
 
 def moments(leaf: Leaf) -> list[Moment]:
-    """The moments among a leaf's literals."""
+    """List the moments among a leaf's literals."""
     return [literal.value for literal in leaf.literals if isinstance(literal.value, Moment)]
 
 
 def resolved(leaf: Leaf, zone: SessionZone | None, day: int, *, last: bool) -> Leaf:
-    """The leaf with the least, or greatest, values that its moments may have on the request's day in UTC."""
+    """Replace moments by their least, or greatest, values during the request's day in UTC."""
     literals = tuple(
         _literal(literal, literal.value, zone, day, last=last)
         if isinstance(literal.value, Moment)

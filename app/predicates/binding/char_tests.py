@@ -1,11 +1,11 @@
-"""Turns one test of a CHAR(n) column into a predicate on the values as they are stored.
+"""Binds a test of a CHAR(n) column to a predicate on the stored values.
 
-Spark pads: a column's values to n characters when it reads them, and the shorter side of a comparison. What
-is *stored* may be padded, in part or not at all, as the writer liked (Spark and Flink pad, the Java API does
-not check), and may even be longer than n. Bounds, indexes and key hashes are of stored bytes.
+Spark pads a column's values to n characters when it reads them, and the shorter side of a comparison.
+*Stored* values may be padded fully, partly or not at all, depending on the writer (Spark and Flink pad, the
+Java API does not check), and may even exceed n. Bounds, indexes and key hashes are of stored bytes.
 
-Who compares what with padded sides depends on more than the filter: ``spark.sql.readSideCharPadding``,
-releases (BETWEEN), keys of maps, and engines that compare the JSON form of a filter as it stands. So
+Whether a reader pads depends on more than the filter: ``spark.sql.readSideCharPadding``, releases (BETWEEN),
+keys of maps, and engines that compare the JSON form of a filter literally. So
 
 ==================================  ==========================================================================
 ``=``, ``<>``, IN, NOT IN           the forms in which a literal may be stored: ``'c3'``, ``'c3 '`` and
@@ -35,8 +35,8 @@ from app.types import DataField
 
 BLANK: Final = " "
 MAX_BYTES: Final = 16 * 1024 * 1024
+# Approximate overhead of a Python value besides its bytes.
 _VALUE_BYTES: Final = 64
-"""About what Python takes for a value beside its bytes."""
 _MOST_BEGINNINGS: Final = 100
 _BELOW_BLANK: Final = re.compile(r"[\x00-\x1f]")
 _STANDS_FOR_BLANKS: Final = (BLANK, ONE, ANY)
@@ -46,30 +46,24 @@ _INEQUALITIES: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 @dataclass(slots=True)
 class PaddingRoom:
-    """How much memory the stored forms of a filter's literals may still take, all of them together.
+    """Memory budget for the stored forms of all literals of a filter."""
 
-    A literal of one character on CHAR(255) has 255 forms, and a filter may have many thousand literals.
-    """
-
-    _left: int = MAX_BYTES
+    # A literal of one character on CHAR(255) has 255 forms, and a filter may have many thousand literals.
+    _free_bytes: int = MAX_BYTES
 
     def take(self, size: int) -> bool:
-        """Whether there was room for so many bytes; if so, it is taken."""
-        if size > self._left:
+        """Reserve ``size`` bytes and return True, or return False if they do not fit."""
+        if size > self._free_bytes:
             return False
-        self._left -= size
+        self._free_bytes -= size
         return True
 
 
 def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: PaddingRoom) -> BoundPredicate:
-    """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
+    """Bind ``leaf`` to ``field``, with ``operator`` (any but the NULL tests) in place of its own.
 
-    Args:
-        operator: any but the NULL tests.
-        field: a column of CHAR, or a key of a map to CHAR.
-
-    Raises:
-        FilterError: a literal does not fit the column's type.
+    ``field`` is a CHAR column, or a key of a map to CHAR. FilterError: a literal does not fit the column's
+    type.
     """
     places = [fit(literal, field, None) for literal in leaf.literals]
     if operator is Operator.NOT_IN and not places:
@@ -96,14 +90,13 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: Padding
 
 
 def outside_char(leaf: Leaf, field: DataField, room: PaddingRoom) -> BoundPredicate:
-    """NOT BETWEEN; arguments and errors as those of :func:`compare_char`."""
+    """Bind NOT BETWEEN. FilterError: a literal does not fit the column's type."""
     low, high = (Leaf(leaf.operator, leaf.column, (literal,), leaf.text) for literal in leaf.literals)
     below = compare_char(low, Operator.LESS_THAN, field, room)
     return disjunction([below, compare_char(high, Operator.GREATER_THAN, field, room)])
 
 
 def _text(place: Place) -> str | None:
-    """The text that a literal is; None for NULL and for what is no text."""
     return place.value.decode() if isinstance(place, Exact) and isinstance(place.value, bytes) else None
 
 
@@ -111,7 +104,7 @@ def _equality(
     leaf: Leaf, operator: Operator, field: DataField, texts: Sequence[str], room: PaddingRoom
 ) -> BoundPredicate:
     length = field.type.precision
-    # Where a literal is longer, Spark cuts values to its length.
+    # If a literal is longer, Spark cuts values to its length.
     fits = max(map(len, texts)) <= length
     forms = _stored_forms(texts, length, room) if fits else None
     if forms is None:
@@ -132,7 +125,7 @@ def _equality(
 
 
 def _stored_forms(texts: Sequence[str], length: int, room: PaddingRoom) -> list[bytes] | None:
-    """Each text with any number of blanks at its end, up to ``length`` characters; None without room."""
+    """Pad each text with every number of blanks up to ``length`` characters; None if memory runs out."""
     forms: list[bytes] = []
     for stem in {text.rstrip(BLANK) for text in texts}:
         count = length - len(stem) + 1
@@ -143,20 +136,20 @@ def _stored_forms(texts: Sequence[str], length: int, room: PaddingRoom) -> list[
 
 
 def _up_to(text: str, field: DataField) -> BoundPredicate:
-    """Every value that is less than a text, or equal to it, in any reading; some are greater."""
+    """Cover every value that some reader finds less than a text or equal to it, and more."""
     stem = text.rstrip(BLANK).encode()
     return disjunction([BoundLeaf(Operator.LESS_THAN, field, (stem,)), _begin(field, [stem])])
 
 
 def _from(text: str, field: DataField) -> BoundPredicate:
-    """Every value that is greater than a text, or equal to it, in any reading; some are less."""
-    # No value is above it only when padded but one that it goes on from with less than a blank.
+    """Cover every value that some reader finds greater than a text or equal to it, and more."""
+    # Padding lifts a value above the text only if the text continues it with a character below the blank.
     before_controls = _BELOW_BLANK.split(text, maxsplit=1)[0].rstrip(BLANK)
     return BoundLeaf(Operator.GREATER_OR_EQUAL, field, (before_controls.encode(),))
 
 
 def _begin(field: DataField, beginnings: Sequence[bytes]) -> BoundPredicate:
-    """What begins with one of some texts, and of many also what lies between them."""
+    """Match values that begin with one of some texts; of many texts also the values between them."""
     if len(beginnings) <= _MOST_BEGINNINGS:
         return disjunction([like_test(write_pattern((beginning, ANY)), field) for beginning in beginnings])
     last = max(beginnings)
@@ -165,10 +158,10 @@ def _begin(field: DataField, beginnings: Sequence[bytes]) -> BoundPredicate:
 
 
 def _text_test(leaf: Leaf, operator: Operator, text: str, field: DataField) -> BoundPredicate:
-    """A value matches, padded or not, only if what is stored does with any end in place of blanks."""
     units: list[str | Wildcard] = []
     for piece in _pieces(operator, text):
         units.extend(piece.decode() if isinstance(piece, bytes) else (piece,))
+    # Blanks at the end of the pattern may meet padding, so stored values may end differently there.
     end = len(units)
     while end and units[end - 1] in _STANDS_FOR_BLANKS:
         end -= 1

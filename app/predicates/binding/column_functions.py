@@ -1,7 +1,7 @@
-"""Tests of dates, years and truncated times of a column as ranges of its values.
+"""Binds tests of dates, years and truncated times of a column to ranges of its values.
 
-The test is first bound as one of a column of what the function gives; each of its leaves is then a few
-stretches of days, and these are stretches of the column's values:
+The test is first bound as a test of the function's result; each of its leaves is a few stretches of days, and
+these are stretches of the column's values:
 
 ====================  =====================================================================================
 column                values of the days from a to b (exclusive)
@@ -11,16 +11,16 @@ TIMESTAMP             midnight of a to midnight of b
 TIMESTAMP_LTZ         the instants at which clocks of the session's zone show one of the days
 ====================  =====================================================================================
 
-Spark evaluates ``CAST(instant AS DATE)``, or (the rule ``UnwrapCastInBinaryComparison``) compares the column
-with the first instants of days. The two differ where clocks go back across a midnight, since then a day ends
-after the next one has begun: what either takes is covered there, and nothing is proven. So it is where the
-zone or its rules are not known.
+Spark evaluates ``CAST(instant AS DATE)``, or compares the column with the first instants of days (the rule
+``UnwrapCastInBinaryComparison``). The two differ where clocks go back across a midnight, since a day then
+ends after the next one has begun: both are covered, and nothing is proven. Unknown zones and rules are
+handled alike.
 
-``date_trunc`` gives the first instant of a day, month or longer unit, of dates and wall clocks as of the
-instants that they are in the session's zone. It is at least a literal from the first unit on that begins
-there or later. ``month`` is a range where another test names the year.
+``date_trunc`` returns the first instant of a day, month or longer unit in the session's zone; the result is
+at least a literal from the first unit on that begins there or later. ``month`` is a range where another test
+names the year.
 
-What is no range of values is computed of each value of a column, which is how partitions decide a test of it:
+Functions that map no range to a range are computed for each value, which decides tests of partition columns:
 
 ====================  ================================================  ======================================
 function              of columns of                                     result
@@ -32,8 +32,8 @@ function              of columns of                                     result
 ``month``             strings, dates                                    INT
 ====================  ================================================  ======================================
 
-Nothing is computed where Spark fails in one of its modes (ANSI) and finds NULL in another, nor where its old
-calendar (``spark.sql.legacy.timeParserPolicy``) differs; of patterns those below are known.
+Nothing is computed where Spark fails in one of its modes (ANSI) and returns NULL in another, nor where its
+old calendar (``spark.sql.legacy.timeParserPolicy``) differs; only the patterns below are supported.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ _PATTERNS: Final = {
     "MM": "%m",
     "dd": "%d",
 }
+# Before this year Spark's calendars differ.
 _FIRST_YEAR: Final = 1583
-"""Before, calendars differ."""
 _EPOCH: Final = dt.date(1970, 1, 1)
 _TEXT, _INT, _DATE = parse_type("STRING"), parse_type("INT"), parse_type("DATE")
+# Readers disagree about blanks of CHAR.
 _TEXTS: Final = frozenset({TypeRoot.VARCHAR})
-"""Of CHAR readers disagree about the blanks."""
 _FUNCTIONS: Final = {
     ColumnFunction.SUBSTRING: (_TEXT, _TEXTS | {TypeRoot.DATE, *INTEGER_BITS}),
     ColumnFunction.DATE: (_DATE, _TEXTS),
@@ -84,16 +84,16 @@ _FUNCTIONS: Final = {
 
 
 def computed_type(call: Call, data_type: DataType) -> DataType | None:
-    """The type of what a function gives; None where it is not computed of columns of a type."""
+    """Return the type of a function's result; None if it is not computed for columns of this type."""
     result, roots = _FUNCTIONS.get(call.function, (None, frozenset()))
     pattern = next((each for each in call.arguments if isinstance(each, str)), "yyyy")
     return result if data_type.root in roots and pattern in _PATTERNS else None
 
 
 def computed(part: BoundLeaf, call: Call, field: DataField, zone: SessionZone | None) -> BoundPredicate:
-    """A test of what a function gives as a part that is unknown, but of partitions."""
+    """Make a test of a function's result unknown, but computable for partition values."""
     test = ComputedTest(part, field, partial(_compute, call, field.type.root, zone))
-    # By a pattern Spark reads and writes instants.
+    # With a pattern Spark reads and writes instants.
     lacks_zone = zone is None and any(isinstance(each, str) for each in call.arguments)
     return Unknown(str(part), None, lacks_zone, why_not_within(call, field), test)
 
@@ -124,12 +124,12 @@ def _parsed(text: str, pattern: str) -> dt.date:
 
 
 def _shown_day(text: str, zone: SessionZone | None) -> int:
-    """The day that clocks of the zone show at the instant of a text."""
+    """Return the day that clocks of the zone show at the instant of a text."""
     read = cast_timestamp(text)
     if read is None or read.zone is not None or zone is None:
         raise ValueError("the instant is not known")
     day, rest = divmod(read.clock, NANOS_PER_DAY)
-    # Of a midnight since 1970 rules differ by hours, which keep the day.
+    # Rules for midnights since 1970 differ by hours at most, which keep the day.
     is_known = zone.is_certain(read.clock) or (day >= 0 and not rest)
     if not is_known or zone.to_clock(zone.to_instant(read.clock)) // NANOS_PER_DAY != day:
         raise ValueError("the zone leaves the day out, or its rules are not known")
@@ -142,11 +142,12 @@ def _date(day: int) -> dt.date:
     return _EPOCH + dt.timedelta(days=day)
 
 
+# Exceeds the range of Spark's timestamps; years beyond decide nothing.
 _YEARS: Final = range(-300_000, 300_001)
-"""More than a timestamp of Spark can be in; nothing is decided by years beyond."""
 _LAST_YEAR: Final = 9_999
 _MOST_STRETCHES: Final = 64
 _NEARBY: Final = 2 * NANOS_PER_DAY
+# Units of `date_trunc`; hours and less are not supported.
 _CUTS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), Interval(months=12)),
     "QUARTER": Interval(months=3),
@@ -154,19 +155,18 @@ _CUTS: Final = {
     "WEEK": Interval(days=7),
     **dict.fromkeys(("DAY", "DD"), Interval(days=1)),
 }
-"""Units of ``date_trunc``; hours and less are left to Spark."""
 _MONDAY: Final = -3
 
 
 def result_of(call: Call, field: DataField) -> DataField | None:
-    """What the function gives, as a column; None where it is no such function of the column's type."""
+    """Return the function's result as a column; None if it does not apply to the column's type."""
     result = _ranged_type(call, field.type.root) or computed_type(call, field.type)
     shown = ", ".join(map(str, (field.name, *call.arguments)))
     return None if result is None else DataField(field.id, f"{call.function}({shown})", result)
 
 
 def _ranged_type(call: Call, root: TypeRoot) -> DataType | None:
-    """The type of results of which those from one to another are ranges of the column."""
+    """Return the result type of functions that map ranges of the column to ranges; None for others."""
     if root not in TIME_ROOTS:
         return None
     match call.function, call.arguments:
@@ -185,7 +185,7 @@ def _cut(call: Call) -> Interval | None:
 def within_years(
     children: Sequence[Predicate], field_of: Callable[[Column], DataField | None]
 ) -> tuple[Predicate, ...]:
-    """Conditions joined by AND, tests of months with the year that another demands of the column."""
+    """Give tests of a month the year that another of the ANDed conditions requires."""
     years: dict[DataField | None, int] = {}
     for child in children:
         match child:
@@ -209,7 +209,7 @@ def within_years(
 
 
 def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None:
-    """A test of ``date_trunc`` with its literals as the instants that Spark compares; None for others."""
+    """Convert literals of a ``date_trunc`` test to the instants that Spark compares; None if undecidable."""
     if call.function is not ColumnFunction.DATE_TRUNC:
         return leaf
     literals = tuple(as_instants(literal, zone) for literal in leaf.literals)
@@ -223,9 +223,9 @@ def in_instants(leaf: Leaf, call: Call, zone: SessionZone | None) -> Leaf | None
 
 
 def _begins_twice(value: object, zone: SessionZone) -> bool:
-    """Tells whether the day around an instant has two midnights, either of which may begin it."""
     if not isinstance(value, Instants):
         return False
+    # Either of two midnights may begin a day.
     day = zone.to_clock(value.low) // NANOS_PER_DAY
     return any(len(zone.to_instants(each * NANOS_PER_DAY)) > 1 for each in (day, day + 1))
 
@@ -233,7 +233,7 @@ def _begins_twice(value: object, zone: SessionZone) -> bool:
 def in_column(
     bound: BoundPredicate, call: Call, field: DataField, zone: SessionZone | None
 ) -> BoundPredicate:
-    """A test of what :func:`result_of` gives as one of the column; it nests no deeper than one leaf does."""
+    """Turn a bound test of :func:`result_of` into a test of the column."""
     is_computed = _ranged_type(call, field.type.root) is None
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
@@ -247,6 +247,7 @@ def in_column(
             case Constant() | Unknown():
                 return part
 
+    # Each leaf becomes one flat predicate, so the nesting does not grow.
     return with_leaves(bound, leaf)
 
 
@@ -268,7 +269,7 @@ def _in_column(leaf: BoundLeaf, call: Call, field: DataField, zone: SessionZone 
 
 
 def _before_call(results: Stretch, call: Call) -> Stretch:
-    """The days of which a function gives some results."""
+    """Return the days for which a function returns some results."""
     cut = _cut(call)
     match call.function, call.arguments:
         case ColumnFunction.YEAR, _:
@@ -283,7 +284,9 @@ def _before_call(results: Stretch, call: Call) -> Stretch:
 
 
 def _unit_start(day: int, unit: Interval) -> int:
-    """The first day of a unit that is not before a day."""
+    """Return the first day of a unit that is not before ``day``."""
+    # date_trunc returns the first instant of its unit, so the result is at least a literal from the first
+    # unit on that begins there or later.
     if unit.days:
         return _up(day - _MONDAY, unit.days) + _MONDAY
     year, month, day_of_month = civil_date(day)
@@ -330,7 +333,7 @@ def _days_of_years(years: Stretch) -> Stretch:
 
 
 class _Edge(NamedTuple):
-    """Where a day begins among the values of a column; in doubt, a value may be on both sides."""
+    """Values of a column before and from the start of a day; a doubtful value is in both."""
 
     before: Sequence[Stretch]
     behind: Sequence[Stretch]
@@ -351,7 +354,6 @@ def _values(ends: Stretch, edge: Callable[[int], _Edge]) -> tuple[list[Stretch],
 
 
 def _edge(cut: Interval | None, root: TypeRoot, zone: SessionZone | None, day: int) -> _Edge:
-    """Where a day begins among the values of a column."""
     if root is TypeRoot.TIMESTAMP_LTZ:
         return _edge_of_instants(day, zone)
     step, at = NANOS_PER_DAY if root is TypeRoot.DATE else 1, day * NANOS_PER_DAY

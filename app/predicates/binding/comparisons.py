@@ -1,7 +1,7 @@
-"""Turns one test of one column into the bound predicate that means the same.
+"""Binds one test of one column to an equivalent predicate.
 
-By where the literal stands (:mod:`app.predicates.binding.places`), a comparison becomes one with a value of
-the column's type, or is decided for every value that is not NULL. With ``b`` and ``a`` the values below and
+The position of the literal (:mod:`app.predicates.binding.places`) turns a comparison into one with a value of
+the column's type, or decides it for every value that is not NULL. With ``b`` and ``a`` the values below and
 above a gap:
 
 ========  ==============  ==================  ==================
@@ -15,12 +15,9 @@ test      exact value v   gap                 gap beyond an end
 ``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
 ========  ==============  ==================  ==================
 
-Spark's analyzer (``DecimalPrecision``) makes TRUE of ``i < 99999999999999999999``, for rows with NULL as
-well; other readers do not. There NULL is covered, and nothing is proven of it.
-
-Where the literal's place is regions of values (:class:`app.predicates.binding.places.Regions`), a comparison
-is a test of stretches. Where a literal may mean several things, the result covers all of them and is joined
-with an unknown part, so that nobody takes it for proven.
+A literal whose place is regions of values (:class:`app.predicates.binding.places.Regions`) becomes tests of
+stretches. Where a literal may mean several things, the result covers all of them and is joined with an
+unknown part, so that nothing counts as proven.
 """
 
 from __future__ import annotations
@@ -60,14 +57,14 @@ _ORDERS: Final = (_LESS | _EQUAL | _GREATER) - {Operator.EQUAL, Operator.NOT_EQU
 
 
 def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundPredicate:
-    """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``: the value lies in one of its regions."""
+    """Bind a comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=`` to the regions that satisfy it."""
     return disjunction([in_stretch(field, stretch) for stretch in _chosen(operator, regions)])
 
 
 def in_doubt(operator: Operator, regions: Regions) -> bool:
-    """Whether a value satisfies the comparison by one meaning of the literal, and by another does not."""
-    others = _chosen(NEGATIONS[operator], regions)
-    return any(overlap(one, other) for one in _chosen(operator, regions) for other in others)
+    """Tell whether some value satisfies the comparison by one meaning of the literal but not by another."""
+    opposites = _chosen(NEGATIONS[operator], regions)
+    return any(overlap(one, other) for one in _chosen(operator, regions) for other in opposites)
 
 
 def _chosen(operator: Operator, regions: Regions) -> list[Stretch]:
@@ -81,7 +78,7 @@ def _chosen(operator: Operator, regions: Regions) -> list[Stretch]:
 
 
 def in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
-    """The value lies in a stretch; the field's values are integers."""
+    """Test that an integer value lies in a stretch."""
     match stretch:
         case Stretch(low=int(low), high=int(high)) if high > low + 1:
             return BoundLeaf(Operator.BETWEEN, field, (low, high - 1))
@@ -95,17 +92,17 @@ def in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
             return BoundLeaf(Operator.IS_NOT_NULL, field)
 
 
+# Types whose values have a single text form, both in Spark's casts and in JSON answers.
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
-"""Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
 
 
 _NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
 
 
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
-    """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
+    """Bind ``leaf`` to ``field``, with ``operator`` in place of its own.
 
-    Raises FilterError: a literal does not fit the column's type.
+    FilterError: a literal does not fit the column's type.
     """
     match operator:
         case Operator.IS_NULL | Operator.IS_NOT_NULL:
@@ -127,12 +124,12 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
 
 
 def undecided(leaf: Leaf, field: DataField) -> Unknown:
-    """``leaf`` as a part that nobody here can decide."""
+    """Return ``leaf`` as an unknown part, with the reason."""
     return Unknown(leaf.text, reason=why_undecided(leaf, field))
 
 
 def unproven(leaf: Leaf, doubts: Collection[Doubt | None] = ()) -> Unknown:
-    """What is joined to a test that covers each meaning of ``leaf``, for want of what ``doubts`` name."""
+    """Return the unknown part to join to a test that covers every meaning of ``leaf``."""
     return Unknown(leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts)
 
 
@@ -159,9 +156,10 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
 
 
 def _folded(test: BoundPredicate, field: DataField, leaf: Leaf) -> BoundPredicate:
-    """A comparison that is true or false of every value, and where it is true perhaps of NULL."""
     if test == ALWAYS_FALSE:
         return test
+    # Spark's analyzer (DecimalPrecision) turns `i < 99999999999999999999` into TRUE, also for NULL; other
+    # readers do not. NULL is covered, not proven.
     return disjunction([test, conjunction([BoundLeaf(Operator.IS_NULL, field), unproven(leaf)])])
 
 
@@ -186,7 +184,7 @@ def _compare_with_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPr
 def _bounded_by_gap(
     operator: Operator, field: DataField, near: Value | None, far: Value | None, nearest: Value | None
 ) -> BoundPredicate:
-    """All values on one side of a gap: up to ``near``, its end there, or to the ``nearest`` value beyond."""
+    """Select all values on one side of a gap, up to ``near`` or to the ``nearest`` value beyond."""
     if far is None:
         return BoundLeaf(Operator.IS_NOT_NULL, field)
     end = near if nearest is None else nearest
@@ -202,7 +200,6 @@ def _listed(operator: Operator, values: Sequence[Value], field: DataField) -> Bo
 
 
 def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
-    """IN: a NULL in the list only turns false into NULL, which is the same here."""
     values: list[Value] = []
     tests: list[BoundPredicate] = []
     doubts: set[Doubt] = set()
@@ -221,6 +218,7 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
             case Regions(doubt=doubt) as place:
                 tests.append(in_regions(Operator.EQUAL, field, place))
                 doubts |= {doubt} if doubt and in_doubt(Operator.EQUAL, place) else set()
+            # NULL in a list only turns false into NULL, which excludes the row, too.
             case _:
                 pass
     if values:
@@ -230,11 +228,11 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
 
 
 def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
-    """NOT IN: never true where the list holds NULL."""
     if not leaf.literals:
         return ALWAYS_TRUE
     literals = _in_common_type(leaf.literals, field, zone)
     places = [fit(literal, field, zone) for literal in literals]
+    # NOT IN is never true for a list with NULL.
     if Nowhere.NULL in places:
         return ALWAYS_FALSE
     as_text = field.type.root not in STRING_ROOTS and _holds_text(leaf)
@@ -258,8 +256,8 @@ def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
     elif values:
         tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
     test = conjunction(tests)
-    rest = replace(leaf, literals=literals)
-    return conjunction([test, _rest(rest, field, places, doubts)]) if doubts else test
+    fitted_leaf = replace(leaf, literals=literals)
+    return conjunction([test, _rest(fitted_leaf, field, places, doubts)]) if doubts else test
 
 
 def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collection[Doubt]) -> Unknown:
@@ -267,7 +265,7 @@ def _rest(leaf: Leaf, field: DataField, places: Sequence[Place], doubts: Collect
 
 
 def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None, *, as_text: bool) -> Place:
-    """The place of a literal of IN, which covers what equals it as text, where that may be compared."""
+    """Fit a literal of IN; where Spark may compare as text, the place covers values with equal text."""
     if not as_text:
         return fit(literal, field, zone)
     if field.type.root is TypeRoot.FLOAT and literal.kind in _NUMBER_KINDS:
@@ -280,7 +278,7 @@ def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None, *,
 def _in_common_type(
     literals: Sequence[Literal], field: DataField, zone: SessionZone | None
 ) -> Sequence[Literal]:
-    """The literals of a list as Spark compares them: all as floating point, or as instants, if one is."""
+    """Convert the literals of a list as Spark does: all to floating point, or to instants, if one is."""
     kinds = {literal.kind for literal in literals}
     if LiteralKind.TIMESTAMP_LTZ in kinds and field.type.root in TIME_ROOTS:
         return [as_instants(literal, zone) for literal in literals]
@@ -298,12 +296,12 @@ def _as_floating(literal: Literal, kind: LiteralKind) -> Literal:
 
 
 def _holds_text(leaf: Leaf) -> bool:
-    """Whether some of Spark's modes compare a list as text, its other literals too."""
+    # In some modes Spark compares a list with a text as text throughout.
     return any(literal.kind is LiteralKind.STRING for literal in leaf.literals)
 
 
 def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
-    """Whether a literal also equals its value where Spark compares the list as text."""
+    """Tell whether a literal equals its value also where Spark compares as text."""
     if field.type.root is TypeRoot.DATE and literal.kind is LiteralKind.DATE:
         return True
     written = str(to_json(value, field.type)).lower()
@@ -326,7 +324,7 @@ def _between(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPre
 
 
 def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:
-    """``field BETWEEN low AND high``: nothing where they are swapped, ``=`` where they are one value."""
+    """Bind ``field BETWEEN low AND high``: false if swapped, ``=`` if equal."""
     key = sql_key(field.type)
     if key(low) == key(high):
         return BoundLeaf(Operator.EQUAL, field, (low,))
@@ -352,12 +350,12 @@ def _text_test(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredica
 
 
 def _affix(operator: Operator, text: bytes, field: DataField) -> BoundPredicate:
-    """STARTS_WITH, ENDS_WITH or CONTAINS; every string does so with the empty one."""
+    # Every string starts with, ends with and contains the empty string.
     return BoundLeaf(operator, field, (text,)) if text else BoundLeaf(Operator.IS_NOT_NULL, field)
 
 
 def like_test(pattern: bytes, field: DataField) -> BoundPredicate:
-    """LIKE, or the simpler test that means the same."""
+    """Bind LIKE, or a simpler equivalent test."""
     pieces = read_pattern(pattern.decode())
     match pieces:
         case ():

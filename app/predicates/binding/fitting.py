@@ -1,4 +1,4 @@
-"""Fits a literal to a column's type: the one place that knows how Spark compares types that differ.
+"""Fits a literal to a column's type, by Spark's rules for comparing different types.
 
 ==================  =========================================================================================
 column              literals of SQL that have a place
@@ -10,24 +10,14 @@ DATE, timestamps    dates, timestamps, text (:mod:`app.predicates.binding.time_f
 others              none
 ==================  =========================================================================================
 
-Literals of JSON are read in the column's type. NULL has no place in any type.
+JSON literals are read in the column's type. NULL has no place in any type. A list of integers for an integer
+column, or of strings for VARCHAR, is fitted as a whole (a value of CHAR has several forms); any other list is
+fitted literal by literal.
 
-A list whose literals are all values of the column's type, or beyond its ends, is fitted as a whole:
-
-=================  ==========================================
-values             columns
-=================  ==========================================
-integers           TINYINT, SMALLINT, INT, BIGINT
-strings            VARCHAR (values of CHAR have several forms)
-=================  ==========================================
-
-Any other list is fitted literal by literal.
-
-Numbers are compared as Spark does. Integers, decimals and booleans are *scaled* types: whole multiples of a
-power of ten between two ends. Against them a number of SQL is compared exactly, a 32 or 64-bit literal after
-the **column** was cast to floating point: that is exact as long as the cast loses nothing near the literal.
-Floating columns compare with SQL numbers as 64-bit floats; with integers the non-ANSI mode casts the integer
-to 32 bits instead.
+Integers, decimals and booleans are *scaled* types: whole multiples of a power of ten between two ends. Spark
+compares them exactly with a number of SQL. For a 32 or 64-bit literal it casts the **column** to floating
+point, which is exact as long as the cast loses nothing near the literal. Floating columns compare with SQL
+numbers as 64-bit floats; with integers the non-ANSI mode casts the integer to 32 bits instead.
 """
 
 from __future__ import annotations
@@ -58,14 +48,14 @@ from app.types.json_values import parse_decimal, parse_instants, parse_integer
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, nearest_float32, next_float32, to_float32
 
+# Digits of Spark's widest DECIMAL; comparisons that need more round one side.
 _MAX_DIGITS: Final = 38
-"""Digits of Spark's widest DECIMAL; comparing what needs more rounds one of the sides."""
 
+# Below this limit every integer has a distinct 32 or 64-bit float.
 _EXACT_INTEGERS: Final = {LiteralKind.FLOAT: 1 << 24, LiteralKind.DOUBLE: 1 << 53}
-"""Up to here every integer has a 32 or 64-bit float of its own."""
 
+# Decimals with at most this many digits have distinct 64-bit floats.
 _INJECTIVE_DIGITS: Final = 15
-"""Decimals of so many digits have a 64-bit float each."""
 
 _SPARK_DIGITS: Final = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10}
 _LONG_DIGITS: Final = 20
@@ -73,9 +63,9 @@ _LONG_ENDS: Final = integer_range(DataType(TypeRoot.BIGINT))
 
 
 def place_in_scaled(literal: Literal, data_type: DataType) -> Place:
-    """The place of a literal in BOOLEAN, an integer type or DECIMAL.
+    """Place a literal in BOOLEAN, an integer type or DECIMAL.
 
-    Raises FilterError: a JSON literal is no number. Raises ValueError: text that Spark cannot cast.
+    FilterError: a JSON literal is not a number. ValueError: Spark cannot cast the text.
     """
     place = _place_in_scaled(literal, data_type)
     if data_type.root is not TypeRoot.BOOLEAN:
@@ -125,12 +115,12 @@ def _place_of_text(text: str, data_type: DataType) -> Place:
             place = _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
     elif (integer := cast_integer(text)) is not None:
         place = _place(Fraction(integer), data_type)
-    # Of text that is no value of the type, some of Spark's modes make NULL, and others an error or a value.
+    # For a text that is no value of the type, modes of Spark return NULL, an error or another value.
     return Nowhere.UNDECIDED if isinstance(place, Gap) else place
 
 
 def _ends(data_type: DataType) -> tuple[int, int]:
-    """Smallest and largest value of a scaled type, DECIMAL unscaled."""
+    """Return the smallest and largest value of a scaled type, DECIMAL unscaled."""
     match data_type.root:
         case TypeRoot.BOOLEAN:
             return 0, 1
@@ -152,7 +142,7 @@ def _place(number: Fraction, data_type: DataType) -> Place:
 
 
 def _needed_digits(numbers: Iterable[tuple[Decimal, int]], data_type: DataType) -> int:
-    """Digits of the DECIMAL in which Spark compares a column with all of these; 0 where all are integers."""
+    """Count digits of the DECIMAL in which Spark compares a column with numbers; 0 if all are integers."""
     integer, fraction = data_type.precision - data_type.scale, data_type.scale
     if data_type.root is not TypeRoot.DECIMAL:
         integer, fraction = _SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), 0
@@ -164,7 +154,7 @@ def _needed_digits(numbers: Iterable[tuple[Decimal, int]], data_type: DataType) 
 
 
 def are_rounded(literals: Iterable[Literal], data_type: DataType) -> bool:
-    """Whether Spark rounds the values of a list, or the column's, to compare them in one type."""
+    """Tell whether Spark rounds values of a list, or of the column, to compare them in one type."""
     if data_type.root not in _SCALED_ROOTS:
         return False
     numbers = (
@@ -178,7 +168,7 @@ def _place_of_float(number: float, kind: LiteralKind, data_type: DataType) -> Pl
     unit = 10**data_type.scale
     if math.isnan(number) or math.isinf(number):
         return Gap(None, low) if number < 0 else Gap(high, None)
-    # The cast keeps the order, so that a number well outside of the type is outside of what is cast, too.
+    # The cast is monotone: a number far outside of the type is outside of its casts, too.
     far_away = abs(Fraction(number)) * unit > 2 * high + 2
     if data_type.root is not TypeRoot.DECIMAL:
         limit = _EXACT_INTEGERS[kind]
@@ -190,7 +180,7 @@ def _place_of_float(number: float, kind: LiteralKind, data_type: DataType) -> Pl
 
 
 def _place_among_casts(number: float, data_type: DataType) -> Place:
-    """The place of a 64-bit float among the 64-bit floats that a DECIMAL's values become."""
+    """Place a 64-bit float among the casts of a DECIMAL's values."""
     place = _place(Fraction(number), data_type)
     if isinstance(place, Gap):
         for neighbour in (place.below, place.above):
@@ -200,13 +190,13 @@ def _place_among_casts(number: float, data_type: DataType) -> Place:
 
 
 def place_in_double(literal: Literal) -> Place:
-    """Where an SQL literal lies among DOUBLE values. Raises ValueError: text that Spark cannot cast."""
+    """Place an SQL literal among DOUBLE values. ValueError: Spark cannot cast the text."""
     number = _as_decimal(literal)
     return Nowhere.UNDECIDED if number is None else Exact(to_double(number))
 
 
 def place_in_float(literal: Literal) -> Place:
-    """Where an SQL literal lies among FLOAT values. Raises ValueError: text that Spark cannot cast."""
+    """Place an SQL literal among FLOAT values. ValueError: Spark cannot cast the text."""
     number = _as_decimal(literal)
     if number is None:
         return Nowhere.UNDECIDED
@@ -240,10 +230,7 @@ _LISTED_ROOTS: Final = {
 
 
 def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
-    """The place of a literal among the values of a column.
-
-    Raises FilterError: the literal does not fit the column's type.
-    """
+    """Place a literal among the values of a column. FilterError: it does not fit the column's type."""
     if literal.value is None:
         return Nowhere.NULL
     try:
@@ -286,7 +273,7 @@ def _place_of_json(literal: Literal, data_type: DataType, zone: SessionZone | No
 
 
 def fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
-    """The values of the type that one or more literals are; None if they have to be fitted one by one."""
+    """Convert a list to values of the type; None if it has to be fitted literal by literal."""
     if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values
@@ -297,5 +284,5 @@ def fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value
     try:
         return [text.encode() for text in values]
     except UnicodeEncodeError:
-        # Half a character; the error should tell where.
+        # Half a surrogate pair: fitting one by one reports its position.
         return None

@@ -1,22 +1,15 @@
-"""Finds the columns that a filter names.
+"""Resolves the columns that a filter names.
 
-Names are compared without regard to case, as Spark does by default; where that is ambiguous, the exact name
-counts. Spark reads ``a.b`` in this order:
+Names are compared without regard to case, as Spark does by default; if ambiguous, the exact name counts.
+Spark reads ``a.b`` in this order:
 
-1. column ``b`` of the table that is called ``a``: by its alias, or without one by its name
-   (``db.a.b`` and ``catalog.db.a.b`` name its database and catalog, too), or by that of its branch;
+1. column ``b`` of the table called ``a``: by its alias, or without one by its name (``db.a.b`` and
+   ``catalog.db.a.b`` name its database and catalog, too), or by its branch;
 2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
 
-The name of the catalog is Spark's matter and not known here, so any name may stand for it; where the whole
-could also be read otherwise, nothing is decided.
-
-``column['key']`` in SQL and ``column[key]`` in JSON name one key of a map column; in JSON a plain column of
-that very name goes before. Where the table has no such column, a name may be that of a *hidden
-column*, which Spark's connector gives every table beside its own. Nothing here knows their values, but for
-``_ROW_ID``: the rows of a file that has a first row id are numbered from it on.
-
-*Shown defaults*: releases of the engine up to 1.2 show NULL as ``fields.<column>.default-value`` when they
-read, later ones do not. Statistics, indexes and buckets are of what is stored, and nobody knows who reads.
+Spark's name of the catalog is unknown here, so any name may stand for it; if the whole could also be read
+otherwise, nothing is decided. ``column['key']`` in SQL and ``column[key]`` in JSON name a key of a map
+column; in JSON a column with exactly that name takes precedence.
 """
 
 from __future__ import annotations
@@ -32,9 +25,11 @@ from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot, parse_type
 
+# Row ids of a table that tracks rows, with the engine's field id.
 ROW_ID: Final = DataField(0x7FFFFFFA, "_ROW_ID", parse_type("BIGINT"))
-"""The row ids of a table that tracks rows, with the engine's number."""
 
+# Columns that Spark's connector adds to every table, in lower case, since Spark ignores the case of names.
+# Their values are unknown, except for `_ROW_ID`: rows of a file are numbered from its first row id.
 HIDDEN_COLUMNS: Final = frozenset(
     {
         "_row_id",
@@ -46,18 +41,16 @@ HIDDEN_COLUMNS: Final = frozenset(
         "__paimon_search_score",
     }
 )
-"""In lower case, since Spark compares names so."""
 
 _PREFIX: Final = "fields."
 _SUFFIX: Final = ".default-value"
 
 
 def shown_defaults(options: Iterable[str]) -> frozenset[str]:
-    """Lower-case names of the columns whose NULLs some readers show as another value.
-
-    The engine minds the case of options and columns, and takes the words around a column's name out of it
-    wherever they stand. Here neither matters: a column too many only keeps files.
-    """
+    """List, in lower case, columns whose NULLs some readers show as another value."""
+    # Engine releases up to 1.2 show NULL as `fields.<column>.default-value` when they read, while statistics,
+    # indexes and buckets describe stored values. The engine respects case, and removes prefix and suffix
+    # wherever they occur; a column too many here only keeps files.
     names = (option.lower() for option in options)
     defaults = [name for name in names if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]
     return frozenset(
@@ -67,6 +60,7 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
     )
 
 
+# Words that Spark reads as functions unless a column has the name.
 FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
     {
         "CURRENT_DATE",
@@ -78,17 +72,14 @@ FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
         "USER",
     }
 )
-"""Words that Spark takes for functions where no column is called so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a query calls the table that it filters, and what it sees of it beside its columns.
+    """Name of the filtered table in a query, and its hidden columns.
 
-    Attributes:
-        name: its alias, or its name; None if it has neither.
-        branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
-        shown_defaults: lower-case names of columns whose NULLs some readers show as another value.
+    ``name`` is the alias or the table's name, None without either; Spark calls ``branch`` of it
+    ``table$branch_name``. ``shown_defaults`` are the lower-case names of :func:`shown_defaults`.
     """
 
     name: str | None = None
@@ -99,19 +90,19 @@ class Relation:
 
     @property
     def names(self) -> list[str]:
-        """The table's name, and that of its branch."""
+        """Names of the table, and of its branch."""
         if self.name is None:
             return []
         return [self.name] if self.branch is None else [self.name, f"{self.name}$branch_{self.branch}"]
 
     @property
     def qualifiers(self) -> list[str]:
-        """What may stand before the name of a column, besides a catalog."""
+        """Prefixes allowed before a column's name, without a catalog."""
         full = [] if self.database is None else [f"{self.database}.{name}" for name in self.names]
         return self.names + full
 
     def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
-        """How many leading names may be qualifiers, in Spark's order, and whether that is sure."""
+        """Yield, in Spark's order, how many leading names may be qualifiers, and whether that is certain."""
         lowered = [part.lower() for part in parts[:-1]]
         for name in (column.lower() for column in self.names):
             if self.database is not None:
@@ -124,12 +115,12 @@ class Relation:
                 yield 1, True
 
 
+# Relation of columns that belong to no table.
 NAMELESS: Final = Relation()
-"""Columns that do not belong to a table."""
 
 
 class Names:
-    """The names of a table's columns."""
+    """Resolves names of a table's columns."""
 
     def __init__(self, fields: Sequence[DataField], relation: Relation = NAMELESS) -> None:
         self._relation = relation
@@ -140,9 +131,9 @@ class Names:
         self._maps = [field for field in fields if field.type.root is TypeRoot.MAP]
 
     def column(self, column: Column) -> DataField:
-        """The column that is named and no part of one, but for a key of a map.
+        """Resolve a whole column, or a key of a map.
 
-        Raises FilterError: there is no such column, there are several, or something within one is named.
+        FilterError: no column or several have the name, or it leads into a column.
         """
         readings = self._readings(column)
         if len(readings) != 1 or readings[0][1]:
@@ -150,22 +141,20 @@ class Names:
         return readings[0][0]
 
     def sort_column(self, text: str) -> DataField:
-        """The column of an ORDER BY: one of that very name, or as SQL writes it (``events.`event id```).
+        """Resolve a column of ORDER BY: by its exact name, or as SQL writes it (``events.`event id```).
 
-        Raises FilterError: there is no such column, there are several, or something within one is named.
+        FilterError: no column or several have the name, or it leads into a column.
         """
         whole = Column((text,), position=0)
         parts = () if self._readings(whole) else read_names(text)
         return self.column(Column(parts, position=0) if parts else whole)
 
     def tested(self, column: Column, *, may_be_text: bool = False) -> DataField | None:
-        """What is tested: a column, or a key of a map; None where nothing is known of it.
+        """Resolve the column, or map key, that is tested; None if its values are unknown.
 
-        That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
-        what can be read in two ways, and what :meth:`doubt` tells of.
-
-        ``may_be_text``: it stands where a literal would, so that quotes may have been forgotten. Raises
-        FilterError: there is no such column, or there are several that differ in case only.
+        Unknown are fields of structs, keys of maps not from strings, functions without parentheses, ambiguous
+        names, and whatever :meth:`doubt` reports. ``may_be_text``: the name stands where a literal would, so
+        quotes may be missing. FilterError: there is no such column, or several differ in case only.
         """
         readings = self._known_readings(column, may_be_text=may_be_text)
         if len(readings) != 1:
@@ -183,11 +172,11 @@ class Names:
                 return None
 
     def has(self, column: Column) -> bool:
-        """Whether a column is named, and not only a function without parentheses."""
+        """Tell whether a column has the name, as opposed to a function without parentheses."""
         return bool(self._readings(column))
 
     def doubt(self, column: Column) -> str | None:
-        """Why nothing is decided by the values of what is tested; None where something may be."""
+        """Explain why values of a tested column decide nothing; None if they may."""
         readings = self._readings(column)
         shown = next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
         if shown is not None:
@@ -195,12 +184,12 @@ class Names:
         if not readings:
             hidden = self._hidden(column)
             if hidden is None:
-                return f"{column} is a function of Spark, and no column of the table"
+                return f"{column} is a function of Spark, not a column of the table"
             if self._is_row_id(column):
                 return None
-            return f"{hidden} is a hidden column of Spark, whose values nothing here knows"
+            return f"{hidden} is a hidden column of Spark, whose values are not indexed"
         if len(readings) > 1:
-            return f"{column} may be two things: begin it with an alias or the table's name"
+            return f"{column} is ambiguous: begin it with an alias or the table's name"
         field, nested = readings[0]
         keys = nested if column.key is None else (*nested, column.key)
         if not keys or (len(keys) == 1 and _map_key(field, keys[0]) is not None):
@@ -210,8 +199,8 @@ class Names:
         )
 
     def doubt_of(self, field: DataField) -> str | None:
-        """Why nothing is decided by the values of a column; None if it may be."""
-        # A key of a map is one of the column before the bracket.
+        """Explain why values of a column decide nothing; None if they may."""
+        # A map key belongs to the column before the bracket.
         name = field.name.lower()
         shows = any(
             name == column or name.startswith(f"{column}[") for column in self._relation.shown_defaults
@@ -221,7 +210,7 @@ class Names:
         name = field.name
         return (
             f"engine releases up to 1.2 show NULL in column {name} as its fields.{name}.default-value; where "
-            f"none of them reads the table, unset that option, which later releases do not mind"
+            f"none of them reads the table, unset that option, which later releases ignore"
         )
 
     def _hidden(self, column: Column) -> str | None:
@@ -242,14 +231,15 @@ class Names:
         for field, nested in readings:
             if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
                 raise FilterError(
-                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; {self._known()}",
+                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; "
+                    f"{self._valid_qualifiers()}",
                     column=column.name,
                     position=column.position,
                 )
         return readings
 
     def _readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
-        """The columns that may be meant, and the names that lead into them; more than one is undecided."""
+        """Return columns that may be meant, with the names that lead into them; several are ambiguous."""
         parts = column.parts
         readings = []
         for length, sure in (*self._relation.lengths(parts), (0, True)):
@@ -264,7 +254,7 @@ class Names:
         return readings
 
     def has_one_form(self, tested: DataField) -> bool:
-        """Whether a key of a map is stored in one form: keys of CHAR may be padded or not, as values may."""
+        """Tell whether a map key has a single stored form; CHAR keys may be padded or not."""
         for field in self._maps:
             if field.id == tested.id and tested.name != field.name:
                 key, key_type = tested.name[len(field.name) + 1 : -1], field.type.children[0]
@@ -279,9 +269,9 @@ class Names:
         return folded[0] if len(folded) == 1 else None
 
     def _key_by_name(self, name: str) -> DataField | None:
-        """The map key that ``column[key]`` names; column and key may hold brackets, too."""
         if not name.endswith("]"):
             return None
+        # Both the column and the key may contain brackets.
         alike = [
             field
             for field in self._maps
@@ -301,7 +291,7 @@ class Names:
             reason = f"{column.name!r:.200} is not a column, but something within {names}"
         elif len(column.parts) > 1 and not lengths:
             named = column.parts[0]
-            reason = f"there is neither a column nor a table {named!r:.200} here; {self._known()}"
+            reason = f"there is neither a column nor a table {named!r:.200} here; {self._valid_qualifiers()}"
         else:
             word = column.parts[lengths[0] if lengths else 0]
             reason = f"there is no column {column.name!r:.200}"
@@ -311,12 +301,12 @@ class Names:
             reason += hint(word, self._exact, what="columns")
         raise FilterError(reason, column=named, position=column.position)
 
-    def _known(self) -> str:
-        known = " or ".join(self._relation.qualifiers)
-        if not known:
+    def _valid_qualifiers(self) -> str:
+        qualifiers = " or ".join(self._relation.qualifiers)
+        if not qualifiers:
             return "no alias of the table is given: `alias` of the request names one"
         other = "" if self._relation.database is None else "; `alias` of the request names it otherwise"
-        return f"a column may be qualified by {known}{other}"
+        return f"a column may be qualified by {qualifiers}{other}"
 
 
 def _map_key(field: DataField, key: str) -> DataField | None:

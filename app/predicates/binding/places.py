@@ -1,16 +1,15 @@
-"""Where a literal stands among the values that a column's type can hold.
+"""Places literals among the values that a column's type can hold.
 
-A literal *is* one of the values, or it lies in a *gap* between two neighbouring ones (beyond the ends, only
-one of them exists): ``1.5`` lies between 1 and 2 of an INT, ``1000`` behind every TINYINT. A comparison with
-a gap is as decided as one with a value.
+A literal *is* a value, or lies in a *gap* between two neighbours (beyond the ends there is only one): ``1.5``
+lies between 1 and 2 of an INT, ``1000`` above every TINYINT. Comparing with a gap is as decided as with a
+value.
 
-Where a column has to be converted before it is compared (a wall clock with an instant, in the session's time
-zone), the values that are less than the literal, equal to it or greater than it are *regions*: several
-stretches, since a conversion need not keep the order.
+If a column must be converted before the comparison (a wall clock to an instant, in the session's time zone),
+values less than, equal to and greater than the literal form *regions* of several stretches, since a
+conversion need not be monotone.
 
-What Spark's coercions make of a literal depends on settings that nobody here knows (ANSI or not). Where its
-meanings differ, a gap also names the value that the literal may be taken for; where that would not cover
-them, the comparison is undecided.
+Spark's coercions depend on settings unknown here (ANSI or not). Where they differ, a gap also names the value
+that the literal may be cast to; where that would not cover them, the comparison is undecided.
 """
 
 from __future__ import annotations
@@ -25,30 +24,26 @@ from app.types import Value
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The literal is this value."""
+    """Literal that equals a value."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The literal lies between two values.
+    """Literal between two neighbouring values."""
 
-    Attributes:
-        below, above: the values next to it; None if there is none.
-        nearest: the one of the two that it becomes where Spark casts it to the column's type; None where
-            Spark never does.
-        folds: Spark's analyzer makes constants of comparisons by order, which rows with NULL satisfy too.
-    """
-
+    # The neighbours; None beyond an end.
     below: Value | None
     above: Value | None
+    # The neighbour that Spark's cast to the column's type returns; None if Spark does not cast.
     nearest: Value | None = None
+    # Spark's analyzer folds ordered comparisons to constants, which rows with NULL then satisfy.
     folds: bool = False
 
 
 class Stretch(NamedTuple):
-    """The values from ``low``, inclusive, to ``high``, exclusive; None leaves a side open."""
+    """Values from ``low``, inclusive, to ``high``, exclusive; None leaves a side open."""
 
     low: int | None
     high: int | None
@@ -56,20 +51,19 @@ class Stretch(NamedTuple):
 
 @final
 class Doubt(Enum):
-    """Why it is not certain what a literal means."""
+    """Reason why the meaning of a literal is uncertain."""
 
+    # A wall clock in a session whose time zone, or the zone's rules, are unknown.
     TIME_ZONE = "time zone"
-    """It is a wall clock of a session of which the time zone, or the rules of the zone, are not known."""
+    # Settings of the session decide the type of the comparison.
     MEANING = "meaning"
-    """Settings of the session decide what it is compared as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Which values of a column are less than the literal, equal to it, or greater than it.
+    """Stretches of values less than, equal to, and greater than the literal, ascending.
 
-    ``less``, ``equal``, ``greater``: stretches of values, ascending. ``doubt``: why a value may stand in
-    several regions: it does wherever it could belong. None if every value stands in exactly one.
+    With ``doubt``, a value is in each region it could belong to; otherwise in exactly one.
     """
 
     less: tuple[Stretch, ...]
@@ -80,7 +74,7 @@ class Regions:
 
 @final
 class Nowhere(Enum):
-    """A literal that has no place in the type's order."""
+    """Literal without a place in the type's order."""
 
     NULL = "NULL"
     UNDECIDED = "undecided"
@@ -90,7 +84,7 @@ Place: TypeAlias = Exact | Gap | Regions | Nowhere
 
 
 def either(first: Place, second: Place) -> Place:
-    """The place of a literal that may be one or the other: values, integers, stand wherever one has them."""
+    """Combine two possible places of a literal: integer values are in the regions of both."""
     if isinstance(first, Nowhere) or isinstance(second, Nowhere):
         return first if first == second else Nowhere.UNDECIDED
     one, other = _regions(first), _regions(second)
@@ -105,7 +99,7 @@ def either(first: Place, second: Place) -> Place:
 
 
 def in_steps(place: Place, step: int) -> Place:
-    """The place of a literal among values that are cut to multiples of ``step`` before they are compared."""
+    """Place a literal among values that are cut to multiples of ``step`` before comparison."""
     if isinstance(place, Nowhere):
         return place
     regions = _regions(place)
@@ -133,7 +127,7 @@ def _up(bound: int | None, step: int) -> int | None:
 
 
 def united(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The stretches in ascending order, those that touch or overlap as one."""
+    """Sort stretches, and merge those that touch or overlap."""
     united: list[Stretch] = []
     for stretch in sorted(stretches, key=lambda one: (one.low is not None, one.low or 0)):
         last = united[-1] if united else None
@@ -146,7 +140,7 @@ def united(stretches: Iterable[Stretch]) -> list[Stretch]:
 
 
 def overlap(one: Stretch, other: Stretch) -> bool:
-    """Whether two stretches have a value in common."""
+    """Tell whether two stretches share a value."""
     (low, high), (other_low, other_high) = one, other
     return (high is None or other_low is None or other_low < high) and (
         other_high is None or low is None or low < other_high
@@ -154,7 +148,7 @@ def overlap(one: Stretch, other: Stretch) -> bool:
 
 
 def clipped(one: Stretch, other: Stretch) -> Iterator[Stretch]:
-    """What two stretches have in common, if there is something."""
+    """Yield the intersection of two stretches, unless it is empty."""
     lows = [end for end in (one.low, other.low) if end is not None]
     highs = [end for end in (one.high, other.high) if end is not None]
     if not lows or not highs or max(lows) < min(highs):

@@ -1,4 +1,4 @@
-"""Why a test of a column by literals is not decided, and what to write instead."""
+"""Explains why a test of a column is not decided, and what to write instead."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.predicates.unbound import Call, ColumnFunction, Leaf, Literal, LiteralK
 from app.types import BINARY_ROOTS, INTEGER_BITS, NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot
 from app.types.civil_time import date_text, epoch_days
 
-PADDED_KEYS: Final = "a key of CHAR may be stored with blanks behind it or without"
-LIST_OF_MOMENTS: Final = "the time of the query is compared by =, <, > or BETWEEN alone"
+PADDED_KEYS: Final = "a key of CHAR may be stored with or without trailing blanks"
+LIST_OF_MOMENTS: Final = "the time of the query can be compared only by =, <, > or BETWEEN"
 WITHOUT_OPPOSITE: Final = "the opposite of a test of text is not decided"
 
 _NUMBERS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
@@ -30,20 +30,20 @@ _DATE_DIGITS: Final = 8
 
 
 def why_undecided(leaf: Leaf, field: DataField) -> str:
-    """Why a leaf is not decided of a field among whose values one of its literals has no place."""
+    """Explain why a leaf is not decided: one of its literals has no place among the field's values."""
     root = field.type.root
     if root in NESTED_ROOTS:
         return f"{field.name} is {field.type}, of which indexes know NULL alone"
     if leaf.operator in TEXT_TESTS and root not in STRING_ROOTS:
         return f"it tests text, and {field.name} is {field.type}, which Spark casts: compare it by =, < or >"
-    # Whether a literal has a place does not depend on the time zone.
+    # The time zone does not decide whether a literal has a place.
     unplaced = [literal for literal in leaf.literals if fit(literal, field, None) is Nowhere.UNDECIDED]
     literal = (unplaced or leaf.literals)[0]
     return _why(literal, field) or _general(literal, field)
 
 
 def why_not_within(call: Call, field: DataField) -> str:
-    """Why a test of a function of a field is not decided, and the line to write instead."""
+    """Explain why a test of a function of a field is not decided, and suggest a test of the field."""
     roots = {ColumnFunction.MONTH: TIME_ROOTS, ColumnFunction.SUBSTRING: STRING_ROOTS}
     has_line = field.type.root in roots.get(call.function, TIME_ROOTS | STRING_ROOTS)
     return (
@@ -84,8 +84,8 @@ def _why(literal: Literal, field: DataField) -> str | None:
 def _general(literal: Literal, field: DataField) -> str:
     if field.type.root is TypeRoot.TIME:
         return f"{field.name} is {field.type}, of which SQL has no literals here: send the filter as JSON"
-    known = "X'..'" if field.type.root in BINARY_ROOTS else f"a literal of {field.type}"
-    return f"{field.name} is {field.type}, and the literal a {literal.kind}: write {known}"
+    suggestion = "X'..'" if field.type.root in BINARY_ROOTS else f"a literal of {field.type}"
+    return f"{field.name} is {field.type}, and the literal a {literal.kind}: write {suggestion}"
 
 
 def _plain(number: float) -> str:

@@ -8,10 +8,9 @@ TIMESTAMP         wall clocks, dates (their midnight), text; instants
 TIMESTAMP_LTZ     instants; wall clocks, dates (their first instant) and text in the session's zone
 ================  ============================================================================================
 
-Timestamps have microseconds in Spark: it cuts further digits off literals, and off the values of columns
-that have more. Whoever writes such digits may mean them, so that both are covered and nothing is proven.
-
-What Spark does where dates, wall clocks and instants meet:
+Spark's timestamps have microseconds: it cuts further digits off literals and column values. A writer of such
+digits may mean them, so both readings are covered and nothing is proven. Spark compares mixed types like
+this:
 
 ====================  ================================  =====================================================
 column                literal                           comparison
@@ -22,14 +21,12 @@ DATE                  TIMESTAMP_LTZ                     every value becomes the 
 DATE                  TIMESTAMP_NTZ                     every value becomes its midnight
 ====================  ================================  =====================================================
 
-A wall clock becomes an instant as :mod:`app.types.session_zone` tells. That does not keep the order: when
-clocks go forward from 02:00 to 03:00, both 02:30 and 03:30 become the same instant. So the values that are
-less than an instant may be several stretches. Spark's optimizer may also turn the comparison around: it
-compares the column with the instant as a clock or a date, if that becomes the same instant again (the rule
-``UnwrapCastInBinaryComparison``). Where the two differ, both are covered and nothing is proven.
-
-Where the time zone is not known, a wall clock stands for every instant that it is in some zone: 18 hours to
-either side. Where others may have other rules of a zone, it stands for every instant that it is by some.
+:mod:`app.types.session_zone` converts wall clocks to instants. That is not monotone: when clocks go forward
+from 02:00 to 03:00, both 02:30 and 03:30 become one instant, so the values less than an instant may be
+several stretches. Spark's optimizer may also compare the column with the instant as a clock or a date, if
+that converts back to it (the rule ``UnwrapCastInBinaryComparison``). Where the two differ, both are covered
+and nothing is proven. In an unknown zone a wall clock stands for every instant within 18 hours; where readers
+may have other rules of the zone, for every instant by any of them.
 """
 
 from __future__ import annotations
@@ -63,18 +60,15 @@ from app.types.session_zone import (
     instants_of_text,
 )
 
+# Types whose comparisons may depend on the session's time zone.
 TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
-"""Types whose comparisons the session's time zone may decide."""
 _SPARK_FRACTION_DIGITS: Final = 6
+# Exceeds an offset and a gap together: further away, clocks are ordered as instants are.
 _NEARBY_DAYS: Final = 3
-"""More than an offset and a gap together, so that further away the order is that of the instants."""
 
 
 def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
-    """The place of a literal of SQL in a column of dates or timestamps.
-
-    Raises ValueError: the literal's text is no value of the type.
-    """
+    """Place an SQL literal in a column of dates or timestamps. ValueError: its text is no such value."""
     typed = _typed(literal, data_type.root, zone)
     written = _place(typed, data_type.root, zone)
     cut = _cut(typed)
@@ -84,7 +78,7 @@ def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | No
 
 
 def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
-    """The literal as Spark casts it to TIMESTAMP_LTZ; itself where it has no such value."""
+    """Cast a literal to TIMESTAMP_LTZ as Spark does; unchanged if it has no such value."""
     try:
         instants = _instants(literal, zone)
     except ValueError:
@@ -93,8 +87,8 @@ def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
 
 
 def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: SessionZone | None) -> Place:
-    """The place of a literal that may be compared as text: of instants, text is the clock that they show."""
-    # What is a date to Spark need be no timestamp.
+    """Place a literal that may be compared as text; the text of an instant is the clock it shows."""
+    # A text that Spark casts to a date need not be a timestamp.
     clock = None if data_type.root is TypeRoot.DATE else _shown_clock(literal, zone)
     if zone is None or clock is None or not zone.is_certain(clock):
         return place
@@ -105,14 +99,14 @@ def shown_alike(literal: Literal, place: Place, data_type: DataType, zone: Sessi
     shown = zone.to_instants(clock)
     if len(shown) <= 1:
         return place
-    # Of an instant's digits Spark shows the microseconds.
+    # Spark shows an instant to the microsecond.
     micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
     equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
     return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
 
 
 def _shown_clock(literal: Literal, zone: SessionZone | None) -> int | None:
-    """The wall clock that a literal is as text; None for what is none, or names a zone."""
+    """Return the wall clock of a literal's text; None if it has none, or names a zone."""
     match literal.kind, literal.value:
         case LiteralKind.STRING, str(text):
             read = cast_timestamp(text)
@@ -126,7 +120,7 @@ def _shown_clock(literal: Literal, zone: SessionZone | None) -> int | None:
 
 
 def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Literal:
-    """The literal, a text as Spark casts it to the column's type; itself where it has no such value."""
+    """Cast a text as Spark does for the column's type; unchanged if it has no such value."""
     if literal.kind is not LiteralKind.STRING:
         return literal
     if root is TypeRoot.TIMESTAMP_LTZ:
@@ -141,11 +135,11 @@ def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Litera
 
 
 def _cut(literal: Literal) -> Literal:
-    """The literal with the microseconds that Spark leaves it."""
     match literal.kind, literal.value:
         case LiteralKind.TIMESTAMP_NTZ, int(clock):
             return replace(literal, value=clock - clock % NANOS_PER_MICRO)
         case LiteralKind.TIMESTAMP_LTZ, Instants(low=low, high=high):
+            # Spark keeps microseconds.
             cut = Instants(low - low % NANOS_PER_MICRO, high - high % NANOS_PER_MICRO)
             return replace(literal, value=cut)
         case _:
@@ -187,7 +181,7 @@ def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
         case LiteralKind.STRING, str(text) if (
             read := cast_timestamp(text)
         ) and not read.clock % NANOS_PER_MICRO:
-            # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+            # Spark's versions disagree whether a wall clock respects the zone of a text.
             return either(Exact(read.clock), place_among_clocks(instants_of_text(read, zone), zone))
         case _:
             return Nowhere.UNDECIDED
@@ -209,13 +203,13 @@ def _instants(literal: Literal, zone: SessionZone | None) -> Instants | None:
 
 
 def place_among_instants(instants: Instants) -> Place:
-    """The place of an instant in a column of instants."""
+    """Place an instant in a column of instants."""
     low, high = instants
     return Exact(low) if low == high else _open(low, high)
 
 
 def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
-    """The place of an instant in a column of wall clocks."""
+    """Place an instant in a column of wall clocks."""
     if zone is None or not _is_certain(instants, zone):
         return _open(*clocks_of_instants(instants, zone))
     instant = instants.low
@@ -226,7 +220,7 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
     start: int | None = None
     for number, shift in enumerate(nearby):
         last = number == len(nearby) - 1
-        # A clock that is shown twice is the earlier instant, and one that never is goes by the offset before.
+        # A clock shown twice converts to the earlier instant; one never shown, by the offset before.
         end = None if last else shift.end + max(shift.offset, nearby[number + 1].offset)
         nearest, shown = Stretch(start, end), instant + shift.offset
         less.extend(clipped(nearest, Stretch(None, shown)))
@@ -239,7 +233,7 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
 
 
 def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
-    """The place of an instant in a column of dates."""
+    """Place an instant in a column of dates."""
     if zone is None or not _is_certain(instants, zone):
         first, last = clocks_of_instants(instants, zone)
         return Regions(
@@ -258,13 +252,13 @@ def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
         return Gap(below, above)
     if above == below + 2:
         return Exact(below + 1)
-    # A day that a zone left out starts at the same instant as the next one.
+    # A day that the zone skipped starts at the same instant as the next day.
     regions = Regions((Stretch(None, below + 1),), (Stretch(below + 1, above),), (Stretch(above, None),))
     return either(regions, Exact(shown))
 
 
 def _is_certain(instants: Instants, zone: SessionZone) -> bool:
-    """Whether there is one instant, and everybody sees the same clock of the zone around it."""
+    # Readers must agree on the zone's rules around the instant.
     return instants.low == instants.high and zone.is_certain(instants.low)
 
 

@@ -1,9 +1,8 @@
 """Literals of Spark SQL: numbers with suffixes, strings with escapes, typed literals, casts of literals.
 
-Dates and timestamps, and casts between them, are in the session's time zone. ``TIMESTAMP`` is a timestamp
-with local time zone here, as Spark has it unless ``spark.sql.timestampType`` says otherwise.
-
-What literals add up to, where that is exact in every mode of Spark:
+Dates and timestamps, and casts between them, are in the session's time zone. ``TIMESTAMP`` means local time
+zone here, Spark's default for ``spark.sql.timestampType``. Sums of literals are evaluated where they are
+exact in every mode of Spark:
 
 ============================  ======================  =========================================
 left                          right                   result
@@ -11,11 +10,11 @@ left                          right                   result
 INT                           INT                     INT, unless it overflows
 DATE                          INT, or whole days      DATE
 DATE                          months or years         DATE, at the latest the month's last day
-the day of the query          as of DATE              as of DATE, when the query's day is known
-the instant of the query      any interval            an instant, when the query's is known
+the day of the query          days, months or years   a DATE, once the query's day is known
+the instant of the query      any interval            an instant, once the query's is known
 ============================  ======================  =========================================
 
-Nothing else is added: sums of other types round, overflow or mind the session's time zone.
+Other sums may round, overflow or depend on the session's time zone.
 """
 
 from __future__ import annotations
@@ -39,15 +38,12 @@ from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND, add_months
 from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.values import integer_range, nearest_float32, to_float32
 
+# Names of date and timestamp types.
 TIME_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
-"""Names of the types that this module knows."""
 
 
 def time_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """The literal ``DATE '2025-08-01'`` or its kin; None where it is not understood, or ValueError.
-
-    ``type_name`` is one of :data:`TIME_TYPES`.
-    """
+    """Parse a literal of one of :data:`TIME_TYPES`; None if unsupported, ValueError if invalid."""
     if type_name == "DATE":
         return Literal(LiteralKind.DATE, cast_date(text), position)
     read = cast_timestamp(text)
@@ -55,12 +51,12 @@ def time_literal(type_name: str, text: str, position: int, zone: SessionZone | N
         return None
     if type_name != "TIMESTAMP_NTZ":
         return Literal(LiteralKind.TIMESTAMP_LTZ, instants_of_text(read, zone), position)
-    # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+    # Spark's versions disagree whether a wall clock respects the zone of a text.
     return None if read.zone is not None else Literal(LiteralKind.TIMESTAMP_NTZ, read.clock, position)
 
 
 def cast_to_time(literal: Literal, type_name: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """``CAST(literal AS type)``; None and ValueError as of :func:`time_literal`."""
+    """Evaluate ``CAST(literal AS type)``; None if unsupported, ValueError if the text is invalid."""
     match literal.kind, literal.value:
         case LiteralKind.STRING, str(text):
             return time_literal(type_name, text, position, zone)
@@ -71,7 +67,7 @@ def cast_to_time(literal: Literal, type_name: str, position: int, zone: SessionZ
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             if type_name not in ("DATE", "TIMESTAMP_NTZ"):
                 return Literal(LiteralKind.TIMESTAMP_LTZ, instants, position)
-            # The range of what the clock could be is no literal.
+            # Several possible clocks are no literal.
             if zone is None or instants.low != instants.high or not zone.is_certain(instants.low):
                 return None
             return _of_clock(zone.to_clock(instants.low), type_name, position, zone)
@@ -101,8 +97,8 @@ def _of_clock(clock: int, type_name: str, position: int, zone: SessionZone | Non
 
 _MAX_NUMBER_TEXT: Final = 400
 _NUMBER: Final = re.compile(r"([0-9.]+)([eE][+-]?[0-9]{1,5})?(BD|[LSYDF])?", re.IGNORECASE)
+# Bits that the smallest value of the type needs; the sign is parsed elsewhere.
 _SUFFIX_BITS: Final = {"Y": 7, "S": 15, "L": 63}
-"""The smallest value of a type needs so many; its sign is read by somebody else."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _PLAIN_ESCAPES: Final = {
     "0": "\0",
@@ -132,7 +128,7 @@ _EXACT: Final = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, rounding=decima
 
 
 def read_number(text: str, position: int) -> Literal:
-    """Reads a number without its sign; FilterError where Spark has no such literal."""
+    """Parse a number without its sign. FilterError: Spark has no such literal."""
     match = _NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_TEXT else None
     if match is None:
         raise FilterError(f"{text:.100} is out of every number's range", position=position)
@@ -158,7 +154,7 @@ def read_number(text: str, position: int) -> Literal:
 
 
 def read_list(text: str, position: int) -> Sequence[Literal]:
-    """Reads the values of a LIST token."""
+    """Parse the values of a LIST token."""
 
     def one_by_one() -> Iterator[Literal]:
         return _read_one_by_one(text, position)
@@ -168,7 +164,7 @@ def read_list(text: str, position: int) -> Sequence[Literal]:
             return LiteralList(ListedKind.INTEGER, [*map(int, text.split(","))], one_by_one)
         except ValueError:  # numbers with a point
             return tuple(one_by_one())
-    # What stands between the quotes, in turn with what stands between the strings.
+    # Strings alternate with the separators between them.
     before, *parts, behind = text.split("'")
     if not before and not behind and {separator.strip() for separator in parts[1::2]} == {","}:
         return LiteralList(ListedKind.TEXT, parts[::2], one_by_one)
@@ -186,7 +182,7 @@ def _read_one_by_one(text: str, position: int) -> Iterator[Literal]:
 
 
 def negate(literal: Literal) -> Literal | None:
-    """The literal behind a minus sign; None where Spark has to evaluate."""
+    """Negate a literal; None where Spark has to evaluate."""
     match literal.value:
         case Decimal() as number:
             # The operator would round to the context's precision.
@@ -200,7 +196,7 @@ def negate(literal: Literal) -> Literal | None:
 
 
 def read_string(text: str, position: int) -> str:
-    """The characters of one string token; FilterError where an escape names none."""
+    """Unescape a string token. FilterError: an escape names no character."""
     if text[0] in "rR":
         return text[2:-1]
     inner = text[1:-1]
@@ -224,9 +220,9 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
-    """The literal ``DATE '2025-08-01'`` and its kin, type in upper case; None where it is not understood.
+    """Parse ``DATE '2025-08-01'`` and other typed literals, type in upper case; None if unsupported.
 
-    Raises FilterError: the text is no value of the type.
+    FilterError: the text is no value of the type.
     """
     if text.strip().lower() in _SPECIAL_TIMES:
         return None
@@ -246,7 +242,7 @@ def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | 
 def cast_literal(
     literal: Literal, type_name: str, arguments: tuple[int, ...], position: int, zone: SessionZone | None
 ) -> Literal | None:
-    """``CAST(literal AS type)`` to a date, timestamp, number or string; None where modes of Spark differ."""
+    """Evaluate ``CAST(literal AS type)`` to a date, timestamp, number or string; None where modes differ."""
     is_decimal = type_name in _DECIMAL_TYPES
     if len(arguments) > (2 if is_decimal else 0):
         return None
@@ -324,12 +320,12 @@ _UNITS: Final = {
 
 
 def is_int(number: int) -> bool:
-    """Whether Spark reads digits without a suffix as an INT."""
+    """Tell whether Spark reads digits without a suffix as an INT."""
     return number in _INT
 
 
 def read_interval(count: str, unit: str, *, negative: bool) -> Interval | None:
-    """The interval of one unit; None where it is another than is known here."""
+    """Parse an interval of one unit; None if unsupported."""
     one = _UNITS.get(unit.strip().upper().removesuffix("S"))
     if one is None or not _COUNT.fullmatch(count):
         return None
@@ -337,12 +333,12 @@ def read_interval(count: str, unit: str, *, negative: bool) -> Interval | None:
 
 
 def integer_literal(number: int, position: int | None) -> Literal:
-    """The literal of an INT."""
+    """Return the literal of an INT."""
     return Literal(LiteralKind.NUMBER, Decimal(number), position)
 
 
 def added(left: Literal | int, right: object, *, negative: bool) -> Literal | int | None:
-    """``left + right``, or ``left - right`` if that is ``negative``; None where it is not known here."""
+    """Evaluate ``left + right``, or ``left - right`` if ``negative``; None if unsupported."""
     match left, right:
         case int(one), int(other):
             return _int(one - other if negative else one + other)
@@ -355,7 +351,7 @@ def added(left: Literal | int, right: object, *, negative: bool) -> Literal | in
 
 
 def multiplied(left: Literal | int, right: Literal | int) -> int | None:
-    """The product of two INTs; None where it is not known here."""
+    """Multiply two INTs; None if unsupported."""
     return _int(left * right) if isinstance(left, int) and isinstance(right, int) else None
 
 

@@ -1,4 +1,4 @@
-"""Reads the sides of a test in Spark SQL: a column, a key of a map, a literal.
+"""Reads the operands of a test in Spark SQL: columns, keys of maps, literals, calls.
 
 ::
 
@@ -45,19 +45,20 @@ from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal | Call
 
+# Literals of one word, without positions.
 WORD_LITERALS: Final = {
     "TRUE": Literal(LiteralKind.BOOLEAN, value=True),
     "FALSE": Literal(LiteralKind.BOOLEAN, value=False),
     "NULL": Literal(LiteralKind.NULL, None),
 }
-"""Literals that are one word, without their positions."""
+# Signs that begin an expression but no operand.
 _PREFIXES: Final = frozenset({"(", "*", "~", "!"})
-"""What an expression may begin with that is no operand."""
+# Words that never begin an expression, unless they are names.
 _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
-"""Words that never begin an expression, unless they are names."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _SIGNS: Final = frozenset({"+", "-", "*"})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
+# Forms of each function's arguments: c is the column, t a text, n a number.
 _COLUMN_FUNCTIONS: Final = {
     "DATE": (ColumnFunction.DATE, ("c",)),
     "DATE_FORMAT": (ColumnFunction.DATE_FORMAT, ("ct",)),
@@ -69,24 +70,23 @@ _COLUMN_FUNCTIONS: Final = {
     "TO_DATE": (ColumnFunction.DATE, ("c", "ct")),
     "YEAR": (ColumnFunction.YEAR, ("c",)),
 }
-"""Functions of a column, and what they may take: the column, a text, a number."""
 _NAMED_MOMENTS: Final = {"CURRENT_DATE": True, "CURRENT_TIMESTAMP": False}
+# Functions of the clock, and whether they return a day; the named ones need no parentheses.
 _MOMENTS: Final = {**_NAMED_MOMENTS, "CURDATE": True, "NOW": False}
-"""Functions of the clock, and whether they give a day; those above need no parentheses."""
 _DATE_MOVES: Final = {
     "DATE_ADD": Interval(days=1),
     "DATE_SUB": Interval(days=-1),
     "ADD_MONTHS": Interval(months=1),
 }
+# Prefixes of strings in other databases; Spark has none of them.
 _FOREIGN_PREFIXES: Final = frozenset({"B", "E", "N", "Q"})
-"""What other databases have before the quotes of a string, and no release of Spark."""
 
 
 class OperandReader(TokenReader):
-    """Reads operands to the right.
+    """Reads operands from left to right.
 
-    ``doubles_quotes``: two quotes in a row are one within the string, as to Spark from 4.1 on; to earlier
-    releases they end one string and begin the next.
+    ``doubles_quotes``: two adjacent quotes are one within the string, as in Spark from 4.1 on; earlier
+    releases end one string and begin the next.
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
@@ -98,9 +98,9 @@ class OperandReader(TokenReader):
         self._in_call = False
 
     def operand(self) -> Operand | None:
-        """Reads a column or a literal, however many parentheses it stands in; None if it is neither.
+        """Read a column, literal or call in any number of parentheses; None for anything else.
 
-        Raises FilterError: no expression can begin here, or a literal has no value.
+        FilterError: no expression can begin here, or a literal has no value.
         """
         opened = 0
         while self.take("("):
@@ -139,7 +139,7 @@ class OperandReader(TokenReader):
         return integer_literal(total, first.position) if isinstance(total, int) else total
 
     def _whole(self, literal: Literal, start: int) -> Literal | int:
-        """The number that plain INTs since ``start`` are; the literal where others stand, which overflow."""
+        """Return the integer if only plain INTs stand since ``start``; otherwise the literal."""
         for token in self.tokens[start : self.at]:
             is_number = token.kind is TokenKind.NUMBER and token.text.isdecimal()
             if token.word not in _SIGNS and not (is_number and is_int(int(token.text))):
@@ -161,12 +161,12 @@ class OperandReader(TokenReader):
         if not unit and self.next.kind is TokenKind.WORD:
             unit = self.next.word
             self.at += 1
-        # Of several units, or of one to another, the others follow.
+        # More units, or a range of units, follow.
         goes_on = self.next.kind in (TokenKind.NUMBER, TokenKind.STRING) or self.next.word == "TO"
         return None if goes_on else read_interval(count, unit, negative=negative)
 
     def listed(self) -> Sequence[Literal] | None:
-        """Reads the values of a LIST token; None if it is another token."""
+        """Read the values of a LIST token; None at another token."""
         token = self.tokens[self.at]
         if token.kind is not TokenKind.LIST:
             return None
@@ -222,7 +222,7 @@ class OperandReader(TokenReader):
         return None if is_interval else self._column()
 
     def _call(self, name: Token) -> Operand | None:
-        """A function that is read; functions within it have no operands of their own."""
+        # Operands nest no further functions.
         if self._in_call and name.word not in _MOMENTS:
             return None
         if self.take_call(_MOMENTS):
@@ -259,7 +259,7 @@ class OperandReader(TokenReader):
         return None if column is None or form not in forms else Call(function, column, tuple(values))
 
     def _arguments(self) -> list[Column | Literal]:
-        """Steps over columns and literals and the closing parenthesis; none if there is anything else."""
+        """Read columns and literals up to the closing parenthesis; empty if there is anything else."""
         arguments: list[Column | Literal] = []
         while self.next.kind is not TokenKind.SYMBOL or self.next.word in ("+", "-"):
             argument = self._bare_operand()
@@ -300,11 +300,11 @@ class OperandReader(TokenReader):
             key = self._strings()
             if key is None or not self.take("]"):
                 return None
-        # What follows leads further into a nested value, or names a function.
+        # A dot or bracket leads into a nested value; a parenthesis makes the name a function.
         return None if self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:
-        """Strings in a row are one; what two quotes in a row are, :attr:`doubles_quotes` says."""
+        # Adjacent strings are concatenated.
         parts: list[str] = []
         while (token := self.next).kind is TokenKind.STRING:
             quote, before = token.text[0], self.tokens[self.at - 1]
@@ -363,7 +363,7 @@ def _is_moment(operand: Column | Literal) -> bool:
 
 
 def named_moment(column: Column | None) -> Literal | None:
-    """``CURRENT_DATE`` and its kin without parentheses; None where a column of another name is meant."""
+    """Read ``CURRENT_DATE`` or another clock without parentheses; None for another name."""
     if column is None or len(column.parts) > 1 or column.key is not None:
         return None
     is_date = _NAMED_MOMENTS.get(column.parts[0].upper())
@@ -373,7 +373,7 @@ def named_moment(column: Column | None) -> Literal | None:
 
 
 def begins_case(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a CASE expression begins at ``at``; CASE may also be a name."""
+    """Tell whether a CASE expression begins at ``at``; CASE may also be a name."""
     if tokens[at].word != "CASE":
         return False
     behind = tokens[at + 1]

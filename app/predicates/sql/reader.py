@@ -1,4 +1,4 @@
-"""Reads a filter as Spark SQL text: what may stand after WHERE.
+"""Reads a filter as Spark SQL text: the condition that follows WHERE.
 
 ::
 
@@ -6,15 +6,14 @@
     all        = negation { AND negation }
     negation   = { NOT | "!" } ( "(" condition ")" | test | unknown )
 
-Tests of a column by literals are read in :mod:`app.predicates.sql.tests`. Any other condition is *unknown*:
-it is stepped over up to the next AND, OR or closing parenthesis, keeps every row, and its place is noted, so
-that whoever wrote it can be warned.
+:mod:`app.predicates.sql.tests` reads tests of a column by literals. Any other condition is *unknown*: the
+reader skips to the next AND, OR or closing parenthesis, keeps every row, and records the position for a
+warning.
 
-That is safe as long as no AND or OR of Spark's grammar is missed or made up. Those of BETWEEN .. AND, of CASE
-.. END and in brackets belong to the unknown part. In Spark these words can also be names; but a name stands
-where a value is wanted, so that AND and OR are refused there, and END ends no CASE.
-
-Nothing here is recursive, so that the depth of a filter is a limit and not an accident.
+That is safe as long as no AND or OR of Spark's grammar is missed or invented. Those of BETWEEN .. AND, of
+CASE .. END and in brackets belong to the unknown part. In Spark these words may also be names; but names
+stand where a value is expected, so AND and OR are refused there, and END ends no CASE. Nothing recurses, so
+that the depth of a filter is limited by a setting, not by the stack.
 """
 
 from __future__ import annotations
@@ -48,14 +47,15 @@ _REMEMBERED_FILTERS: Final = 1_024
 
 _CLOSING: Final = {"(": ")", "[": "]", "CASE": "END"}
 _STRUCTURE: Final = frozenset({*_CLOSING, *_CLOSING.values(), ";"})
+# Words that start a query.
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
-"""Words that a query starts with."""
+# Words that begin a clause, and the text to leave out.
 _CLAUSES: Final = {"WHERE": "WHERE itself", "SELECT": "SELECT and all else of the query"}
-"""Words that begin more than a condition, with what to leave away."""
+# Words that continue a test or a condition.
 _BEHIND_OPERANDS: Final = frozenset({*OPERATORS, "AND", "OR"}) - {"NOT"}
-"""Words that go on with a test or a condition."""
+# Words that a value must follow.
 _BEFORE_VALUES: Final = frozenset({*OPERATORS, "AND", "OR", "FROM"})
-"""Words behind which a value is wanted."""
+# Operators that cannot begin a value.
 _BETWEEN_VALUES: Final = frozenset(
     {
         "=",
@@ -79,18 +79,17 @@ _BETWEEN_VALUES: Final = frozenset(
         ">>",
     }
 )
-"""Operators that begin no value."""
+# Operators that a value must follow.
 _BEFORE_MORE: Final = _BETWEEN_VALUES | {"+", "-", "~"}
-"""Operators behind which a value stands."""
+# Words that a value must follow in CASE; as names they may end a condition.
 _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
-"""Likewise; as names they end a condition well."""
 
 
 def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
-    """Reads a condition of Spark SQL; short ones are remembered.
+    """Read a condition of Spark SQL; short ones are cached.
 
-    Raises FilterError: the text is no condition; ``position`` tells where. Raises LimitExceededError: it is
-    too long, nested too deeply or has too many literals.
+    FilterError: the text is no condition; ``position`` locates the fault. LimitExceededError: it is too long,
+    nested too deeply, or has too many literals.
     """
     if len(text) > _REMEMBERED_CHARACTERS:
         limits.check_size(text)
@@ -107,8 +106,7 @@ _remembered = lru_cache(maxsize=_REMEMBERED_FILTERS)(_read)
 
 @dataclass(slots=True)
 class _Group:
-    """A condition between parentheses that is being read: lists of what is joined by AND, joined by OR."""
-
+    # Lists joined by AND, which are joined by OR.
     alternatives: list[list[Predicate]] = field(default_factory=lambda: [[]])
     negations: int = 0
 
@@ -147,7 +145,7 @@ class _Reader:
                 self._operands.refuse("AND, OR or the end")
 
     def _refuse_query(self) -> None:
-        """Refuses a query in place of its condition; WHERE and SELECT may be names before operators."""
+        """Refuse a whole query; WHERE and SELECT may be names before operators."""
         first, second, third = (*self._tokens, *self._tokens[-1:] * 2)[:3]
         behind = third if second.word == "NOT" else second
         is_operator = behind.kind is TokenKind.SYMBOL and behind.word not in ("(", "*")
@@ -170,7 +168,7 @@ class _Reader:
                 return
 
     def _is_group(self, at: int) -> bool:
-        """Whether the parenthesis at ``at`` holds a whole condition, not a part of a test or a query."""
+        """Tell whether the parenthesis at ``at`` holds a whole condition, not part of a test or a query."""
         behind = self._tokens[self._partner[at] + 1]
         joined = behind.word in ("AND", "OR", ")") or behind.kind is TokenKind.END
         return joined and self._tokens[at + 1].word not in _QUERIES
@@ -187,14 +185,14 @@ class _Reader:
                 opened.append(at)
                 self._count.limits.check_depth(len(opened))
             elif word == closing:
-                if word != "END" or not (self._wants_value(at) or self._tokens[at - 1].word in _OF_CASE):
+                if word != "END" or not (self._expects_value(at) or self._tokens[at - 1].word in _OF_CASE):
                     partner[opened.pop()] = at
             elif word == ";":
                 raise FilterError("a filter is a single condition: leave the ';' away", position=token.start)
             elif word in (")", "]"):
                 if closing == "END":
                     break
-                raise FilterError(f"nothing is open that {word!r} closes", position=token.start)
+                raise FilterError(f"{word!r} closes nothing", position=token.start)
         if opened:
             unclosed = self._tokens[opened[-1]]
             raise FilterError(
@@ -202,8 +200,8 @@ class _Reader:
             )
         return partner
 
-    def _wants_value(self, at: int) -> bool:
-        """Whether the token before ``at`` is an operator, behind which words are names."""
+    def _expects_value(self, at: int) -> bool:
+        """Tell whether an operator precedes ``at``, so that words are names."""
         before = self._tokens[at - 1]
         if before.kind is TokenKind.SYMBOL:
             return before.word not in (")", "]")
@@ -222,7 +220,7 @@ class _Reader:
         return self._unknown(start)
 
     def _either_reading(self, start: int) -> Predicate | None:
-        """The test from ``start`` on, in either meaning that two quotes in a row have."""
+        """Read the test at ``start`` by both meanings of two adjacent quotes."""
         self._operands.met_doubled = False
         test = read_test(self._operands, self._text)
         if test is None or not self._operands.met_doubled:
@@ -243,7 +241,7 @@ class _Reader:
         while True:
             token = self._operands.next
             if self._operands.ends_test():
-                if self._wants_value(self._operands.at):
+                if self._expects_value(self._operands.at):
                     name = " (as a name in backquotes)" if self._operands.last.word.isalpha() else ""
                     self._operands.refuse(f"a value behind {self._operands.last.text!r}{name}")
                 if token.word != "AND" or not betweens:
@@ -267,19 +265,19 @@ class _Reader:
             operands.refuse("a query, or an array and a function, in EXISTS")
         if at == start:
             return
-        if word == "=>" or (word == "~" and not self._wants_value(at)):
+        if word == "=>" or (word == "~" and not self._expects_value(at)):
             operands.refuse("an operator of Spark, AND, OR or the end")
         # Types behind :: have signs of their own: ARRAY<INT>.
         if word in _BETWEEN_VALUES and before in _BEFORE_MORE and not is_typed:
             operands.refuse(f"a value behind {before!r}")
         tested = at - 1 if before == "NOT" else at
-        is_list = word == "IN" and tested > start and not self._wants_value(tested)
+        is_list = word == "IN" and tested > start and not self._expects_value(tested)
         if is_list and self._tokens[at + 1].word != "(":
             operands.at += 1
             operands.refuse("a list in parentheses behind IN")
 
     def _lacks_query(self, at: int) -> bool:
-        """Whether EXISTS at ``at`` has a single value in its parentheses."""
+        """Tell whether EXISTS at ``at`` has a single value in its parentheses."""
         first, last = at + 2, self._partner.get(at + 1)
         if last is None or self._tokens[at + 1].word != "(" or self._tokens[first].word in (*_QUERIES, "("):
             return False

@@ -1,4 +1,4 @@
-"""Why a condition of Spark SQL is none that is decided, and what to write instead."""
+"""Explains why a condition of Spark SQL is not decided, and what to write instead."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _TESTS_WITHOUT_FUNCTION: Final = {
     "CASE": "CASE is not read: write its branches with AND and OR",
     "EXISTS": "a query within a filter is not run",
     "SELECT": "a query within a filter is not run",
-    "ILIKE": "of patterns, LIKE alone is decided",
-    "RLIKE": "of patterns, LIKE alone is decided",
-    "REGEXP": "of patterns, LIKE alone is decided",
-    "LIKE": "LIKE is decided of a column and a single pattern in quotes",
-    "INTERVAL": "intervals are added to a date or to now() alone: write the value that it comes to",
+    "ILIKE": "of patterns, only LIKE is decided",
+    "RLIKE": "of patterns, only LIKE is decided",
+    "REGEXP": "of patterns, only LIKE is decided",
+    "LIKE": "LIKE is decided for a column and a single pattern in quotes",
+    "INTERVAL": "intervals are added only to a date or to now(): write the value that it comes to",
 }
 _COMPUTING: Final = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "||", "<<", ">>", ">>>", "DIV", "~"})
+# Words that may precede a parenthesis without being functions.
 _KEYWORDS: Final = frozenset(
     {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "AS", "WHEN", "THEN", "ELSE", "ANY", "ALL", "SOME"}
 )
-"""Words that a parenthesis may follow without being functions."""
 
 _WORDS_IN_CALLS: Final = frozenset({"FROM", "FOR", "TRUE", "FALSE", "NULL", "DISTINCT", "INTERVAL"})
 _RANGE: Final = "{0} >= '2026-11-03' AND {0} < '2026-11-04'"
@@ -51,13 +51,13 @@ _LINES: Final = {
     for name in names.split()
 }
 
+# Shorter names resemble too many others.
 _SHORTEST_MISSPELLED: Final = 4
-"""Shorter names are like too many others."""
 _LONGEST_MISSPELLED: Final = 40
 
 
 def why_unread(tokens: Sequence[Token]) -> str:
-    """Why the tokens of a condition are not read as a test of a column by literals."""
+    """Explain why tokens of a condition do not form a test of a column by literals."""
     calls = (at for at, pair in enumerate(pairwise(tokens)) if _called(*pair) and tokens[at - 1].word != "::")
     function = next(calls, None)
     if function is not None:
@@ -72,7 +72,7 @@ def why_unread(tokens: Sequence[Token]) -> str:
         return "it computes a value: let the column stand alone on one side, and a literal on the other"
     if "::" in words:
         return "it casts: compare the column itself with a literal of its type"
-    return "it is no comparison of a column with literals"
+    return "it does not compare a column with literals"
 
 
 def _called(token: Token, behind: Token) -> bool:
@@ -88,8 +88,8 @@ def _why_called(name: str, behind: Sequence[Token]) -> str:
             "are read: compare the column itself with a literal of its type"
         )
     if lower not in _SPARK_FUNCTIONS:
-        meant = _meant(lower)
-        question = "" if meant is None else f": did you mean {meant}?"
+        suggestion = _suggestion(lower)
+        question = "" if suggestion is None else f": did you mean {suggestion}?"
         return f"{name:.60} is no function of Spark's own, and indexes know no other{question}"
     inner = list(takewhile(lambda token: token.word != ")", behind))
     columns = [one.text for one, other in zip(inner, behind[1:], strict=False) if _is_column(one, other)]
@@ -104,7 +104,7 @@ def _why_called(name: str, behind: Sequence[Token]) -> str:
 
 
 def line_instead(function: str, column: str) -> str:
-    """Line to write in place of a test of a function of a column."""
+    """Suggest a test of the column in place of a test of a function."""
     line = _LINES.get(function, "{0} = ... or {0} IN (...), with the values of which it is true")
     return line.format(column)
 
@@ -116,13 +116,14 @@ def _is_column(token: Token, behind: Token) -> bool:
     return is_name and behind.word not in ("(", ".") and behind.kind is not TokenKind.STRING
 
 
-def _meant(name: str) -> str | None:
+def _suggestion(name: str) -> str | None:
     if not _SHORTEST_MISSPELLED <= len(name) <= _LONGEST_MISSPELLED:
         return None
     shorter = list(_shortened(name))
-    known = _by_shortened()
+    by_shortened = _by_shortened()
     candidates = (
-        candidate if candidate in _SPARK_FUNCTIONS else known.get(candidate) for candidate in (name, *shorter)
+        candidate if candidate in _SPARK_FUNCTIONS else by_shortened.get(candidate)
+        for candidate in (name, *shorter)
     )
     return next(filter(None, candidates), None)
 
@@ -137,6 +138,7 @@ def _shortened(name: str) -> Iterator[str]:
     return (name[:at] + name[at + 1 :] for at in range(len(name)))
 
 
+# Functions of Spark 4.0 in lower case, without operators.
 _SPARK_FUNCTIONS: Final = frozenset(
     """
     abs acos acosh add_months aes_decrypt aes_encrypt aggregate any any_value approx_count_distinct
@@ -188,4 +190,3 @@ _SPARK_FUNCTIONS: Final = frozenset(
     xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
     """.split()  # noqa: SIM905 - a line has many
 )
-"""Of Spark 4.0, in lower case; operators are left out."""

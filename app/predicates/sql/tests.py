@@ -75,25 +75,25 @@ _FUNCTIONS: Final = {
     "ISNULL": Operator.IS_NULL,
     "STARTSWITH": Operator.STARTS_WITH,
 }
+# Kinds whose values Python compares differently from Spark.
 _UNFOLDED: Final = frozenset(
     {LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ, LiteralKind.MOMENT}
 )
-"""Kinds whose values Python does not compare as Spark does."""
 _LITERALS_ALONE: Final = "it compares two literals, by rules of Spark that are not read here"
 _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 
 
 def read_test(operands: OperandReader, text: str) -> Predicate | None:
-    """Reads a test from where ``operands`` stands; None if it begins as another condition.
+    """Read a test at the current token; None if another condition begins there.
 
-    Raises FilterError: a value is missing, has no value or stands where a condition belongs; or a word behind
-    an operand can be no part of a condition.
+    FilterError: a value is missing, invalid, or stands where a condition belongs; or a word cannot follow an
+    operand.
     """
     return _TestReader(operands, text).test()
 
 
 class _TestReader:
-    """Reads one test; every method answers None where the form is another."""
+    """Reads one test; methods return None where another form begins."""
 
     def __init__(self, operands: OperandReader, text: str) -> None:
         self._operands = operands
@@ -130,10 +130,10 @@ class _TestReader:
         return Not(test) if negated and test is not None else test
 
     def _take_not(self) -> bool:
-        """Steps over NOT; the text of the test is from then on that of its opposite."""
         start = self._operands.next.start
         if not self._operands.take("NOT"):
             return False
+        # The text of the test leaves NOT out from here on.
         self._head, self._begin = self._text[self._begin : start], self._operands.next.start
         return True
 
@@ -263,7 +263,7 @@ class _TestReader:
 
 
 def _alone(operand: Operand, text: str) -> Predicate | None:
-    """An operand that is the whole test; None where only Spark knows whether it is a condition."""
+    """Read an operand that is the whole condition; None where only Spark can tell."""
     match operand:
         case Call():
             return None

@@ -1,7 +1,7 @@
-"""Cuts Spark SQL text into tokens, walks over them, and says what is out of place.
+"""Splits Spark SQL text into tokens, walks over them, and reports misplaced ones.
 
 ==========  ==============================================================================================
-kind        what Spark's lexer takes for it
+kind        text, by the rules of Spark's lexer
 ==========  ==============================================================================================
 WORD        letters, digits and ``_``: a keyword, a type or a column; may start with a digit (``5a``)
 QUOTED      a name in backquotes, in which two stand for one
@@ -9,8 +9,8 @@ STRING      ``'..'`` or ``".."`` with backslash escapes, ``r'..'`` or ``r".."`` 
             are two strings here, since Spark's versions disagree about them
 NUMBER      digits with an optional point, exponent and suffix (``L S Y D F BD``)
 SYMBOL      an operator of several characters (shifts excepted), or any other single character
-LIST        several plain numbers, or several plain strings, with commas between them, behind ``IN (``: long
-            lists would be several tokens a value
+LIST        several plain numbers, or several plain strings, with commas between them, behind ``IN (``: one
+            token, where each value would take several
 END         one token behind the last
 ==========  ==============================================================================================
 
@@ -28,16 +28,16 @@ from app.errors import FilterError, LimitExceededError
 from app.predicates.unbound import DEFAULT_LIMITS, FilterLimits
 from app.work import check_deadline
 
+# `m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR` has about this many; a text with more is no filter.
 _TOKENS_PER_LITERAL: Final = 12
-"""``m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR`` has about so many; more tokens than that are no filter."""
 _TOKENS_BEFORE_LIST: Final = 2
+# Tokens between two checks of the deadline, which take some milliseconds.
 _TOKENS_AT_ONCE: Final = 4_096
-"""Between two looks at the deadline, some milliseconds."""
 
 
 @final
 class TokenKind(Enum):
-    """What a token is; see the module's table."""
+    """Kind of a token; the module's table describes them."""
 
     WORD = "word"
     QUOTED = "quoted"
@@ -49,10 +49,9 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A piece of the text.
+    """Piece of the text, from the 0-based character ``start``.
 
-    ``start``: 0-based character where it starts. ``word``: upper case text of a WORD, to be compared with
-    keywords, unless it is a name behind a dot; the text of a SYMBOL; else empty.
+    ``word`` is the upper-case text of a WORD, except a name behind a dot; the text of a SYMBOL; else empty.
     """
 
     kind: TokenKind
@@ -62,7 +61,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the token ends, exclusive."""
+        """End of the token, exclusive."""
         return self.start + len(self.text)
 
 
@@ -80,20 +79,20 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LIST_ITEM: Final = r"(?:-?[0-9]{1,38}+(?:\.[0-9]{1,18}+)?+|'[^'\\]*+')"
+# A value in a LIST: a number with its sign, or a quoted string without escapes.
 LIST_ITEM: Final = re.compile(_LIST_ITEM)
-"""A value in the text of a LIST: a number with its sign, or a string without escapes in its quotes."""
-# Of either kind, but what stands behind the last one decides whether it was plain. One match takes no more
-# values than other threads may wait for.
+# A value is plain only if a comma or parenthesis follows. One match takes no more values than other threads
+# may wait for.
 _LIST: Final = re.compile(rf"\s*+((?:{_LIST_ITEM}\s*+,\s*+){{7,999}}{_LIST_ITEM})(?=\s*+[,)])")
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name"}
 
 
 def tokenize(text: str, limits: FilterLimits) -> list[Token]:
-    """The tokens of ``text``, END as the last.
+    """Split ``text`` into tokens, END as the last.
 
-    Raises FilterError: a string, a quoted name or a comment does not end. Raises LimitExceededError: there
-    are far more tokens than the allowed literals need. Raises DeadlineExceededError: the time is used up.
+    FilterError: a string, a quoted name or a comment does not end. LimitExceededError: there are far more
+    tokens than the allowed literals need. DeadlineExceededError: time is used up.
     """
     tokens: list[Token] = []
     at = 0
@@ -109,7 +108,7 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
 
 
 def _begins_list(tokens: list[Token]) -> bool:
-    """Whether values of a list may follow: behind ``IN (``, or behind values and a comma."""
+    """Tell whether list values may follow: behind ``IN (``, or behind values and a comma."""
     if len(tokens) < _TOKENS_BEFORE_LIST:
         return False
     before, last = tokens[-2:]
@@ -147,11 +146,12 @@ def _comment_end(text: str, start: int) -> int:
 
 _NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
+# Words that continue an expression.
 OPERATORS: Final = frozenset(
     {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
 )
-"""Words that go on with an expression."""
 _NOT_FILTERED: Final = "; a filter is the condition alone: "
+# Way out, by the misplaced word, or by it and the sign before it.
 _ADVICE: Final = {
     "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
     "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
@@ -165,11 +165,10 @@ _ADVICE: Final = {
     "!==": ": did you mean <>?",
     "&&": ": did you mean AND?",
 }
-"""What to do, by the word that is out of place, or by it and the sign before it."""
 
 
 class TokenReader:
-    """A place among the tokens of a filter, END as the last; ``at`` is the next one."""
+    """Cursor over the tokens of a filter, END as the last; ``at`` is the next one."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -177,23 +176,23 @@ class TokenReader:
 
     @property
     def next(self) -> Token:
-        """The next token."""
+        """Next token."""
         return self.tokens[self.at]
 
     @property
     def last(self) -> Token:
-        """The token before the next one."""
+        """Token before the next one."""
         return self.tokens[self.at - 1]
 
     def take(self, word: str) -> bool:
-        """Steps over a keyword or symbol if it is the next token."""
+        """Skip a keyword or symbol if it is next."""
         if self.tokens[self.at].word != word:
             return False
         self.at += 1
         return True
 
     def take_any(self, words: Container[str]) -> str | None:
-        """Steps over one of several keywords or symbols; tells which."""
+        """Skip one of several keywords or symbols, and return it."""
         word = self.tokens[self.at].word
         if word not in words:
             return None
@@ -201,7 +200,7 @@ class TokenReader:
         return word
 
     def take_call(self, functions: Container[str]) -> str | None:
-        """Steps over the name of one of several functions and its parenthesis; tells which."""
+        """Skip the name of one of several functions and its parenthesis, and return the name."""
         word = self.tokens[self.at].word
         if word not in functions or self.tokens[self.at + 1].word != "(":
             return None
@@ -209,27 +208,24 @@ class TokenReader:
         return word
 
     def refuse(self, expected: str) -> NoReturn:
-        """Raises FilterError, which says what should be the next token."""
+        """Raise FilterError that says which token is expected."""
         actual = repr(self.next.text[:50]) if self.next.text else "the end"
         joined = self.tokens[max(self.at - 1, 0)].word + self.next.word
         advice = _ADVICE.get(joined) or _ADVICE.get(self.next.word, "")
         raise FilterError(f"expected {expected}, found {actual}{advice}", position=self.next.start)
 
     def ends_test(self) -> bool:
-        """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
+        """Tell whether a test ends here: before AND, OR, a comma, a parenthesis or the end."""
         return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
 
     def refuse_values(self, expected: str) -> None:
-        """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
-
-        Raises FilterError: a name or a literal is the next token.
-        """
+        """Raise FilterError if a name or literal is next, such as a misspelled AND."""
         goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
         if not goes_on:
             self.refuse(expected)
 
     def names(self) -> tuple[str, ...]:
-        """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
+        """Read names joined by dots, such as ``db.events.`two words```; may be empty."""
         names: list[str] = []
         while self.tokens[self.at].kind in _NAMES:
             token = self.tokens[self.at]
@@ -242,9 +238,9 @@ class TokenReader:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """The names of a text that is nothing but names with dots between them; empty if it is not.
+    """Read a text of names joined by dots; empty if it is anything else.
 
-    Raises FilterError: a quoted name does not end.
+    FilterError: a quoted name does not end.
     """
     reader = TokenReader(tokenize(text, DEFAULT_LIMITS))
     names = reader.names()

@@ -1,5 +1,4 @@
-"""Avro object container files: read as columns, written, and copied from as they are encoded.
+"""Avro object container files: read as columns, written, or copied record by record without decoding.
 
-:mod:`app.table.manifests` reads and writes metadata with it, :mod:`app.table.commits` merges manifests, and
-:mod:`app.building` reads data files block by block.
+:mod:`app.table.manifests`, :mod:`app.table.commits` and :mod:`app.building` (data files) use it.
 """

@@ -1,4 +1,4 @@
-"""Avro object container files, as manifests and their lists are stored.
+"""Reads Avro object container files, the format of manifests and their lists.
 
 ======== ============= =====================================================================
 offset   type          meaning
@@ -9,28 +9,14 @@ offset   type          meaning
 ..       blocks        until the end of the file
 ======== ============= =====================================================================
 
-A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync
-marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and
-that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
-``long`` length of its pairs.
+A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync marker
+again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and that many
+pairs of string and bytes, ended by a count of 0, where a negative count is followed by the ``long`` length of
+its pairs.
 
-Blocks are expanded here, each within a bound (:mod:`app.table.records.expansion`), and decoded together by
-Apache's Rust reader, by the schema that the file names, once that is found harmless
-(:mod:`app.table.avro.schema`).
-
-The reader (``arrow-avro``, as packaged by ``polars-avro``) takes whole files and gives Arrow record batches.
-It trusts what it reads in one point: bytes that are left when a block's records are read are dropped
-silently. So all blocks of a file become *records* of one file in memory:
-
-======= ===============================================================
-field   value
-======= ===============================================================
-records array: the block's count, its bytes as they are, an end
-mark    16 bytes, drawn at random for this one file
-======= ===============================================================
-
-the records of a block fill it exactly, the end and the mark are found behind them; if they do not, no
-writer of the block can have known what would be read as the mark.
+This module expands blocks within limits (:mod:`app.table.records.expansion`) and checks the file's schema
+(:mod:`app.table.avro.schema`); Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) decodes
+them.
 """
 
 from __future__ import annotations
@@ -60,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some records."""
+    """Expanded block of records."""
 
     offset: int
     count: int
@@ -68,19 +54,23 @@ class Block:
 
 
 _MARK_BYTES = 16
+# The Rust reader silently drops bytes that remain behind a block's records. To notice them, the blocks of a
+# file become records of one file in memory: an array of the block's records, and a random mark. The array's
+# end and the mark are found only if the records fill their block exactly, and no writer of a block can know
+# the mark.
 _SCHEMA = (
     b'{"type":"record","name":"block","fields":['
     b'{"name":"records","type":{"type":"array","items":%b}},'
     b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
 )
 _SYNC = bytes(16)
+# Unused room in the buffers of more records is small beside the records.
 _MOVED_BYTES: Final = 1 << 20
-"""Of more records than this the room left over is small beside them."""
 _END = b"\x00"
 
 
 def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
-    """All records of some blocks, in order; errors name the offset of the first one."""
+    """Decode the records of blocks, in order; errors name the offset of the first block."""
     try:
         return _decode(blocks, schema)
     except CorruptMetadataError as error:
@@ -92,26 +82,26 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
     file = _file(blocks, schema, mark)
     try:
         source = _AVRO_SOURCE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
-        # A batch of exactly these records ends the reading: whatever is left is not looked at.
+        # A batch of exactly these records ends the reading: nothing behind them is looked at.
         batches = source.batch_iter(len(blocks), None)
         batch = pa.record_batch(next(batches))
     except Exception as error:
         raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
     except BaseException as error:
-        # Panics of Rust code are meant to end a program; these are only about the file.
+        # A Rust panic is a BaseException, meant to end the program; here it concerns this file only.
         if type(error).__name__ != "PanicException":
             raise
         raise CorruptMetadataError(f"records cannot be decoded: {error}") from error
     records, marks = batch.column("records"), batch.column("mark")
     counts = np.diff(np.asarray(records.offsets))
     if marks.to_pylist() != [mark] * len(blocks) or counts.tolist() != [block.count for block in blocks]:
-        raise CorruptMetadataError("as many records as are claimed do not fill their block")
+        raise CorruptMetadataError("the claimed records do not fill their block exactly")
     arrays = records.flatten()
     return _moved(arrays) if arrays.get_total_buffer_size() <= _MOVED_BYTES else arrays
 
 
 def _moved(records: pa.StructArray) -> pa.StructArray:
-    """The records in one buffer of their size."""
+    """Copy records into one buffer of their exact size."""
     # One column of records, since records that are a batch themselves cannot be null.
     batch = pa.record_batch([records], ["records"])
     return pa.ipc.read_record_batch(batch.serialize(), batch.schema).column(0)
@@ -135,14 +125,14 @@ def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     ]
     parts += [encode_long(len(blocks)), encode_long(size)]
     for block in blocks:
-        # No items and the end are one and the same zero.
+        # An empty array consists of its end alone.
         parts += [encode_long(block.count), block.expanded, _END if block.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
 
 @lru_cache(maxsize=4096)
 def encode_long(number: int) -> bytes:
-    """A number of up to 64 bits as an Avro long: zigzag, seven bits a byte."""
+    """Encode a number of up to 64 bits as an Avro long: zigzag, seven bits a byte."""
     encoded, rest = bytearray(), number << 1 ^ number >> 63
     while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte
         encoded.append(rest & 0x7F | 0x80)
@@ -152,11 +142,8 @@ def encode_long(number: int) -> bytes:
 
 
 def _load() -> type[AvroSource]:
-    """The native reader, without the package around it.
-
-    The package would import polars, which costs every process 25 MB and a tenth of a second, to no use:
-    batches come through Arrow's own interface.
-    """
+    # Load the native module alone. Its package imports polars, which would cost every process 25 MB and 0.1 s
+    # for nothing: batches arrive through Arrow's own interface.
     package = importlib.util.find_spec("polars_avro")
     spec = PathFinder.find_spec("_avro_rs", package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
@@ -174,7 +161,7 @@ _MAX_LONG_BYTES = 10
 
 
 class VarintCursor:
-    """A position in a file; every step is checked against what is left."""
+    """Position in a file; every step is checked against the bytes left."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -186,7 +173,7 @@ class VarintCursor:
         return len(self.data) - self.at
 
     def take(self, length: int, what: str) -> memoryview:
-        """The next ``length`` bytes, not copied."""
+        """Return the next ``length`` bytes without a copy."""
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
                 f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
@@ -196,7 +183,7 @@ class VarintCursor:
         return taken
 
     def long(self) -> int:
-        """The number that stands here."""
+        """Read an Avro long."""
         value = 0
         for position in range(min(_MAX_LONG_BYTES, self.left)):
             byte = self.data[self.at + position]
@@ -210,21 +197,21 @@ class VarintCursor:
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _MAX_HEADER_PAIRS = 100
-# Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
+# Each call of the decoder has a fixed cost, but small pieces use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 2 << 20
 # A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
 _MEMORY_PER_EXPANDED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column; the expected fields are there, but for nullable ones."""
+    """Read all records of a file, column by column; every expected field exists, unless it is nullable."""
     records = RecordColumns(list(read_pieces(data, expected)))
     claim(records.nbytes_with_copies)
     return records
 
 
 def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
-    """The same records in pieces, at least one, as they are decoded; memory is claimed for all of them."""
+    """Yield records in pieces, at least one, as they are decoded; memory is claimed before each."""
     file = open_encoded(data, expected)
     columns_bytes = 0
     for blocks in _pieces(file.blocks):
@@ -237,7 +224,7 @@ def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
 
 
 class EncodedFile(NamedTuple):
-    """A file whose records are encoded still; what is damaged in blocks is found as they are read."""
+    """File whose records are still encoded; damage is found as its blocks are read."""
 
     schema_text: bytes
     schema: ReadingSchema
@@ -245,7 +232,7 @@ class EncodedFile(NamedTuple):
 
 
 def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
-    """A file whose records are not decoded; errors are those of :func:`read_columns`."""
+    """Open a file without decoding its records. Raises the errors of :func:`read_columns`."""
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
@@ -256,7 +243,6 @@ def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
 
 
 def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """As many blocks at a time as are good for caches; an empty one if there is none."""
     together: list[Block] = []
     size = 0
     block = None
@@ -267,11 +253,11 @@ def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
             yield together
             together, size = [], 0
     if together or block is None:
+        # A file without blocks yields an empty one, so that its records have a type.
         yield together or [Block(0, 0, b"")]
 
 
 def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
-    """The records of blocks that are decoded together, none of which may be null."""
     records = decode_blocks(blocks, schema.text)
     for union in schema.unions:
         column = records
@@ -295,7 +281,9 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
         count, length = cursor.long(), cursor.long()
         # Every record names a file of its own, which no codec can shrink below a byte.
         if not 0 <= count <= size - records:
-            raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
+            raise CorruptMetadataError(
+                f"a block claims {count} records in a file of {size} bytes", offset=start
+            )
         packed = cursor.take(length, "a block")
         if cursor.take(SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
@@ -304,14 +292,16 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
         except CorruptMetadataError as error:
             raise CorruptMetadataError(error.expectation, offset=start) from error
         if count > len(expanded):
-            raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
+            raise CorruptMetadataError(
+                f"a block of {len(expanded)} bytes claims {count} records", offset=start
+            )
         yield Block(start, count, expanded)
         records += count
         room -= len(expanded)
 
 
 def check_magic(cursor: VarintCursor) -> None:
-    """Reads the magic."""
+    """Read the magic, and check it."""
     magic = bytes(cursor.take(len(MAGIC), "an Avro file"))
     if magic != MAGIC:
         raise CorruptMetadataError(
@@ -320,14 +310,16 @@ def check_magic(cursor: VarintCursor) -> None:
 
 
 def read_header(cursor: VarintCursor) -> dict[str, bytes]:
-    """The metadata of a file whose magic has been read."""
+    """Read the metadata that follows the magic."""
     header: dict[str, bytes] = {}
     while count := cursor.long():
         if count < 0:
             count = -count
             cursor.long()
         if len(header) + count > _MAX_HEADER_PAIRS:
-            raise CorruptMetadataError(f"a header of {count} entries", offset=cursor.at)
+            raise CorruptMetadataError(
+                f"expected at most {_MAX_HEADER_PAIRS} header entries, found {count}", offset=cursor.at
+            )
         for _ in range(count):
             key = bytes(cursor.take(cursor.long(), "a header key")).decode(errors="replace")
             header[key] = bytes(cursor.take(cursor.long(), "a header value"))

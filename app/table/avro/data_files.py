@@ -1,9 +1,9 @@
-"""Avro data files: the container of :mod:`app.table.avro.container`, with records of any schema.
+"""Reads Avro data files, whose records may have any schema.
 
-Manifests are read as a whole and held to what they must contain. Data files are neither small nor known, so
-their blocks are mapped into memory and decoded a few at a time. Of the schema this asks only that no type
-refers to another by its name: Paimon writes every type where it is used, and one that contains itself would
-have no end. Up to release 1.0 the record of a row is a union with null; no row is null.
+Manifests are read whole and must match a known schema. Data files are large and their schema is the table's,
+so blocks are mapped into memory and decoded a few at a time. Types must not refer to others by name: Paimon
+writes every type where it is used, and a type that contains itself would never end. Up to release 1.0 the
+outermost record is a union with null; no row is null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DECODED_TOGETHER_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class _PackedBlock:
-    """Where a block lies: offset of its count, the count, where records start, and their compressed bytes."""
+    """Location of a compressed block: offset of its count, the count, and the range of its records."""
 
     offset: int
     count: int
@@ -37,7 +37,7 @@ class _PackedBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroFile:
-    """A file whose blocks have been found, but not decoded."""
+    """File whose blocks have been located, but not decoded."""
 
     data: mmap
     schema: pa.Schema
@@ -48,7 +48,7 @@ class AvroFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Finds the blocks of a file."""
+        """Map a file, and locate its blocks."""
         with opened(path) as (descriptor, _):
             data = mmap(descriptor, 0, access=ACCESS_READ)
         cursor = VarintCursor(memoryview(data))
@@ -67,7 +67,7 @@ class AvroFile:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All records, in their order."""
+        """Yield all records in order."""
         together: list[Block] = []
         held_bytes = 0
         for packed in self._blocks:
@@ -75,7 +75,7 @@ class AvroFile:
             expanded = expand(self._codec, content, MAX_BLOCK_BYTES)
             if packed.count > len(expanded):
                 raise CorruptMetadataError(
-                    f"{packed.count} records in a block of {len(expanded)} bytes", offset=packed.offset
+                    f"a block of {len(expanded)} bytes claims {packed.count} records", offset=packed.offset
                 )
             together.append(Block(packed.offset, packed.count, expanded))
             held_bytes += len(expanded)
@@ -118,7 +118,7 @@ def _checked(text: bytes) -> bytes:
 
 def _check(written: object, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise UnsupportedFormatError(f"an Avro schema nested deeper than {MAX_DEPTH} levels")
+        raise UnsupportedFormatError(f"the Avro schema is nested deeper than {MAX_DEPTH} levels")
     match written:
         case str() if written == "null" or written in PRIMITIVES:
             return

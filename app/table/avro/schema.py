@@ -1,15 +1,10 @@
-"""What a reader expects of an Avro file's records, held against the schema that the file was written with.
+"""Checks the schema of an Avro file against the records that a reader expects.
 
-An Avro file names its own schema, and a decoder does what that says: a record that contains itself recurses
-without reading a byte, an array of nulls yields as many items as it claims, and one byte that stands for an
-absent record of a thousand numbers becomes a thousand numbers in columns. So the schema is judged before it
-is used: every expected field must have the expected type (it may be absent if it is nullable, since older
-writers omit what they did not know), and no part of it, expected or not, may refer to itself, take no bytes
-or be a wide record that can be null.
-
-Releases up to 0.8.2 write every record as a union with null, the outermost one too, and never write null. A
-union is the number of its branch (a ``long``) and the value, so such a record is decoded as a record with one
-more ``int`` in front, :data:`BRANCH`, which has to be the number of the branch that is not null.
+An Avro file brings its own schema, and a decoder obeys it: a record that contains itself recurses without
+reading a byte, an array of nulls yields as many items as it claims, and one byte for an absent record of a
+thousand numbers becomes a thousand numbers in columns. So every expected field must have the expected type (a
+nullable one may be absent, since older writers lack it), and no part of the schema may refer to itself, take
+no bytes, or be a wide nullable record.
 """
 
 from __future__ import annotations
@@ -24,46 +19,47 @@ import orjson
 from app.errors import CorruptMetadataError
 from app.table.records.columns import ArrayOf, Expected, Nullable, RecordOf
 
+# Releases up to 0.8.2 write every record as a union with null, also the outermost one, and never write null.
+# A union is a branch number (long) and the value, so it is decoded as a record with this field in front, an
+# int that must be the branch that is not null.
 BRANCH: Final = "_BRANCH"
-"""The field that is put in front of a record that is written as a union with null."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnionRecord:
-    """A required record that is written as a union with null.
+    """Required record that is written as a union with null."""
 
-    Attributes:
-        path: names of the fields that lead to it; none for the outermost record.
-        branch: number of the branch that is the record; the other one is null.
-    """
-
+    # Names of the fields that lead to it; empty for the outermost record.
     path: tuple[str, ...]
+    # Number of the branch with the record; the other one is null.
     branch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingSchema:
-    """What the records of a file are decoded with."""
+    """Schema to decode the records of a file with."""
 
     text: bytes
     unions: tuple[UnionRecord, ...]
 
 
+# Types without parts; each value takes at least one byte.
 PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
-"""Types without parts; each value takes a byte at least."""
 
 _WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
 _MAX_NODES = 2_000
 MAX_DEPTH = 32
 _MAX_TEXT_BYTES = 1 << 20
+# Columns that a single byte can make null; a deletion vector range has four.
 _MAX_ABSENT_COLUMNS = 8
-"""Columns of a record that can be null, as a single byte says: a deletion vector range has four."""
 
 
 def read_schema(text: bytes) -> Any:
-    """The schema that a file names, not judged yet."""
+    """Parse the schema text of a file, without judging it."""
     if len(text) > _MAX_TEXT_BYTES:
-        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
+        raise CorruptMetadataError(
+            f"expected an Avro schema of at most {_MAX_TEXT_BYTES} bytes, found {len(text)}"
+        )
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -72,7 +68,7 @@ def read_schema(text: bytes) -> Any:
 
 @lru_cache(maxsize=64)
 def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
-    """The schema to decode records with, once theirs is found harmless and as expected."""
+    """Return the schema to decode with, once the file's own is found harmless and as expected."""
     written = read_schema(text)
     fitter = _Fitter()
     fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
@@ -81,15 +77,14 @@ def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
 
 
 class _Plainer:
-    """Rewrites a schema without what is not needed to decode: logical types, defaults, aliases, comments.
+    """Rewrites a schema without logical types, defaults, aliases and comments, which decoding does not need.
 
-    A record that is named again is written out again, and counts again.
+    A record that is referred to by name is written out again, and counts again.
     """
 
     def __init__(self) -> None:
         self._nodes = 0
         self._records: dict[str, tuple[list[object], str]] = {}
-        """Fields and namespace of the records that are complete, by their full names."""
 
     def plain(self, written: object, depth: int, namespace: str = "") -> Any:
         self._nodes += 1
@@ -99,8 +94,10 @@ class _Plainer:
             case str() if written in PRIMITIVES:
                 return written
             # A record that encloses the name is not complete.
-            case str() if (known := self._records.get(_full_name(written, namespace))) is not None:
-                return self._record(*known, depth)
+            case str() if (
+                fields_and_namespace := self._records.get(_full_name(written, namespace))
+            ) is not None:
+                return self._record(*fields_and_namespace, depth)
             case ["null", branch]:
                 return ["null", self.plain(branch, depth + 1, namespace)]
             case [branch, "null"]:
@@ -125,7 +122,7 @@ class _Plainer:
         return record
 
     def _record(self, fields: list[object], namespace: str, depth: int) -> dict[str, Any]:
-        # Names of records matter to nobody here; fresh ones cannot clash.
+        # Names of records do not matter here; fresh ones cannot clash.
         record = {"type": "record", "name": f"record_{self._nodes}"}
         plain_fields = [self._field(field, depth, namespace) for field in fields]
         names = {field["name"] for field in plain_fields}
@@ -148,7 +145,7 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def _columns(plain: object) -> int:
-    """How many columns a type has, arrays counted as one; refuses wide records that can be null."""
+    """Count the columns of a type, arrays as one; refuse wide nullable records."""
     match plain:
         case {"type": "record", "fields": [*fields]}:
             return sum(_columns(field["type"]) for field in fields)
@@ -164,13 +161,11 @@ def _columns(plain: object) -> int:
 
 
 class _Fitter:
-    """Holds a plain schema against what is expected of it."""
-
     def __init__(self) -> None:
         self.unions: list[UnionRecord] = []
 
     def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:
-        """The schema with a :data:`BRANCH` in front of required records that are unions with null."""
+        """Return the schema with :data:`BRANCH` in front of required records that are unions with null."""
         match expected, written:
             case Nullable(inner), list():
                 return [branch if branch == "null" else self.fit(branch, inner, path) for branch in written]

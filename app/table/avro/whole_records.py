@@ -1,10 +1,8 @@
-"""Records with all that their writers wrote, also fields that nobody here knows.
+"""Reads records with all of their fields, also those unknown to this release.
 
-A file that is written again has to keep what later releases put into its records. Lists of manifests and of
-index files are made of records of several files, which may have been written with different schemas: the new
-file has every field of all of them. A field that some records lack can be null in it.
-
-Nothing is read by what a file says that :mod:`app.table.avro.schema` has not found harmless.
+A rewritten file must keep what later releases put into its records. Manifest lists and index manifests
+combine records of several files and schemas: the new file has the fields of all, nullable where some records
+lack them. Decoding relies on nothing in a file's schema that :mod:`app.table.avro.schema` has not checked.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ Record: TypeAlias = dict[str, Any]
 
 
 class WholeRecords(NamedTuple):
-    """The records of a file; fields are those that are expected, then those that only the writer knows."""
+    """Records of a file; ``fields`` are the expected ones, then those that only the writer knows."""
 
     fields: RecordOf
     records: list[Record]
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
-    """All records of a file; arguments and errors as of :func:`app.table.avro.container.read_columns`."""
+    """Read all records. Raises the errors of :func:`app.table.avro.container.read_columns`."""
     file = open_encoded(data, expected)
     fields = _extended_record(orjson.loads(file.schema_text), expected)
     records = [record for block in file.blocks for record, _ in decode_block(block, file.schema.text)]
@@ -41,13 +39,13 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
 
 
 def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
-    """Whether the records of a file have fields that are not expected."""
+    """Tell whether records have fields that are not expected."""
     file = open_encoded(data, expected)
     return _is_unknown(_extended_record(orjson.loads(file.schema_text), expected))
 
 
 def united(one: RecordOf, other: RecordOf) -> RecordOf:
-    """The fields of records of either kind."""
+    """Merge the fields of two kinds of records; a field of only one becomes nullable."""
     first, second = one.fields, other.fields
     return RecordOf(
         {
@@ -71,8 +69,8 @@ def _united(one: Expected, other: Expected, name: str) -> Expected:
             return one
         case _:
             raise UnsupportedFormatError(
-                f"{name} has two types in the table's metadata, and is not known here: make the next commit "
-                f"with the engine"
+                f"field {name}, which this release does not know, has two types in the table's metadata: "
+                f"make the next commit with the engine"
             )
 
 
@@ -81,7 +79,6 @@ def _nullable(expected: Expected) -> Expected:
 
 
 def _extended(written: Any, expected: Expected) -> Expected:
-    """What is expected, with the fields that only the writer knows."""
     match expected, written:
         case Nullable(inner), _:
             return Nullable(_extended(written, inner))
@@ -102,11 +99,11 @@ def _extended_record(written: Any, expected: RecordOf) -> RecordOf:
         case ["null", record] | [record, "null"] | {"type": dict() | list() as record}:
             return _extended_record(record, expected)
     types = {field["name"]: field["type"] for field in written["fields"]}
-    known = {
+    fields = {
         name: _extended(types[name], inner) if name in types else inner
         for name, inner in expected.fields.items()
     }
-    return RecordOf(known | {name: _unknown(types[name]) for name in types if name not in known})
+    return RecordOf(fields | {name: _unknown(types[name]) for name in types if name not in fields})
 
 
 def _unknown(written: Any) -> Expected:
@@ -136,7 +133,7 @@ def _is_unknown(expected: Expected) -> bool:
 
 
 def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
-    """The records of a block, each with the place in the expanded block at which it ends."""
+    """Yield the records of a block, each with its end in the expanded block."""
     stream, end = io.BytesIO(block.expanded), 0
     for _ in range(block.count):
         try:
@@ -151,5 +148,5 @@ def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
 
 @lru_cache(maxsize=64)
 def parsed(schema: bytes) -> Any:
-    """A schema of the library's."""
+    """Parse a schema for fastavro."""
     return fastavro.parse_schema(orjson.loads(schema))

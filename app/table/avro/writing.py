@@ -1,14 +1,8 @@
 """Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
 
-What the specification leaves open and the engine does: the header names the schema first, and the codec
-always; the schema is JSON without blanks, in which nested records are named after the path to them and
-fields that can be null are null by default; a block is closed once it has 64,000 bytes of records.
-
-Records are also copied from file to file as they are encoded. What a reader here does not know of, a field of
-a later release perhaps, comes along, and nothing is decoded but the records of blocks that stay in part:
-where one record ends and the next begins, only decoding tells. Where records of several files come into one,
-they are read whole instead (:mod:`app.table.avro.whole_records`), and such fields are written behind those
-that are known.
+Records are also copied as encoded, so that fields of later releases survive. Only blocks that are copied in
+part are decoded, since nothing else tells where a record ends. Records of several schemas that go into one
+file are read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
 """
 
 from __future__ import annotations
@@ -33,6 +27,7 @@ from app.types.roaring import Buffer
 
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.paimon.avro.generated"
+# The engine closes a block at this many bytes of records.
 _BLOCK_BYTES: Final = 64_000
 _CODECS: Final[Mapping[str, WrittenCodec]] = {
     "zstd": "zstandard",
@@ -43,15 +38,15 @@ _CODECS: Final[Mapping[str, WrittenCodec]] = {
 _END: Final = encode_long(0)
 _NULL, _NOT_NULL = map(encode_long, (0, 1))
 _BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
+# Logical types that the engine annotates, and the types that store them.
 _LOGICAL: Final = {"timestamp-millis": "long"}
-"""Types that the engine marks as what they stand for, with what they are written as."""
 
 
 def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
-    """A whole file.
+    """Write a whole file.
 
-    Every record has a value for each field that cannot be null; ``compression`` is a value of the option
-    ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
+    ``compression`` is a value of ``manifest.compression``: ``zstd``, ``deflate``, ``snappy`` or ``null``.
+    Every record has a value for each field that is not nullable.
     """
     file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
     try:
@@ -64,7 +59,7 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
 
 
 class GrowingFile:
-    """A file that encoded records are added to."""
+    """File to which encoded records are appended."""
 
     def __init__(self, schema_text: bytes, compression: str) -> None:
         codec = _CODECS.get(compression)
@@ -75,16 +70,17 @@ class GrowingFile:
         self.schema_text = schema_text
         self._codec = codec
         self._sync = secrets.token_bytes(SYNC_BYTES)
+        # Like the engine, write the schema first, and the codec always.
         header = (b"avro.schema", schema_text, b"avro.codec", codec.encode())
         self._parts = [MAGIC, encode_long(len(header) // 2), *map(_sized, header), _END, self._sync]
         self._block: list[Buffer] = []
         self._block_records = 0
         self._block_bytes = 0
+        # Bytes of the file without its open block.
         self.closed_bytes = sum(map(len, self._parts))
-        """Of the file so far, without the block that is not closed yet."""
 
     def add(self, count: int, records: Buffer) -> None:
-        """Adds encoded records, ``count`` of them, to the last block."""
+        """Append ``count`` encoded records to the open block."""
         self._block.append(records)
         self._block_records += count
         self._block_bytes += len(records)
@@ -92,7 +88,7 @@ class GrowingFile:
             self._close_block()
 
     def content(self) -> bytes:
-        """The whole file."""
+        """Close the last block, and return the whole file."""
         if self._block_records:
             self._close_block()
         return b"".join(self._parts)
@@ -106,7 +102,7 @@ class GrowingFile:
 
 
 def avro_schema(fields: RecordOf) -> dict[str, Any]:
-    """The schema of records with these fields."""
+    """Return the schema of records with these fields."""
     described = _describe_fields(fields, _NAME)
     return {"type": "record", "name": _NAME, "namespace": _NAMESPACE, "fields": described}
 
@@ -131,6 +127,7 @@ def _describe(expected: Expected, name: str) -> Any:
 
 def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
     return [
+        # The engine names nested records after their path, and gives nullable fields the default null.
         {"name": field, "type": _describe(expected, f"{name}_{field}")}
         | ({"default": None} if isinstance(expected, Nullable) else {})
         for field, expected in record.fields.items()
@@ -182,7 +179,7 @@ def _sized(part: bytes) -> bytes:
 
 
 class CopiedFrom(NamedTuple):
-    """A file and which of its records are copied: int64, ascending."""
+    """File and its rows to copy: int64, ascending."""
 
     data: Buffer
     rows: NDArray[np.int64]
@@ -192,40 +189,41 @@ class CopiedFrom(NamedTuple):
 def copy_records(
     files: Iterable[CopiedFrom], expected: RecordOf, compression: str, target_bytes: int
 ) -> Iterator[bytes]:
-    """Records of some files one behind the other in new ones; all have the expected fields but nullable ones.
+    """Copy records of files, in order, into new files; nullable expected fields may be missing.
 
-    A new file is begun once one has grown to a size, and where the schema of the records changes.
+    A new file begins at ``target_bytes``, and where the schema of the records changes.
     """
-    grown: GrowingFile | None = None
+    output: GrowingFile | None = None
     for file in files:
         encoded = open_encoded(file.data, expected)
-        if grown is not None and grown.schema_text != encoded.schema_text:
-            yield grown.content()
-            grown = None
+        # A file has one schema: a record encoded by another would be misread.
+        if output is not None and output.schema_text != encoded.schema_text:
+            yield output.content()
+            output = None
         is_copied = np.zeros(file.record_count, np.bool_)
         is_copied[file.rows] = True
-        seen = 0
+        position = 0
         for block in encoded.blocks:
-            copied = is_copied[seen : seen + block.count]
-            seen += block.count
-            if seen > file.record_count:
+            copied = is_copied[position : position + block.count]
+            position += block.count
+            if position > file.record_count:
                 break
             if not copied.any():
                 continue
-            if grown is None:
-                grown = GrowingFile(encoded.schema_text, compression)
-            records = block.expanded if copied.all() else _some_of(block, copied, encoded.schema.text)
-            grown.add(int(np.count_nonzero(copied)), records)
-            if grown.closed_bytes >= target_bytes:
-                yield grown.content()
-                grown = None
-        if seen != file.record_count:
-            raise CorruptMetadataError(f"expected {file.record_count} records, found {seen} or more")
-    if grown is not None:
-        yield grown.content()
+            if output is None:
+                output = GrowingFile(encoded.schema_text, compression)
+            records = block.expanded if copied.all() else _copied_part(block, copied, encoded.schema.text)
+            output.add(int(np.count_nonzero(copied)), records)
+            if output.closed_bytes >= target_bytes:
+                yield output.content()
+                output = None
+        if position != file.record_count:
+            raise CorruptMetadataError(f"expected {file.record_count} records, found {position} or more")
+    if output is not None:
+        yield output.content()
 
 
-def _some_of(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
+def _copied_part(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
     ends = [end for _, end in decode_block(block, schema)]
     view, starts = memoryview(block.expanded), [0, *ends[:-1]]
     return b"".join(view[starts[row] : ends[row]] for row in np.flatnonzero(copied).tolist())

@@ -1,1 +1,1 @@
-"""Metadata in ORC and Parquet files, as columns, decoded by a process of its own."""
+"""Metadata in ORC and Parquet files, decoded into columns by a separate process."""

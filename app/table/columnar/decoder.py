@@ -1,9 +1,9 @@
-"""Processes that decode ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
+"""Processes that decode ORC and Parquet files, so that hostile bytes can harm nothing but the decoder.
 
-One is started for the first such file of a warehouse, and decodes one file at a time within a limit of memory
-and of time, without the environment of this process, files of its own, connections and further processes. One
-that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process that
-started it, however that ends, and where nobody asks it while memory is short. Only Linux limits its memory.
+A warehouse starts one at its first such file. It decodes one file at a time within limits of memory and time,
+and has no environment, files, connections or child processes of its own. A process that ended is replaced at
+the next file. It ends with the process that started it, however that ends, and when it is idle while memory
+is short. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -40,12 +40,12 @@ from app.work.memory import HELPERS, resident_bytes_of
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
 _MOST_IDLE: Final = 4
+# Memory of a decoder process, without files.
 PROCESS_BYTES: Final = 24 << 20
-"""What a process takes beside files."""
 _MAX_LINE_BYTES: Final = 8 << 10
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _ENVIRONMENT: Final = {
-    # What allocators and threads reserve counts as well.
+    # Reservations of allocators and threads count against the limit, too.
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -55,7 +55,7 @@ _NEEDED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
 class DecodedStream(NamedTuple):
-    """What came of a file."""
+    """Result of decoding a file: a stream, or a fault."""
 
     stream: bytes = b""
     fault: str = ""
@@ -63,7 +63,7 @@ class DecodedStream(NamedTuple):
 
 
 class Decoder:
-    """Has files decoded: those of each warehouse by a process of its own, since one may stand still."""
+    """Decodes files in one process per warehouse, so that a hanging file blocks no other warehouse."""
 
     def __init__(self) -> None:
         self.seconds = _SECONDS
@@ -73,29 +73,27 @@ class Decoder:
 
     @property
     def weight(self) -> int:
-        """Bytes of processes that nobody asks, which give way as caches do."""
+        """Memory of idle processes in bytes; they are evicted as caches are."""
         return sum(line.idle_bytes for line in list(self._lines.values()))
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Ends idle processes, longest idle first, until the rest fit into ``weight``."""
+        """End idle processes, longest idle first, until the rest fit into ``weight``."""
         latest = time.monotonic() - unused_seconds
         self._end_idle(lambda idle: sum(each.idle_bytes for each in idle) > weight, latest)
 
     @property
     def process_id(self) -> int | None:
-        """Of the process for the work of this thread, if there is one."""
+        """Process id of the decoder for this thread's work, if there is one."""
         line = self._lines.get(line_of_work())
         process = None if line is None else line.process
         return process.popen.pid if process is not None and process.is_alive else None
 
     @contextmanager
     def turn(self, line: str | None = None) -> Iterator[Turn]:
-        """Waits for a process, which decodes for this block alone; the block keeps no core from others.
+        """Lease the decoder of a warehouse for the block; a thread that waits gives up its core.
 
-        What decoding takes is claimed inside: others that wait for a file which takes long hold nothing.
-
-        Args:
-            line: for whom it is, the warehouse that this thread works for unless given.
+        ``line`` names the warehouse; the default is the one this thread works for. Callers claim memory
+        inside the block, so that nobody holds memory while waiting for a slow file.
 
         Raises DeadlineExceededError: the request's time was used up first.
         """
@@ -115,19 +113,19 @@ class Decoder:
                 self._end_idle(lambda idle: len(idle) > _MOST_IDLE)
 
     def close(self) -> None:
-        """Ends the processes."""
+        """End the processes."""
         for line in list(self._lines.values()):
             if line.process is not None:
                 line.process.end()
 
     def forget(self) -> None:
-        """Leaves the processes to the one that this one was forked from, and begins anew."""
+        """Leave the processes to the parent after a fork, and start without any."""
         self._lock = threading.Lock()
         self._lines = {}
         HELPERS.clear()
 
     def _end_idle(self, are_too_many: Callable[[Sequence[_Line]], bool], latest: float = math.inf) -> None:
-        """Ends those that were idle for longest, since ``latest`` at least, as long as they are too many."""
+        """End processes idle since ``latest`` or longer, longest first, while there are too many."""
         with self._lock:
             idle = [line for line in self._lines.values() if line.process and not line.turn.locked()]
             idle.sort(key=lambda line: line.used_at)
@@ -142,7 +140,7 @@ class Decoder:
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """The process of a warehouse, if there is one, and whose turn it is."""
+    """Decoder process of a warehouse, and the lock of its current user."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
     process: _Process | None = None
@@ -152,24 +150,24 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The right to have files decoded by the process of a warehouse."""
+    """Lease of a warehouse's decoder process."""
 
     decoder: Decoder
     line: _Line
 
     def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
-        """Some columns of a file; decoding takes at most ``memory_bytes``.
+        """Decode columns of a file within ``memory_bytes``.
 
         Args:
             kind: ``ORC`` or ``Parquet``.
-            columns: names, with dots before those inside of others.
+            columns: dotted names.
 
         Raises:
             MemoryShortError: there is no process, and none can be started.
             DeadlineExceededError: the request's time was used up first.
         """
         check_deadline()
-        left, seconds = remaining_seconds(), self.decoder.seconds
+        remaining, seconds = remaining_seconds(), self.decoder.seconds
         request = {
             "format": kind,
             "columns": columns,
@@ -184,7 +182,7 @@ class Turn:
         if process is None:
             process = self.line.process = _Process()
         try:
-            return process.ask(request, data, seconds if left is None else min(left, seconds))
+            return process.ask(request, data, seconds if remaining is None else min(remaining, seconds))
         except TimeoutError:
             process.end()
             check_deadline()
@@ -205,7 +203,7 @@ class _Process:
                     stdout=other.fileno(),
                     stderr=subprocess.DEVNULL,
                     env={**_inherited(), **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
-                    # Whoever interrupts a command at a terminal does not mean this.
+                    # Ctrl-C at a terminal is meant for the command, not for its decoder.
                     start_new_session=True,
                 )
         except OSError as error:
@@ -226,13 +224,7 @@ class _Process:
         return self.popen.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
-        """What comes of a file.
-
-        Raises:
-            TimeoutError: nothing within some seconds.
-            OSError: the process has ended.
-            ValueError: it gives no answer, or has ended.
-        """
+        """Send a file, read the answer. TimeoutError: it is late; OSError, ValueError: the process ended."""
         self._socket.settimeout(seconds)
         self._channel.write(json.dumps(request).encode() + b"\n")
         self._channel.write(data)
@@ -261,19 +253,20 @@ class _Process:
 
     def _close(self) -> None:
         with suppress(OSError):
-            # What was not written yet is of no use.
+            # Unwritten data is of no use.
             self._channel.close()
         self._socket.close()
 
 
 def _inherited() -> dict[str, str]:
-    """What Python may need to start; keys of storage are nothing for what hostile bytes may take over."""
+    """Return the variables that Python needs to start."""
+    # Storage credentials are withheld from a process that hostile bytes may take over.
     return {name: os.environ[name] for name in _NEEDED if name in os.environ}
 
 
+# Decoder of this process.
 DECODER: Final = Decoder()
-"""That of this process."""
 
 atexit.register(DECODER.close)
-# One that is forked would ask between the questions of the other.
+# A forked child would interleave its requests with its parent's.
 os.register_at_fork(after_in_child=DECODER.forget)

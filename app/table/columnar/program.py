@@ -1,8 +1,8 @@
-"""The program that decodes ORC and Parquet files, in a process that :mod:`app.table.columnar.decoder` starts.
+"""Decodes ORC and Parquet files in a process that :mod:`app.table.columnar.decoder` starts.
 
-It imports nothing of this project: it starts sooner, and takes less memory. Once it has started, the system
-lets it open no file and no connection, and start no process. The library for ORC would open one with rules
-of the time zone of a writer: timestamps of ORC files are read where that is one of ``_ZONES``.
+It imports nothing of this project, to start sooner and take less memory. After its start the system denies it
+files, connections and processes. The ORC library would open a file with the rules of the writer's time zone,
+so ORC timestamps are readable only in ``_ZONES``, which are loaded first.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NOBODY = 65534
 _ZONES = (b"GMT", b"UTC")
 _STATM = "/proc/self/statm"
 _STATM_BYTES = 256
+# Keep this much freed memory for the next file: returning it takes as long as decoding one.
 _KEPT_BYTES = 64 << 20
-"""What was freed and is this much is used again: to return it takes as long as to decode a file."""
 
 
 def main() -> None:
-    """Answers requests until its input ends."""
+    """Answer requests until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever a library prints is no answer.
+    # Keep anything a library prints out of the answers.
     os.dup2(2, 1)
-    # It is opened as long as that is allowed.
+    # Opened before the process is confined.
     statm = os.open(_STATM, os.O_RDONLY) if os.path.exists(_STATM) else None  # noqa: PTH110 - text in, text out
     own_bytes = _data_bytes(statm)
     _load_zones()
@@ -45,7 +45,7 @@ def main() -> None:
         data = sys.stdin.buffer.read(request["bytes"])
         if len(data) < request["bytes"]:
             return
-        # Whoever asks ends it sooner, if it is still there.
+        # A backstop: a caller that is still there ends this process sooner.
         signal.setitimer(signal.ITIMER_REAL, request["seconds"] + 1)
         if own_bytes:
             _limit(own_bytes + len(data) + request["memory_bytes"])
@@ -110,7 +110,7 @@ def _say(answers: BinaryIO, answer: dict[str, Any]) -> None:
 
 
 def _load_zones() -> None:
-    """Has the library for ORC read the rules of some time zones, which it keeps."""
+    """Have the ORC library read the rules of some time zones, which it caches."""
     written = pa.BufferOutputStream()
     orc.write_table(pa.table({"at": pa.array([0], pa.timestamp("us"))}), written, compression="uncompressed")
     for zone in _ZONES:
@@ -120,7 +120,7 @@ def _load_zones() -> None:
 
 
 def _confine() -> None:
-    """Has the system refuse files, connections and processes from now on: what decodes is open and loaded."""
+    """Deny this process files, connections and child processes."""
     if os.geteuid() == 0:
         # The system counts no processes of the superuser. A container without the right to change users has
         # nothing that only the superuser may do either.
@@ -138,7 +138,7 @@ def _confine() -> None:
 
 
 def _limit(size: int) -> None:
-    """Has the system refuse memory beyond ``size`` bytes, or beyond what an operator allows."""
+    """Limit memory to ``size`` bytes, or to the operator's limit if that is lower."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     if size == resource.RLIM_INFINITY or size > most != resource.RLIM_INFINITY:
         size = most

@@ -1,11 +1,11 @@
-"""Records of ORC and Parquet files, as tables have them under ``manifest.format`` ``orc`` and ``parquet``.
+"""Records of ORC and Parquet files, which tables write under ``manifest.format`` ``orc`` and ``parquet``.
 
-``_CREATION_TIME`` of ORC is left out: it is a timestamp, for which the reader opens a file of time zones that
-the writer names, and nothing asks for it.
+``_CREATION_TIME`` of ORC is left out: reading a timestamp opens a file for the time zone that the writer
+names, and nothing needs it.
 
-What is a union with null in Avro is an optional column here, and ORC has no other, so every null where none
-may be is looked for. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits),
-and times of files are timestamps, of which milliseconds are wanted.
+A union with null in Avro is an optional column here. ORC has only optional columns, so required ones are
+checked for nulls. Integers may be narrower than expected (``_KIND`` and ``_FILE_SOURCE`` have 8 bits), and
+creation times are timestamps, which become milliseconds.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from app.table.records.columns import ArrayOf, Expected, Nullable, RecordColumns
 from app.table.records.expansion import check_columns, claim, columns_bytes
 from app.types.roaring import Buffer
 
+# Formats by their magic bytes.
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}
-"""Formats by what their files begin with."""
 
 _LEFT_OUT: Final = ("ORC", "_FILE._CREATION_TIME")
-# What nearly every file is content with: to read one record of ORC takes 32 MiB.
+# Enough for nearly every file: one ORC record takes 32 MiB to read.
 _USUAL_BYTES: Final = 64 << 20
 _USUAL_EXPANSION: Final = 16
 # Large files are mostly indexes, which hardly shrink: those of 7 KB take 9 times the file.
@@ -37,18 +37,18 @@ _LARGE_EXPANSION: Final = 10
 
 
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column."""
+    """Read all records of a file, column by column."""
     columns = [path for path in column_paths(expected) if (kind, path) != _LEFT_OUT]
     stream = _decode(kind, data, columns)
     with decoding(kind):
         table = pa.ipc.open_stream(stream).read_all()
         # Every record names a file of its own, which no codec can shrink below a byte.
         if table.num_rows > len(data):
-            raise CorruptMetadataError(f"{table.num_rows} records in {len(data)} bytes")
+            raise CorruptMetadataError(f"a file of {len(data)} bytes claims {table.num_rows} records")
         pieces = table.to_struct_array().chunks or [pa.array([], pa.struct(table.schema))]
         fitted = [fit_records(piece, expected) for piece in pieces]
         check_columns(sum(map(memory_of, fitted)), len(data))
-        # A copy: of columns that share the memory of a stream, one keeps all of it.
+        # Copied, since one column would keep the memory of the whole stream.
         return RecordColumns([pa.concat_arrays([fitted[0].slice(0, 0), *fitted])])
 
 
@@ -57,14 +57,13 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     large = max(_LARGE_BYTES, _LARGE_EXPANSION * len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), large, most)
     with DECODER.turn() as turn:
-        # Claimed when it is this file's turn: those that wait for a decoder hold their bytes alone.
-        # The process has the file as well.
-        beside = len(data) + PROCESS_BYTES
-        claim(beside + usual)
+        # Claimed inside the turn: callers that wait for a decoder hold nothing but their file.
+        overhead = len(data) + PROCESS_BYTES
+        claim(overhead + usual)
         answer = turn.decode(kind, data, columns, usual)
         if answer.may_be_short and usual < most:
-            # A library that has no memory says so in as many ways as it names damage.
-            claim(beside + most)
+            # Libraries report a lack of memory in as many ways as damage.
+            claim(overhead + most)
             answer = turn.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(
@@ -85,7 +84,7 @@ _STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
 
 
 def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
-    """Names of the columns that a record consists of; dots stand before those of records inside of it."""
+    """Yield dotted names of the columns of a record, nested records expanded."""
     for name, inner in expected.fields.items():
         if isinstance(inner, RecordOf):
             yield from column_paths(inner, f"{parent}{name}.")
@@ -95,7 +94,7 @@ def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
 
 @contextmanager
 def decoding(kind: str) -> Iterator[None]:
-    """Has whatever a library raises be an error of ours."""
+    """Turn any exception of a library into CorruptMetadataError."""
     try:
         yield
     except PaimonIndexError:
@@ -105,11 +104,11 @@ def decoding(kind: str) -> Iterator[None]:
 
 
 def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
-    """The expected columns of records that were read, as Avro would give them."""
+    """Convert decoded records to the expected columns, as Avro would deliver them."""
     try:
         records.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptMetadataError(f"columns that contradict themselves: {error}") from error
+        raise CorruptMetadataError(f"the columns are inconsistent: {error}") from error
     return _fit_record(records, expected, "record", present=None)
 
 
@@ -129,7 +128,7 @@ def _fit_record(
 
 
 def _fit(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
-    """A column; ``present`` are the rows in which the record that it belongs to is not null, None for all."""
+    """Convert a column; ``present`` masks rows whose enclosing record is not null, None for all."""
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
         return _fit_values(column, expected.inner, path, valid)
@@ -151,7 +150,7 @@ def _fit_values(column: pa.Array, expected: Expected, path: str, present: Mask |
         case RecordOf() if pa.types.is_struct(kind):
             return _fit_record(column, expected, path, present)
         case ArrayOf(items) if pa.types.is_list(kind):
-            # As it is: only the types and nulls of its items are looked at.
+            # Unchanged: only types and nulls of its items are checked.
             _fit(column.values, items, f"{path}[]", None)
             return column
         case _:

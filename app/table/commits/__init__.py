@@ -1,7 +1,7 @@
 """Commits: new snapshots of a table, made as the engine makes them.
 
-:class:`Changes` say what a commit adds and removes, :class:`Committer` makes the snapshot, or says what is in
-the way.
+:class:`Changes` describe what a commit adds and removes; :class:`Committer` makes the snapshot or reports the
+conflict.
 """
 
 from app.table.commits.changes import (

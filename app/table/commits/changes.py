@@ -1,23 +1,7 @@
-"""What a commit changes, and whether a snapshot lets it.
+"""Changes of a commit, and the checks that they still fit the latest snapshot.
 
-A commit is made of what somebody read some time ago. It fits the latest snapshot if
-
-* every data file that it removes is there, with the level, index and place that it had then;
-* no data file that it adds is there, or was removed under the same identity: readers drop what any manifest
-  removes, so a file never comes back as what it was;
-* a partition keeps its number of buckets, unless the commit overwrites;
-* every index file that it removes is there, and where it adds one that takes the place of another (see
-  :mod:`app.table.manifests.index_manifest`), it removes just that one;
-* every deletion vector that it adds is about a data file that is there;
-* what else it was worked out from is still so (below).
-
-The engine asks the same, but for index files of tables with buckets: it takes the place of whatever is there,
-since it relies on one writer for each bucket.
-
-New rows of a bucket are numbered from the highest sequence number of its files on: rows that another commit
-has added meanwhile would win over them, or tie with them. New keys of a dynamic-bucket table get their
-buckets from the hash indexes of their partition: another commit may have put the same keys into other
-buckets.
+A commit is computed from an earlier snapshot. The checks are the engine's, except for index files of bucketed
+tables: the engine relies on one writer for each bucket, and replaces whatever is there.
 """
 
 from __future__ import annotations
@@ -41,19 +25,21 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
 
+# Serialized partition row, and bucket number.
 Bucket: TypeAlias = "tuple[bytes, int]"
-"""Serialized row of a partition, and number of a bucket of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What must still be so; the highest sequence number is -1 of buckets that were empty."""
+    """State that a commit was computed from; the highest sequence number of an empty bucket is -1."""
 
+    # New rows continue a bucket's sequence numbers: rows of a concurrent commit would win over them, or tie.
     sequences: Mapping[Bucket, int] = field(default_factory=dict)
+    # A concurrent commit may have put keys that are new here into other buckets.
     hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
     def check(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> None:
-        """Checks a snapshot."""
+        """Check a snapshot. CommitConflictError: another commit has changed the state."""
         if self.sequences:
             now = highest_sequences(manifests)
             for (partition, bucket), expected in self.sequences.items():
@@ -70,7 +56,7 @@ class Expectations:
 
 
 def highest_sequences(manifests: Sequence[Manifest]) -> dict[Bucket, int]:
-    """The highest sequence number of each bucket that has files."""
+    """Return the highest sequence number of each bucket that has files."""
     by_bucket: dict[Bucket, int] = {}
     for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
         pairs = np.stack([manifest.partition_codes[rows], manifest.buckets[rows]], axis=1)
@@ -84,7 +70,7 @@ def highest_sequences(manifests: Sequence[Manifest]) -> dict[Bucket, int]:
 
 
 def hash_index_names(index_entries: Collection[IndexEntry]) -> dict[bytes, frozenset[str]]:
-    """Names of the hash indexes of each partition that has some."""
+    """Return the names of hash indexes by partition."""
     by_partition: dict[bytes, set[str]] = {}
     for entry in index_entries:
         if entry.file.index_type == HASH:
@@ -92,27 +78,27 @@ def hash_index_names(index_entries: Collection[IndexEntry]) -> dict[bytes, froze
     return {partition: frozenset(names) for partition, names in by_partition.items()}
 
 
+# Partition, bucket, level, name, extra files, embedded index, external path: identifies a data file.
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
-"""What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""
 
 
 _NOTHING_EXPECTED: Final = Expectations()
 
 
 class CommitKind(StrEnum):
-    """What a commit does, as snapshots tell it."""
+    """Kind of a commit, as snapshots record it."""
 
+    # Adds rows.
     APPEND = "APPEND"
-    """Adds rows."""
+    # Rewrites rows without changing them.
     COMPACT = "COMPACT"
-    """Says the same rows otherwise."""
+    # Removes rows.
     OVERWRITE = "OVERWRITE"
-    """Takes rows away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a commit adds and removes; a data file whose metadata changes is removed and added."""
+    """Additions and removals of a commit; a data file whose metadata changes is removed and added."""
 
     kind: CommitKind
     files: tuple[ManifestEntry, ...] = ()
@@ -120,12 +106,12 @@ class Changes:
     expected: Expectations = _NOTHING_EXPECTED
 
     def files_of(self, kind: FileKind) -> list[ManifestEntry]:
-        """The data files that are added, or those that are removed."""
+        """Return the entries that add data files, or those that remove them."""
         return [entry for entry in self.files if entry.kind is kind]
 
     @property
     def row_count(self) -> int:
-        """How many rows more there are in data files, deleted ones included."""
+        """Rows that data files gain, deleted ones included."""
         added, removed = (
             sum(entry.file.row_count for entry in self.files_of(kind))
             for kind in (FileKind.ADD, FileKind.DELETE)
@@ -135,7 +121,7 @@ class Changes:
     def check(
         self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry], mode: BucketMode
     ) -> None:
-        """Checks that the changes fit a snapshot."""
+        """Check that the changes fit a snapshot. CommitConflictError: they do not."""
         vectors = [
             (entry, vector.data_file)
             for entry in self.index_files
@@ -149,22 +135,24 @@ class Changes:
             self._check_buckets(manifests)
         self._check_index_files(index_entries, mode)
         self.expected.check(manifests, index_entries)
-        left = live.keys() - {identity(entry) for entry in self.files_of(FileKind.DELETE)}
-        left |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
-        files = {(partition, bucket, name) for partition, bucket, _, name, *_ in left}
+        remaining = live.keys() - {identity(entry) for entry in self.files_of(FileKind.DELETE)}
+        remaining |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
+        files = {(partition, bucket, name) for partition, bucket, _, name, *_ in remaining}
         for entry, name in vectors:
+            # A deletion vector must belong to a data file that exists after the commit.
             if (entry.partition, entry.bucket, name) not in files:
                 raise CommitConflictError(
                     f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
                 )
 
     def are_in(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> bool:
-        """Whether a snapshot has the changes, told by what they add, whose names nobody else gives."""
+        """Tell whether a snapshot contains the changes."""
+        # Names of added files are unique to a commit, so additions identify it.
         added = self.files_of(FileKind.ADD)
         if added:
             names = {entry.file.file_name for entry in added}
-            known = live_entries(manifests, names).keys() | removed_identities(manifests, names)
-            return all(identity(entry) in known for entry in added)
+            recorded = live_entries(manifests, names).keys() | removed_identities(manifests, names)
+            return all(identity(entry) in recorded for entry in added)
         new = {entry.file.file_name for entry in self.index_files if entry.kind is FileKind.ADD}
         return bool(new) and new <= {entry.file.file_name for entry in index_entries}
 
@@ -176,29 +164,32 @@ class Changes:
                 if count > 1:
                     raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
         for file in removed:
+            # A removed file must exist, with the level, index and location it had then.
             if file not in live:
                 raise CommitConflictError(
-                    f"data file {file[3]!r} is not what it was: another commit has removed or changed it"
+                    f"data file {file[3]!r} has been removed or changed by another commit"
                 )
         for file in added:
             if file in live or file in removed:
-                raise CommitConflictError(f"data file {file[3]!r} is there already")
+                raise CommitConflictError(f"data file {file[3]!r} exists already")
+            # Readers drop whatever any manifest removes, so a file never returns under its old identity.
             if file in gone:
                 raise CommitConflictError(
                     f"data file {file[3]!r} cannot come back as what it was before it was removed"
                 )
 
     def _check_buckets(self, manifests: Sequence[Manifest]) -> None:
-        wanted: dict[bytes, int] = {}
+        bucket_counts: dict[bytes, int] = {}
         for entry in self.files_of(FileKind.ADD):
             if entry.total_buckets > 0:
-                wanted[entry.partition] = entry.total_buckets
-        if not wanted:
+                bucket_counts[entry.partition] = entry.total_buckets
+        if not bucket_counts:
             return
         for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
             pairs = np.stack([manifest.partition_codes[rows], manifest.total_buckets[rows]], axis=1)
             for code, buckets in np.unique(pairs, axis=0).tolist():
-                expected = wanted.get(manifest.partitions[code])
+                expected = bucket_counts.get(manifest.partitions[code])
+                # A partition keeps its number of buckets until an overwrite.
                 if buckets > 0 and expected not in (None, buckets):
                     raise CommitConflictError(
                         f"a partition has {buckets} buckets now, and files for {expected} cannot be "
@@ -222,6 +213,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
+            # A new index file must replace exactly the one that this commit knows.
             if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(
@@ -230,7 +222,7 @@ class Changes:
 
 
 def identity(entry: ManifestEntry) -> Identity:
-    """What tells the file from all others."""
+    """Return the identity of an entry's file."""
     file = entry.file
     return (
         entry.partition,
@@ -244,12 +236,12 @@ def identity(entry: ManifestEntry) -> Identity:
 
 
 def live_entries(manifests: Sequence[Manifest], names: Iterable[str]) -> dict[Identity, ManifestEntry]:
-    """The files of a snapshot that have one of some names."""
+    """Return a snapshot's live files that have one of ``names``."""
     return {identity(entry): entry for _, _, entry in _named(manifests, live_rows(manifests), names)}
 
 
 def removed_identities(manifests: Sequence[Manifest], names: Iterable[str]) -> set[Identity]:
-    """The identities of files of some names that the manifests of a snapshot remove."""
+    """Return identities of files with one of ``names`` that a snapshot's manifests remove."""
     rows = [np.flatnonzero(manifest.kinds == FileKind.DELETE) for manifest in manifests]
     return {identity(entry) for _, _, entry in _named(manifests, rows, names)}
 
@@ -257,12 +249,12 @@ def removed_identities(manifests: Sequence[Manifest], names: Iterable[str]) -> s
 def live_places(
     manifests: Sequence[Manifest], entries: Iterable[ManifestEntry]
 ) -> dict[int, dict[int, ManifestEntry]]:
-    """Where some files of a snapshot stand: by the number of a manifest and of its record."""
-    wanted = {identity(entry) for entry in entries}
-    names = {name for _, _, _, name, *_ in wanted}
+    """Locate live files of a snapshot: entries by manifest number and row."""
+    identities = {identity(entry) for entry in entries}
+    names = {name for _, _, _, name, *_ in identities}
     places: dict[int, dict[int, ManifestEntry]] = {}
     for number, row, entry in _named(manifests, live_rows(manifests), names):
-        if identity(entry) in wanted:
+        if identity(entry) in identities:
             places.setdefault(number, {})[row] = entry
     return places
 
@@ -270,10 +262,10 @@ def live_places(
 def _named(
     manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
 ) -> Iterator[tuple[int, int, ManifestEntry]]:
-    wanted = pa.array([name.encode() for name in names], pa.large_binary())
+    requested = pa.array([name.encode() for name in names], pa.large_binary())
     for number, (manifest, chosen) in enumerate(zip(manifests, rows, strict=True)):
         of_manifest = manifest.file_names.take(chosen).to_arrow()
-        for row in chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist():
+        for row in chosen[np.asarray(pc.is_in(of_manifest, value_set=requested))].tolist():
             yield number, row, manifest.entry(row)
 
 

@@ -1,18 +1,10 @@
 """Makes snapshots.
 
-What a commit writes, in this order: an index manifest if it changes index files, manifests of what it
-changes, manifests that it makes of others (:mod:`app.table.commits.merging`), a list of all manifests before
-it, a list of its own, and last the snapshot, which is created only if there is none of its number
-(:class:`app.storage.writing.Writing`). Nothing is overwritten but the hint ``LATEST``.
-
-Where another commit was first, what was written is removed, and the commit is tried again on top of that one
-if it still fits (:meth:`Changes.check`).
-
-Engines that commit to a file system without a catalog look for a snapshot and then rename theirs to its name,
-which may overwrite one that came in between. So a snapshot is read back once it is there. One that was
-overwritten is made again; but others may have built on it already, or be about to. So what it names stays,
-the next snapshot is searched for the changes, and where these no longer fit, nobody knows whether they were
-made.
+A commit writes, in this order: an index manifest if it changes index files, manifests of its changes, merged
+manifests (:mod:`app.table.commits.merging`), a list of all earlier manifests, a list of its own, and last the
+snapshot, which is created only if its number is free (:class:`app.storage.writing.Writing`). Nothing is
+overwritten but the hint ``LATEST``. If another commit was first, the files are removed, and the commit is
+retried on top of that one if it still fits (:meth:`Changes.check`).
 """
 
 from __future__ import annotations
@@ -61,11 +53,12 @@ Content = TypeVar("Content")
 _log = logging.getLogger("paimon_index.commits")
 
 _VERSION: Final = 3
+# Identifier that the engine's batch writers give their only commit.
 _BATCH_IDENTIFIER: Final = (1 << 63) - 1
-"""What the engine's batch writers give for the number of their one commit."""
 _ATTEMPTS: Final = 30
 _FIRST_WAIT_SECONDS: Final = 0.01
 _MAX_WAIT_SECONDS: Final = 2.0
+# Members that are not carried over to the next snapshot; the properties may hold the highest sequence number.
 _OF_ONE_COMMIT: Final = frozenset(
     {
         "uuid",
@@ -77,7 +70,6 @@ _OF_ONE_COMMIT: Final = frozenset(
         "changelogRecordCount",
     }
 )
-"""What the engine gives for each snapshot anew. The highest sequence number may be among the properties."""
 
 
 class LostRaceError(CommitConflictError):
@@ -85,7 +77,7 @@ class LostRaceError(CommitConflictError):
 
 
 class OverwrittenError(LostRaceError):
-    """The snapshot was there, and another one has been written over it."""
+    """The snapshot was created, and another one has been written over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +89,22 @@ class Committer:
     user: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def check(self) -> None:
-        """Checks that commits to the table can be made, so that no work is done in vain."""
+        """Check that commits to the table are possible, before any work is done."""
         manifest_options(self.table.name, self.table.resolve().schema)
 
     def commit(self, changes: Changes) -> int:
-        """Makes a snapshot with changes.
+        """Make a snapshot with ``changes``, and return its number.
 
         Raises:
-            CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
-            UncertainCommitError: storage failed while the snapshot was made, or the snapshot was overwritten
-                and cannot be made again; what was written stays.
+            CommitConflictError: the changes do not fit what others have committed; all files of the commit
+                are removed.
+            UncertainCommitError: storage failed while the snapshot was created, or it was overwritten and
+                cannot be made again; the files stay.
         """
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
             wait=tenacity.wait_random_exponential(_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS),
-            # What is read of the latest snapshot may expire meanwhile.
+            # Files of the latest snapshot may expire during the attempt.
             retry=tenacity.retry_if_exception_type((LostRaceError, SnapshotExpiredError)),
             reraise=True,
         )
@@ -130,7 +123,7 @@ class Committer:
             raise UncertainCommitError(
                 f"snapshot {overwritten[-1]} of {self.table.name} was made, overwritten by another writer "
                 f"and cannot be made again: {error}; another commit may have been built on it, so what it "
-                f"names stays: look whether the changes are in the table, and if not, run it again"
+                f"names stays: check whether the changes are in the table, and if not, run it again"
             ) from error
 
 
@@ -148,7 +141,7 @@ class _Attempt:
         try:
             return self._make()
         except (UncertainCommitError, OverwrittenError):
-            # What was written may be in use.
+            # Files written so far may be in use.
             raise
         except PaimonIndexError:
             self._clean_up()
@@ -194,13 +187,15 @@ class _Attempt:
         return snapshot_id
 
     def _made_before(self, latest: ResolvedSnapshot) -> int | None:
-        """The snapshot that another commit built on one of this commit's before that was overwritten."""
+        """Find a snapshot that builds on an overwritten one of this commit and contains its changes."""
         table = self.committer.table
+        # The next snapshot may contain the changes of an overwritten one; if not, and they no longer fit, the
+        # outcome is unknown.
         for following in (number + 1 for number in self.overwritten):
             if latest.snapshot is not None and following <= latest.snapshot.id:
                 resolved = table.resolve(snapshot_id=following)
-                contents = table.metadata
-                if self.changes.are_in(contents.manifests(resolved), contents.index_entries(resolved)):
+                metadata = table.metadata
+                if self.changes.are_in(metadata.manifests(resolved), metadata.index_entries(resolved)):
                     return following
         return None
 
@@ -233,7 +228,7 @@ class _Attempt:
             else self._write_manifest(part.content, part.manifest, schema)
             for part in merged
         )
-        # What is said of a manifest that was merged is not said of the one that it became.
+        # A new manifest lacks the unknown fields of those merged into it, so these become nullable.
         return ListedManifests(records, before.followed_by(ListedManifests()).fields)
 
     def _read_manifests(
@@ -293,7 +288,7 @@ class _Attempt:
         except StorageError as error:
             raise UncertainCommitError(
                 f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
-                f"{error}; look whether {path} names commitUser {self.committer.user}",
+                f"{error}; check whether {path} names commitUser {self.committer.user}",
                 path=path,
             ) from error
         if not is_ours:
@@ -301,21 +296,24 @@ class _Attempt:
         self._check_stored(snapshot_id, path, content)
 
     def _check_stored(self, snapshot_id: int, path: str, content: bytes) -> None:
-        """Gives the hint, and checks that the snapshot has stayed what it was."""
+        """Write the hint, and check that the snapshot was not overwritten."""
         writing = self.committer.writing
         try:
             writing.replace(f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode())
         except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
-            # Nobody relies on the hint.
-            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+            # The hint is only an optimization.
+            _log.warning("snapshot %d was made, but: %s", snapshot_id, error)
         try:
             stored = read_small(self._warehouse, path, SNAPSHOT_BYTES)
         except FileMissingError:
-            # It has expired already, so others built on it.
+            # The snapshot has expired already, so others built on it.
             return
-        except Exception as error:  # noqa: BLE001 - as above
-            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
+            _log.warning("snapshot %d was made, but: %s", snapshot_id, error)
             return
+        # Engines without a catalog check for a snapshot and then rename theirs into place, which may
+        # overwrite one created in between. An overwritten snapshot is made again, but its files stay, since
+        # other commits may already build on it.
         if stored != content:
             self.overwritten.append(snapshot_id)
             raise OverwrittenError(f"another commit has overwritten snapshot {snapshot_id}")
@@ -331,7 +329,7 @@ class _Attempt:
         path = f"{self.committer.table.directory}/manifest/{name}"
         self.written.append(path)
         if not self.committer.writing.create(path, content):
-            raise CommitConflictError(f"{path} is there already")
+            raise CommitConflictError(f"{path} exists already")
         return name, len(content)
 
     def _clean_up(self) -> None:
@@ -339,7 +337,7 @@ class _Attempt:
             try:
                 self.committer.writing.delete(path)
             except StorageError as error:
-                _log.warning("%s stays, which nothing refers to: %s", path, error)
+                _log.warning("%s, which nothing refers to, could not be removed: %s", path, error)
 
     def _snapshot_path(self, snapshot_id: int) -> str:
         return f"{self.committer.table.directory}/snapshot/snapshot-{snapshot_id}"

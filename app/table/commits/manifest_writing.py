@@ -1,11 +1,9 @@
 """Writes manifests and manifest lists as the engine does.
 
-Their fields stand in :mod:`app.table.manifests.manifest_entry` and :mod:`app.table.manifests.manifest_list`.
-
-Within a commit removals come before additions: a file whose metadata changes is removed and added under one
-name, and the engine's expiration of snapshots deletes what an entry removes unless a later one adds it. Both
-entries have every field of the one that is there: what a later release says of a data file holds for as long
-as the file does.
+:mod:`app.table.manifests.manifest_entry` and :mod:`app.table.manifests.manifest_list` describe their fields.
+Removals come before additions: a file whose metadata changes is removed and added under one name, and when
+the engine expires snapshots it deletes what an entry removes unless a later entry adds it. Both entries copy
+all fields of the existing one: what a later release records of a data file holds as long as the file does.
 """
 
 from __future__ import annotations
@@ -43,53 +41,53 @@ from app.types.binary_row import read_row, serialize_row
 from app.types.roaring import Buffer
 
 _VERSION: Final = 2
+# Record of a manifest, as the engine expects it to be written.
 MANIFEST: Final = RecordOf(
     {
         **RECORD.fields,
         "_FILE": RecordOf({**FILE_RECORD.fields, "_CREATION_TIME": Nullable("timestamp-millis")}),
     }
 )
-"""The record of a manifest as the engine wants it written."""
 
 _members = attrgetter(*(member.name for member in fields(DataFileMeta)))
 _EMPTY_ROW: Final = serialize_row((), ())
+# Estimate of an entry's numbers and names, without its parts of variable length.
 _ENTRY_BYTES: Final = 200
-"""Of an entry's numbers and names, beside what it has of any length."""
 
 
 def manifest_options(table: str, schema: TableSchema) -> ManifestOptions:
-    """How the manifests of a table are written."""
+    """Read the options that govern writing a table's manifests."""
     options = ManifestOptions.of(table, schema.options.values)
-    # An unknown compression is found out before any work is done.
+    # Fail on an unknown compression before any work is done.
     ListedManifests().write(options.compression)
     return options
 
 
 @dataclass(frozen=True, slots=True)
 class ListedManifests:
-    """The whole records of manifest lists, to be listed again."""
+    """Complete records of manifest lists, to be listed again."""
 
     records: tuple[dict[str, Any], ...] = ()
     fields: RecordOf = field(default=RECORD_OF_LIST, repr=False)
 
     @classmethod
     def read(cls, data: Buffer) -> ListedManifests:
-        """Reads a manifest list that was found sound before."""
+        """Read a manifest list that has been validated before."""
         whole = read_whole(data, RECORD_OF_LIST)
         return cls(tuple(whole.records), whole.fields)
 
     def followed_by(self, other: ListedManifests) -> ListedManifests:
-        """The records of both."""
+        """Append the records of another list."""
         return ListedManifests((*self.records, *other.records), united(self.fields, other.fields))
 
     def write(self, compression: str) -> bytes:
-        """The manifest list."""
+        """Encode the manifest list."""
         return write_avro(self.records, self.fields, compression)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """What a list tells of the entries of a manifest, as columns; attributes are as those of a manifest."""
+    """Columns of a manifest that its record in a list summarizes, named as in :class:`Manifest`."""
 
     kinds: NDArray[np.int8]
     partitions: tuple[bytes, ...]
@@ -101,7 +99,7 @@ class Outline:
 
     @classmethod
     def of(cls, entries: Sequence[ManifestEntry]) -> Self:
-        """Of entries that nobody has to decode."""
+        """Collect the columns of entries."""
         codes: dict[bytes, int] = {}
         partition_codes = [codes.setdefault(entry.partition, len(codes)) for entry in entries]
         return cls(
@@ -116,12 +114,12 @@ class Outline:
 
 
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
-    """A manifest, entries in their order."""
+    """Encode a manifest, entries in order."""
     return write_avro(map(entry_record, entries), MANIFEST, compression)
 
 
 def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSchema) -> dict[str, Any]:
-    """The record that lists a manifest."""
+    """Return the record that lists a manifest."""
     added = int(np.count_nonzero(manifest.kinds == FileKind.ADD))
     buckets, levels, first_row_ids = manifest.buckets, manifest.levels, manifest.first_row_ids
     is_tracked = bool(first_row_ids.known.all())
@@ -145,7 +143,7 @@ def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSche
 
 
 def manifests_of(entries: Iterable[ManifestEntry], target_bytes: int) -> Iterator[list[ManifestEntry]]:
-    """Entries by manifest: removals first; a manifest is closed once it is as large as the target."""
+    """Split entries into manifests, removals first; a manifest is closed at ``target_bytes``."""
     ordered = sorted(entries, key=lambda entry: entry.kind is FileKind.ADD)
     part: list[ManifestEntry] = []
     held_bytes = 0
@@ -169,7 +167,7 @@ def _size(file: DataFileMeta) -> int:
 
 
 def entry_record(entry: ManifestEntry) -> dict[str, object]:
-    """An entry by field."""
+    """Return an entry as an Avro record."""
     values = (
         _statistics(value) if isinstance(value, RowStatistics) else value for value in _members(entry.file)
     )
@@ -184,7 +182,7 @@ def entry_record(entry: ManifestEntry) -> dict[str, object]:
 
 
 def _statistics(statistics: RowStatistics) -> dict[str, object]:
-    # What says nothing is written as the engine's empty statistics.
+    # Missing rows become the engine's empty row.
     low, high = (row or _EMPTY_ROW for row in (statistics.min_values, statistics.max_values))
     counts = statistics.null_counts
     is_unknown = not counts and low != _EMPTY_ROW
@@ -198,10 +196,10 @@ def _partition_statistics(manifest: Manifest | Outline, types: Sequence[DataType
     high: list[Value | None] = []
     null_counts: list[int] = []
     for at, data_type in enumerate(types):
-        known = [value for row in rows if (value := row[at]) is not None]
-        known.sort(key=sql_key(data_type))
-        low.append(known[0] if known else None)
-        high.append(known[-1] if known else None)
+        values = [value for row in rows if (value := row[at]) is not None]
+        values.sort(key=sql_key(data_type))
+        low.append(values[0] if values else None)
+        high.append(values[-1] if values else None)
         null_counts.append(sum(count for count, row in zip(counts, rows, strict=True) if row[at] is None))
     return _statistics(
         RowStatistics(serialize_row(low, types), serialize_row(high, types), tuple(null_counts))
@@ -209,13 +207,12 @@ def _partition_statistics(manifest: Manifest | Outline, types: Sequence[DataType
 
 
 _File: TypeAlias = "tuple[bytes, int, str]"
-"""Partition, bucket and name."""
 _NOTHING: Final = WholeRecords(MANIFEST, [])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RewrittenEntries:
-    """Writes the entries of a commit, with what records of files that it removes have more than is known."""
+    """Writes entries of a commit, with the unknown fields that records of removed files have."""
 
     records: Mapping[_File, Record] = field(default_factory=dict)
     fields: RecordOf = MANIFEST
@@ -227,7 +224,7 @@ class RewrittenEntries:
         manifests: Sequence[Manifest],
         read: Callable[[Sequence[int], Callable[[bytes], WholeRecords]], Sequence[WholeRecords]],
     ) -> RewrittenEntries:
-        """What is there of the files of a commit."""
+        """Read the records of files that a commit removes."""
         places = live_places(manifests, [entry for entry in entries if entry.kind is FileKind.DELETE])
         files = read(list(places), _unknown_records)
         records = {
@@ -239,13 +236,13 @@ class RewrittenEntries:
         return cls(records, reduce(united, (whole.fields for whole in files), MANIFEST))
 
     def write(self, entries: Iterable[ManifestEntry], compression: str) -> bytes:
-        """A manifest, entries in their order."""
-        whole = (_over(self.records.get(_file(entry), {}), entry_record(entry)) for entry in entries)
+        """Encode a manifest, entries in order."""
+        whole = (_overlaid(self.records.get(_file(entry), {}), entry_record(entry)) for entry in entries)
         return write_avro(whole, self.fields, compression)
 
 
 def _unknown_records(content: bytes) -> WholeRecords:
-    """The records of a manifest; none if all of their fields are known."""
+    """Read the records of a manifest; none if every field is known."""
     if content[: len(MAGIC)] != MAGIC or not has_unknown_fields(content, MANIFEST):
         return _NOTHING
     return read_whole(content, MANIFEST)
@@ -255,10 +252,10 @@ def _file(entry: ManifestEntry) -> _File:
     return entry.partition, entry.bucket, entry.file.file_name
 
 
-def _over(written: Record, known: Record) -> Record:
+def _overlaid(written: Record, values: Record) -> Record:
     return written | {
-        name: _over(written[name], value)
+        name: _overlaid(written[name], value)
         if isinstance(value, dict) and isinstance(written.get(name), dict)
         else value
-        for name, value in known.items()
+        for name, value in values.items()
     }

@@ -1,15 +1,13 @@
-"""Merges the manifests of a table, as commits of the engine do, so that they do not become more and more.
+"""Merges manifests as the engine's commits do, so that their number stays bounded.
 
-A *minor* merge makes one manifest of consecutive ones that reach the target size together, and of those at
-the end of the list once they are many. An ADD and the DELETE of the same file cancel each other where both
-are among them; a DELETE whose ADD is elsewhere stays.
+A *minor* merge combines consecutive manifests that together reach the target size, and those at the end of
+the list once there are many. An ADD and the DELETE of one file cancel if both are merged; a DELETE whose ADD
+is elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
+every entry about a removed file goes, wherever it is. Large manifests without removed files stay.
 
-A *full* merge follows once manifests that are small, or remove files, take much together: whatever is said of
-removed files goes away, wherever it stands. Manifests that are large and all of whose files are there stay.
-
-Entries are copied as they are encoded (:mod:`app.table.avro.writing`), so none is changed. Readers must find
-the same files before and after; where they would not, since manifests say something twice, nothing is merged.
-Merging is never the reason why a commit fails: what cannot be merged stays as it is.
+Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
+after; where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
+commit: what cannot be merged stays.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _log = logging.getLogger("paimon_index.commits")
 
 
 class MergedManifest(NamedTuple):
-    """A manifest that is made of others."""
+    """Manifest that is made of others."""
 
     content: bytes
     manifest: Manifest
@@ -42,7 +40,7 @@ class MergedManifest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge:
-    """Which manifests are merged, and which entries of each are left; both ascending."""
+    """Manifests to merge, and the rows that remain of each; both ascending."""
 
     numbers: list[int]
     rows: list[NDArray[np.int64]]
@@ -54,21 +52,23 @@ def merge_manifests(
     options: ManifestOptions,
     read: Callable[[Sequence[int]], Sequence[bytes]],
 ) -> list[int | MergedManifest]:
-    """The manifests of a table in order: numbers of those that stay, new ones for those merged."""
+    """Merge a table's manifests: returns, in order, numbers of those that stay and new ones."""
     untouched: list[int | MergedManifest] = [*range(len(manifests))]
     made: dict[int, list[MergedManifest]] = {}
     gone: set[int] = set()
     for merge in planned_merges(sizes, manifests, options):
-        # Of removed files alone there may be gigabytes, after indexes were built anew.
-        left = [(number, rows) for number, rows in zip(merge.numbers, merge.rows, strict=True) if len(rows)]
-        files = read([number for number, _ in left])
+        # Manifests without remaining rows are not read: index rebuilds can leave gigabytes of them.
+        remaining = [
+            (number, rows) for number, rows in zip(merge.numbers, merge.rows, strict=True) if len(rows)
+        ]
+        files = read([number for number, _ in remaining])
         if any(data[: len(MAGIC)] != MAGIC for data in files):
             continue
         try:
             merged = _merged(
                 [
                     CopiedFrom(data, rows, len(manifests[number]))
-                    for data, (number, rows) in zip(files, left, strict=True)
+                    for data, (number, rows) in zip(files, remaining, strict=True)
                 ],
                 options,
             )
@@ -97,7 +97,7 @@ def merge_manifests(
 def planned_merges(
     sizes: Sequence[int], manifests: Sequence[Manifest], options: ManifestOptions
 ) -> list[Merge]:
-    """What should be merged, as of :func:`merge_manifests`."""
+    """Choose the manifests that :func:`merge_manifests` merges."""
     full = _full_merge(sizes, manifests, options)
     if full is not None:
         return [full]

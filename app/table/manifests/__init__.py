@@ -1,4 +1,4 @@
-"""Manifests, manifest lists and index manifests as columns and entries, in whichever format they are."""
+"""Manifests, manifest lists and index manifests, as columns and as entries, in Avro, ORC or Parquet."""
 
 from app.table.manifests.disk_form import load_value, read_value, store_value, value_columns
 from app.table.manifests.index_manifest import IndexEntry
@@ -43,7 +43,7 @@ __all__ = [
     "load_value",
     # Reads a value from columns.
     "read_value",
-    # Whether a manifest removes files.
+    # Tells whether a manifest removes files.
     "removes_files",
     # Stores a value in an entry of the disk cache.
     "store_value",

@@ -1,8 +1,7 @@
-"""Manifests, and values made of them, as columns on a disk: mapped, not decoded again.
+"""Stores manifests, and values derived from them, as columns on disk, to map them instead of decoding.
 
-A mapped manifest takes its columns from the entry when somebody asks for them: what nobody asks for, such as
-the statistics of columns without a filter, takes no memory. A column that turns out to be damaged is taken
-from the original, which is read and decoded again.
+A mapped manifest takes a column from its entry on first use: unused ones, such as statistics of columns
+without a filter, take no memory. A damaged column is taken from the original, which is decoded again.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from app.table.records.columns import NameLists, OptionalIntegers
 from app.types import BytesColumn
 
 _WHOLE: Final = "whole"
+# A struct is stored without its class, which the names of its members identify.
 _BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {
     tuple(member.name for member in fields(of_arrays)): of_arrays
     for of_arrays in (BytesColumn, StatisticsColumns, OptionalIntegers, NameLists, ColumnBounds)
 }
-"""The class of a struct, which nothing else tells."""
 
 
 class _NoColumnError(Exception):
-    """A value has objects that no array of numbers holds."""
+    """A value has Python objects, which no array of numbers holds."""
 
 
 def load_value(entry: TierEntry) -> Any:
-    """The value that the directory keeps in an entry; None if there is none, or if it is damaged."""
+    """Load the value of a disk entry; None if there is none, or if it is damaged."""
     columns = entry.get()
     return None if columns is None else read_value(columns, entry)
 
 
 def read_value(columns: Columns, entry: TierEntry) -> Any:
-    """The value that columns of an entry hold; None if they are damaged, and then the entry is gone."""
+    """Decode a value from columns of an entry. Damage drops the entry and returns None."""
     try:
         return _value(columns, columns[_WHOLE])
     except DamagedEntryError:
@@ -50,18 +49,18 @@ def read_value(columns: Columns, entry: TierEntry) -> Any:
 
 
 def store_value(entry: TierEntry, value: object) -> None:
-    """Keeps a value in the directory, unless it has arrays of objects."""
+    """Store a value on disk, unless it has arrays of Python objects."""
     with suppress(_NoColumnError):
         entry.put(value_columns(value))
 
 
 def value_columns(value: object) -> dict[str, pa.Array]:
-    """The columns that hold a value, which must have no arrays of objects."""
+    """Encode a value as columns; it must have no arrays of Python objects."""
     return {_WHOLE: _column(value)}
 
 
 def _column(value: object) -> pa.Array:
-    """A value as an array of one item: a struct of members, or a list; long ones of numbers and bytes."""
+    """Encode a value as an array of one item: a struct of members, or a list."""
     match value:
         case None:
             return pa.nulls(1)
@@ -87,7 +86,6 @@ def _long(values: pa.Array) -> pa.Array:
 
 
 def _value(columns: Columns, column: pa.Array) -> Any:
-    """What :func:`_column` made a column of."""
     match column:
         case pa.NullArray():
             return None
@@ -107,20 +105,17 @@ def _tuple(items: list[Any]) -> tuple[Any, ...]:
     return tuple(_tuple(item) if isinstance(item, list) else item for item in items)
 
 
+# Objects of a manifest, without its columns; measured.
 _MEMORY: Final = 6_000
-"""Of the objects of a manifest that was asked for its columns, without the columns; measured."""
 
 
 def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
-    """The columns that hold a manifest."""
+    """Return the columns that store a manifest."""
     return {name: _column(getattr(manifest, name)) for name in COLUMNS}
 
 
 def open_manifest(columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> Manifest:
-    """The manifest that columns of an entry hold.
-
-    ``read`` decodes the original, where a column is damaged.
-    """
+    """Open a manifest over columns of an entry; ``read`` decodes the original if a column is damaged."""
 
     def column(name: str) -> Any:
         try:

@@ -5,23 +5,22 @@ field                                          meaning
 =============================================  ===================================================
 _VERSION int                                   1
 _KIND int                                      0 ADD, in stored files always
-_PARTITION bytes, _BUCKET int                  what it belongs to
+_PARTITION bytes, _BUCKET int                  partition row and bucket of the index file
 _INDEX_TYPE string                             ``HASH``, ``DELETION_VECTORS``, or a global index
 _FILE_NAME string, _FILE_SIZE long             the index file
 _ROW_COUNT long                                hashes, or deletion vectors, in it
 _DELETIONS_VECTORS_RANGES                      nullable array: per data file ``f0`` its name, ``f1``
                                                offset, ``f2`` length, ``_CARDINALITY`` deleted rows
-_EXTERNAL_PATH [null, string]                  where it lies, if not with the table's other index files
+_EXTERNAL_PATH [null, string]                  location outside of the table's index directory
 _GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_START`` and ``_ROW_RANGE_END``,
                                                both included, ``_INDEX_FIELD_ID``, ``_EXTRA_FIELD_IDS``,
                                                ``_INDEX_META`` of a global index, since 2.0 ``_SOURCE_META``
 =============================================  ===================================================
 
-A commit writes the index manifest anew. What an entry stands for decides what becomes of it when another one
-comes:
+A commit writes the index manifest anew. The key of an entry decides whether a new one replaces it:
 
 =====================================  =====================  =============================================
-entry                                  known by               a new one
+entry                                  key                    a new one
 =====================================  =====================  =============================================
 hash index                             partition and bucket   replaces the previous one
 deletion vectors of a bucket           partition and bucket   replaces the previous one
@@ -30,9 +29,9 @@ without buckets                                               its data files may
 global index                           file name              is added
 =====================================  =====================  =============================================
 
-Removals are made before additions. Only the removal of an unknown file of deletion vectors of a table without
-buckets is an error; others have had their effect already. (Global indexes of rows that overlap are not
-looked for: nothing here makes any.)
+Removals precede additions. Removing an unknown file is an error only for deletion vectors of a table without
+buckets; other removals have taken effect already. Overlapping row ranges of global indexes are not checked,
+since this project writes none.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _RANGE = RecordOf({"f0": "string", "f1": "int", "f2": "int", "_CARDINALITY": Nul
 
 
 def _fields(**of_newer_releases: Expected) -> RecordOf:
-    """An entry's fields; those of global indexes that only releases after 1.4 write may be read, too."""
+    # Releases after 1.4 add fields to global indexes; readers accept them.
     covered = RecordOf(
         {
             "_ROW_RANGE_START": "long",
@@ -96,7 +95,7 @@ _MEMORY_PER_RANGE = 300
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """That a bucket has an index file, or has it no longer."""
+    """Addition or removal of an index file of a bucket."""
 
     kind: FileKind
     partition: bytes
@@ -106,18 +105,18 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexManifest:
-    """All index files of a snapshot, in no particular order."""
+    """Index files of a snapshot, in no particular order."""
 
     entries: tuple[IndexEntry, ...]
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Approximate memory of the object."""
         return sum(map(_memory, self.entries))
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads an index manifest."""
+        """Read an index manifest."""
         records = read_columns(data, _READ_FIELDS)
         check_version(records, _VERSION, "index manifests")
         kinds = records.integers("_KIND", np.int32).tolist()
@@ -129,7 +128,7 @@ class IndexManifest:
         sizes, rows = (records.integers(name, np.int64) for name in ("_FILE_SIZE", "_ROW_COUNT"))
         for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
             raise CorruptMetadataError(
-                f"index file {names[row]!r} with {sizes[row]} bytes and {rows[row]} rows"
+                f"index file {names[row]!r} claims {sizes[row]} bytes and {rows[row]} rows"
             )
         partition_codes, partitions = records.coded_bytes("_PARTITION")
         described = (
@@ -150,7 +149,7 @@ class IndexManifest:
         return cls(tuple(map(IndexEntry, *columns)))
 
     def write(self, compression: str = "zstd") -> bytes:
-        """The file as the engine writes it under ``manifest.format=avro``, entries in their order."""
+        """Encode the file as the engine does under ``manifest.format=avro``, entries in order."""
         return write_avro(map(_record, self.entries), _FIELDS, compression)
 
 
@@ -208,11 +207,11 @@ def _global_index(record: dict[str, Any] | None) -> GlobalIndex | None:
 
 
 def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[DeletionRange, ...]]:
-    """The ranges of each entry; there can be hundreds of thousands in all."""
+    # Columns instead of objects: a snapshot can have hundreds of thousands of ranges.
     lists = records.lists("_DELETIONS_VECTORS_RANGES", pa.struct([]))
     starts = np.asarray(lists.offsets)
     is_present = np.asarray(lists.values.is_valid())
-    # Without the ranges that are null, each entry's begin as many places earlier as nulls stand before them.
+    # Null ranges are dropped, so each entry's start moves forward by the nulls before it.
     starts = np.concatenate([[0], np.cumsum(is_present)])[starts]
     ranges = RecordColumns([lists.values.filter(pa.array(is_present))])
     if not len(ranges):
@@ -222,7 +221,7 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     for bad in np.flatnonzero((offsets < 0) | (lengths < 0) | (cardinalities.values < 0))[:1]:
         owner = file_names[int(np.searchsorted(starts, bad, side="right")) - 1]
         raise CorruptMetadataError(
-            f"index file {owner!r} with an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
+            f"index file {owner!r} has an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
             f"cardinality {cardinalities[bad]}"
         )
     columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
@@ -234,11 +233,10 @@ Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 
 
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
-    """The index manifest after a commit: what is left of the previous entries in order, then the additions.
+    """Apply the changes of a commit: remaining entries in order, then the additions.
 
-    Raises:
-        CommitConflictError: the changes were made for other entries than the previous ones: a table without
-            buckets lacks a file that they remove, or has one of their files or vectors already.
+    CommitConflictError: a table without buckets lacks a file that is removed, or already has a file or vector
+    that is added.
     """
     for entry in previous.entries:
         if entry.kind is not FileKind.ADD:
@@ -257,7 +255,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
         if entry.kind is FileKind.ADD:
             if _stands_alone(entry, mode):
                 _claim(entries, owners, entry, mode)
-            # What is replaced gives up its place.
+            # A replaced entry loses its position.
             entries.pop(_key(entry, mode), None)
             entries[_key(entry, mode)] = entry
     return IndexManifest(tuple(entries.values()))
@@ -266,7 +264,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
 def write_combined(
     previous: Buffer | None, changes: Sequence[IndexEntry], mode: BucketMode, compression: str
 ) -> bytes:
-    """The file of :func:`combine`, in which entries that are left have all that their writers wrote."""
+    """Encode the result of :func:`combine`; remaining entries keep fields that are unknown here."""
     if previous is None:
         return combine(IndexManifest(()), changes, mode).write(compression)
     before, whole = IndexManifest.read(previous), read_whole(previous, _FIELDS)
@@ -280,7 +278,7 @@ def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
 
 
 def takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
-    """Whether a new entry replaces the one of its type, partition and bucket."""
+    """Tell whether a new entry replaces the one of its type, partition and bucket."""
     index_type = entry.file.index_type
     return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
 
@@ -295,17 +293,17 @@ def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode)
     removed = entries.pop(_key(entry, mode), None)
     if removed is None and _stands_alone(entry, mode):
         raise CommitConflictError(
-            f"index file {entry.file.file_name!r} cannot be removed: the latest snapshot is without it"
+            f"index file {entry.file.file_name!r} cannot be removed: the latest snapshot does not have it"
         )
 
 
 def _claim(
     entries: Mapping[Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
 ) -> None:
-    """Makes the entry the owner of its data files' vectors, if its name and they are without one."""
+    """Record the entry as owner of its data files' vectors. CommitConflictError: name or vector exist."""
     name = entry.file.file_name
     if _key(entry, mode) in entries:
-        raise CommitConflictError(f"index file {name!r} cannot be added: there is one of that name")
+        raise CommitConflictError(f"index file {name!r} cannot be added: its name exists already")
     for vector in entry.file.ranges:
         if vector.data_file in owners:
             raise CommitConflictError(

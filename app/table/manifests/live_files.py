@@ -1,9 +1,8 @@
-"""From entries to the files that a snapshot has.
+"""Derives the live files of a snapshot from manifest entries.
 
-An ADD counts unless some DELETE has its identity, whatever the order of manifests: a file never comes back
-under an identity that was deleted. The identity is partition, bucket, level, name, extra files, embedded
-index and external path: the level, since a file that moves up a level is deleted and added under its old
-name.
+An ADD counts unless some DELETE has its identity, whatever the order of manifests: a file never returns under
+a deleted identity. The identity is partition, bucket, level, name, extra files, embedded index and external
+path. The level belongs to it because a file that moves up a level is deleted and added under its old name.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from app.types import BytesColumn
 
 
 class _Identities(NamedTuple):
-    """What identifies some entries of one manifest, without the manifest; each of shape (k,)."""
+    """Identities of entries of one manifest, each of shape (k,), detached from it so that it can be freed."""
 
     partitions: pa.LargeBinaryArray
     buckets: NDArray[np.int32]
@@ -47,33 +46,33 @@ class _Identities(NamedTuple):
 
 
 def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
-    """The entries of files that are there: per manifest their rows, ascending."""
+    """Return, for each manifest, rows of live files, ascending."""
     return live_and_removing(manifests)[0]
 
 
 def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.int64]], list[int]]:
-    """Per manifest the rows, ascending, of files that are there; and numbers of manifests with a DELETE.
+    """Return, for each manifest, rows of live files, ascending, and the numbers of manifests with a DELETE.
 
-    Manifests are gone over once, and once more if files were removed; none is held any longer than that.
+    Manifests are iterated once, and once more if files were removed; none is held longer.
     """
     compared = _compare(manifests)
     return compared.live, [*compared.removals]
 
 
 def rows_left(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
-    """What is left of entries once every DELETE and what it removes have cancelled each other.
+    """Cancel every DELETE against the ADD that it removes, and return the remaining rows, ascending.
 
-    Per manifest rows, ascending: of the ADDs that count, and of the DELETEs that remove nothing here.
+    These are ADDs of live files, and DELETEs whose ADD is in none of these manifests.
     """
     compared = _compare(manifests)
     if not compared.removals:
         return compared.live
     ends = np.cumsum([len(rows) for rows in compared.removals.values()])[:-1]
     needless = np.split(_is_in(compared.removing, compared.suspected), ends)
-    left = list(compared.live)
+    remaining = list(compared.live)
     for (number, rows), is_needless in zip(compared.removals.items(), needless, strict=True):
-        left[number] = np.sort(np.concatenate([left[number], rows[~is_needless]]))
-    return left
+        remaining[number] = np.sort(np.concatenate([remaining[number], rows[~is_needless]]))
+    return remaining
 
 
 class _Compared(NamedTuple):
@@ -97,7 +96,7 @@ def _compare(manifests: Sequence[Manifest]) -> _Compared:
         nothing = pa.array([], pa.binary(0))
         return _Compared(added, {}, nothing, nothing)
     deleted_names = pa.chunked_array([manifest.names for manifest in deletions.values()])
-    # Most files share their name with no deletion; only the others are compared by all that identifies them.
+    # Compare full identities only where a name also occurs in a deletion: most do not.
     suspects: list[NDArray[np.int64]] = []
     suspected: list[_Identities] = []
     for manifest, rows in zip(manifests, added, strict=True):
@@ -116,7 +115,7 @@ def _compare(manifests: Sequence[Manifest]) -> _Compared:
 
 
 def removes_files(manifest: Manifest) -> bool:
-    """Whether a manifest has a DELETE."""
+    """Tell whether a manifest has a DELETE."""
     return len(_rows_of_kind(manifest, FileKind.DELETE)) > 0
 
 
@@ -125,7 +124,7 @@ def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
 
 
 def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:
-    """The identities of entries, their parts numbered; equal exactly where the entries' are."""
+    """Encode identities of entries as fixed-size strings, equal where the identities are."""
     parts = [
         _codes(part.partitions for part in entries),
         np.concatenate([part.buckets for part in entries]),
@@ -141,7 +140,7 @@ def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:
 
 
 def _codes(arrays: Iterable[pa.Array]) -> NDArray[np.int32]:
-    """Numbers the strings of several arrays so that equal ones have one number; null is like a string."""
+    """Number strings across arrays so that equal ones have one number; null counts as a string."""
     return np.asarray(pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode").indices)
 
 
@@ -151,7 +150,7 @@ def _partitions(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeBinaryAr
 
 def _extra_files(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeListArray:
     lists = pa.LargeListArray.from_arrays(manifest.extra_file_starts, manifest.extra_files.to_arrow())
-    # Arrow believes offsets, and would read whatever lies behind the strings.
+    # Arrow trusts offsets, and would read beyond the strings.
     lists.validate(full=True)
     return lists.take(pa.array(rows))
 

@@ -1,13 +1,7 @@
 """Manifests: files with one record per data file that a commit added or removed.
 
-Their fields stand in :mod:`app.table.manifests.manifest_entry`.
-
-In ORC manifests, statistics of files without ``_DELETE_ROW_COUNT`` may be those of another file: writers
-until 0.5 mixed them up when they merged manifests, and later ones copied what they found. These say
-nothing.
-
-A manifest is decoded into columns, and stays that, since plans look at all of its files. One file can be had
-as an object (:mod:`app.table.manifests.manifest_entry`).
+:mod:`app.table.manifests.manifest_entry` describes the fields. A manifest is decoded into columns, since
+plans look at all of its files; single entries are available as objects.
 """
 
 from __future__ import annotations
@@ -44,7 +38,7 @@ Made = TypeVar("Made")
 
 
 class Derived:
-    """Immutable things by key. Threads may share it: what two make at the same time is equal, one stays."""
+    """Cache of immutable derived values. Threads may share it: of equal values made at once, one is kept."""
 
     __slots__ = ("_made", "_weighed")
 
@@ -53,7 +47,7 @@ class Derived:
         self._weighed = 0
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
-        """What ``make`` made when somebody first asked for ``key``."""
+        """Return the value of ``key``, made at first use."""
         entry = self._made.get(key)
         if entry is None:
             made = make()
@@ -63,42 +57,27 @@ class Derived:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory of all that was made."""
+        """Memory of all values in bytes."""
         return sum(weight for _, weight in list(self._made.values()))
 
     def has_grown(self) -> bool:
-        """Whether something was made since this was last asked."""
+        """Tell whether values were added since the last call."""
         before, self._weighed = self._weighed, len(self._made)
         return self._weighed > before
 
 
 _UNKNOWN_SOURCE = -1
+# Objects around the columns, measured; nearly all of a small manifest.
 _MEMORY_PER_MANIFEST = 18_000
-"""Of the objects around the columns, measured; of small manifests that is nearly all."""
 
 
 class Manifest:
-    """The entries of one manifest, in order: a view over columns of shape (n,), named after the fields.
+    """Entries of one manifest, in order: a view over columns of shape (n,), named after the fields."""
 
-    A column is taken when somebody first asks for it: of mapped ones, no other takes memory.
-
-    Attributes:
-        kinds: values of :class:`FileKind`.
-        partition_codes: position in ``partitions``.
-        file_names: UTF-8.
-        value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
-        extra_file_starts: shape (n + 1,): where the names of each file begin in ``extra_files``.
-        extra_files: UTF-8, names of all files one behind the other.
-        creation_times: milliseconds.
-        embedded_indexes: null where there is none.
-        file_sources: values of :class:`FileSource`, -1 where unknown.
-        value_statistics_columns: none where it is every column.
-        external_paths: UTF-8, null where the file lies in its bucket directory.
-        write_columns: none where it is every column.
-    """
-
+    # Values of `FileKind`.
     kinds: NDArray[np.int8]
     partitions: tuple[bytes, ...]
+    # Positions in `partitions`.
     partition_codes: NDArray[np.int32]
     buckets: NDArray[np.int32]
     total_buckets: NDArray[np.int32]
@@ -113,15 +92,22 @@ class Manifest:
     max_sequence_numbers: NDArray[np.int64]
     schema_ids: NDArray[np.int64]
     levels: NDArray[np.int32]
+    # Shape (n + 1,): start of each file's names in `extra_files`, which has those of all files.
     extra_file_starts: NDArray[np.int64]
     extra_files: BytesColumn
+    # Milliseconds.
     creation_times: OptionalIntegers
     delete_row_counts: OptionalIntegers
+    # Null where there is none.
     embedded_indexes: BytesColumn
+    # Values of `FileSource`, -1 where unknown.
     file_sources: NDArray[np.int8]
+    # Names of columns with value statistics; no list means all columns.
     value_statistics_columns: NameLists
+    # Null where the file lies in its bucket directory.
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
+    # Names of columns in the file; no list means all columns.
     write_columns: NameLists
 
     def __init__(self, column: Callable[[str], Any], length: int, memory_bytes: int) -> None:
@@ -133,15 +119,15 @@ class Manifest:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """A column that nobody has asked for before."""
             if name not in COLUMNS:
                 raise AttributeError(name)
+            # A column is loaded at first use: unused columns of a mapped manifest take no memory.
             self.__dict__[name] = column = self._column(name)
             return column
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads a manifest."""
+        """Read a manifest."""
         entries, embedded_indexes = take_out(read_pieces(data, RECORD), *EMBEDDED)
         claim(embedded_indexes.nbytes + entries.nbytes_with_copies)
         files = entries.records("_FILE")
@@ -149,6 +135,8 @@ class Manifest:
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
         extra_files = files.lists("_EXTRA_FILES", pa.string())
         delete_row_counts = files.optional_integers("_DELETE_ROW_COUNT")
+        # ORC writers until 0.5 mixed up statistics when they merged manifests, and later ones copied them:
+        # without a delete row count (_DELETE_ROW_COUNT) they may be another file's, so they are ignored.
         may_be_false = ~delete_row_counts.known & is_orc(data)
         columns: dict[str, Any] = {
             "kinds": entries.integers("_KIND", np.int8),
@@ -187,11 +175,11 @@ class Manifest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the columns and what was computed of them keep alive, at most."""
+        """Upper bound of the memory that columns and derived values keep alive, in bytes."""
         return self._memory_bytes + self.derived.nbytes
 
     def side_indexes(self) -> BytesColumn:
-        """The extra file that is each file's index, null where none is. CorruptMetadataError: several are."""
+        """Name the index side files, null where a file has none. CorruptMetadataError: a file has several."""
         rows = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         if not len(rows):
             return BytesColumn.nulls(len(self))
@@ -204,16 +192,16 @@ class Manifest:
 
     @property
     def has_keys(self) -> bool:
-        """Whether a file has keys with columns, as files of append tables have not."""
+        """True if some file has keys with columns, which files of append tables lack."""
         keys = self.min_keys.take(np.flatnonzero(self.min_keys.lengths >= ARITY_BYTES))
         return bool(keys.gather(0, ARITY_BYTES).any())
 
     def file_name(self, row: int) -> str:
-        """The name of one file."""
+        """Return the name of a file."""
         return _text(self.file_names, row)
 
     def entries(self, rows: NDArray[np.int64]) -> Iterator[ManifestEntry]:
-        """Some entries as objects, in the order of ``rows``."""
+        """Yield entries at ``rows`` as objects, in that order."""
 
         def integers(column: NDArray[Any]) -> list[int]:
             numbers: list[int] = column[rows].tolist()
@@ -258,7 +246,7 @@ class Manifest:
         )
 
     def entry(self, row: int) -> ManifestEntry:
-        """One entry as an object."""
+        """Return one entry as an object."""
         return next(self.entries(np.array([row])))
 
 
@@ -273,16 +261,16 @@ def _check(entries: RecordColumns, files: RecordColumns) -> None:
     sizes, rows = files.integers("_FILE_SIZE", np.int64), files.integers("_ROW_COUNT", np.int64)
     for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
         name = _text(files.strings("_FILE_NAME"), row)
-        raise CorruptMetadataError(f"data file {name!r} with {sizes[row]} bytes and {rows[row]} rows")
+        raise CorruptMetadataError(f"data file {name!r} claims {sizes[row]} bytes and {rows[row]} rows")
 
 
 def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
-    known = stored.known & ((stored.values == FileSource.APPEND) | (stored.values == FileSource.COMPACT))
-    return np.where(known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
+    is_known = stored.known & ((stored.values == FileSource.APPEND) | (stored.values == FileSource.COMPACT))
+    return np.where(is_known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
 
 
 def _text(names: BytesColumn, row: int) -> str:
-    """A string that is there; it was checked to be UTF-8 when it was decoded."""
+    # Decoding has checked that it is valid UTF-8, and not null.
     return (names[row] or b"").decode()
 
 
@@ -291,7 +279,7 @@ def _texts(names: BytesColumn) -> Iterator[str]:
 
 
 def _own_bytes(part: object) -> int:
-    """Bytes of the arrays and objects in it, without the decoded records that byte strings lie in."""
+    # Byte strings lie in the decoded records, which are counted elsewhere.
     match part:
         case np.ndarray():
             return own_bytes(part)

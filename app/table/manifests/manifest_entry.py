@@ -1,6 +1,4 @@
-"""One data file as a manifest describes it: a row of :mod:`app.table.manifests.manifest` as an object.
-
-The record of a manifest: what it tells of one data file that a commit added or removed.
+"""Manifest entry: the record of one data file that a commit added or removed, and its form as an object.
 
 A record is ``_VERSION int`` (2), ``_KIND int`` (0 ADD, 1 DELETE), ``_PARTITION bytes`` (a serialized row),
 ``_BUCKET int``, ``_TOTAL_BUCKETS int`` (of the partition at that time; -1 without buckets) and ``_FILE``:
@@ -21,14 +19,14 @@ _DELETE_ROW_COUNT [null, long]               rows that retract a key
 _EMBEDDED_FILE_INDEX [null, bytes]           the complete file index, if it is small
 _FILE_SOURCE [null, int]                     0 APPEND, 1 COMPACT
 _VALUE_STATS_COLS [null, array<string>]      columns of _VALUE_STATS, if not all
-_EXTERNAL_PATH [null, string]                where it lies, if not in its bucket directory
+_EXTERNAL_PATH [null, string]                location outside of the bucket directory
 _FIRST_ROW_ID [null, long]                   id of its first row, if the table tracks rows
 _WRITE_COLS [null, array<string>]            columns in the file, if not all
 ===========================================  =======================================================
 
-Statistics are two serialized rows (:mod:`app.types.binary_row`) and an array, with one slot per column:
-``_MIN_VALUES bytes``, ``_MAX_VALUES bytes``, ``_NULL_COUNTS [null, array<[null, long]>]``. Which columns
-these are, the record around them says.
+Statistics are two serialized rows (:mod:`app.types.binary_row`) and an array, with one slot per column of the
+record around them: ``_MIN_VALUES bytes``, ``_MAX_VALUES bytes``, ``_NULL_COUNTS [null, array<[null,
+long]>]``.
 """
 
 from __future__ import annotations
@@ -45,10 +43,10 @@ from numpy.typing import NDArray
 from app.table.records.columns import ArrayOf, Nullable, OptionalIntegers, RecordColumns, RecordOf
 from app.types import BytesColumn
 
+# Avro record that several others contain.
 STATISTICS = RecordOf(
     {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": Nullable(ArrayOf(Nullable("long")))}
 )
-"""The Avro record, for the records that contain it."""
 
 _UNKNOWN = -1
 _MEMORY = 250
@@ -59,7 +57,7 @@ _MEMORY_PER_COUNT = 16
 class RowStatistics:
     """Statistics of one file or manifest, as stored: serialized rows of bounds.
 
-    Nulls of a column are None where they were not counted; of all columns empty if nothing was.
+    A null count is None if that column was not counted; the tuple is empty if none was.
     """
 
     min_values: bytes
@@ -68,31 +66,26 @@ class RowStatistics:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Approximate memory of the object."""
         rows = len(self.min_values) + len(self.max_values)
         return _MEMORY + rows + _MEMORY_PER_COUNT * len(self.null_counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatisticsColumns:
-    """The statistics of many files.
+    """Statistics of many files."""
 
-    Attributes:
-        min_values, max_values: serialized rows of bounds, shape (n,); null where nothing is said.
-        null_counts: int64: nulls of each column of the first file, then of the second, ...; -1 where not
-            counted.
-        null_count_starts: int64, shape (n + 1,): where those of each file begin and the file's before it
-            end; a file without any counted nothing.
-    """
-
+    # Serialized rows of bounds, shape (n,); null where there are none.
     min_values: BytesColumn
     max_values: BytesColumn
+    # int64, -1 where not counted: counts of the first file's columns, then the second's, and so on.
     null_counts: NDArray[np.int64]
+    # int64, shape (n + 1,): start of each file's counts; a file may have none.
     null_count_starts: NDArray[np.int64]
 
     @classmethod
     def of(cls, records: RecordColumns) -> Self:
-        """From decoded Avro records."""
+        """Convert decoded Avro records."""
         lists = records.lists("_NULL_COUNTS", pa.int64())
         counts = OptionalIntegers.of(lists.values)
         return cls(
@@ -104,11 +97,11 @@ class StatisticsColumns:
 
     @property
     def say_nothing(self) -> NDArray[np.bool_]:
-        """The files of which neither bounds nor null counts are known, shape (n,)."""
+        """Mask of files without bounds and null counts, shape (n,)."""
         return self.min_values.is_null
 
     def without(self, files: NDArray[np.bool_]) -> Self:
-        """The same with nothing said of these ``files``, shape (n,)."""
+        """Return a copy without statistics of the masked ``files``, shape (n,)."""
         if not files.any():
             return self
         of_counts = np.repeat(files, np.diff(self.null_count_starts))
@@ -122,7 +115,7 @@ class StatisticsColumns:
         )
 
     def of_files(self, rows: NDArray[np.int64]) -> Iterator[RowStatistics]:
-        """Those of some files."""
+        """Yield statistics of the files at ``rows``."""
         parts = map(slice, self.null_count_starts[rows].tolist(), self.null_count_starts[rows + 1].tolist())
         counts = (self.null_counts[part].tolist() for part in parts)
         return map(
@@ -133,19 +126,19 @@ class StatisticsColumns:
         )
 
 
+# Suffix of the extra file that holds the file index.
 FILE_INDEX_SUFFIX: Final = ".index"
-"""How the name of the extra file ends that holds the file index."""
 
 
 class FileKind(IntEnum):
-    """What a commit did with a file; the values are those of ``_KIND``."""
+    """Effect of a commit on a file; values of ``_KIND``."""
 
     ADD = 0
     DELETE = 1
 
 
 class FileSource(IntEnum):
-    """What wrote a file; the values are those of ``_FILE_SOURCE``."""
+    """Writer of a file; values of ``_FILE_SOURCE``."""
 
     APPEND = 0
     COMPACT = 1
@@ -153,9 +146,9 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """A data file as its manifest describes it; attributes are the fields of ``FILE_RECORD``, in its order.
+    """Data file as its manifest describes it; attributes are the fields of ``FILE_RECORD``, in order.
 
-    Rows of keys and statistics stay bytes until somebody asks (:mod:`app.table.statistics.statistics`).
+    Rows of keys and statistics stay serialized until needed (:mod:`app.table.statistics.statistics`).
     """
 
     file_name: str
@@ -182,24 +175,21 @@ class DataFileMeta:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A data file that was added or removed.
-
-    Attributes:
-        partition: serialized row of the partition columns; one object per partition and manifest.
-        bucket: number of the bucket, -2 while its rows wait for one.
-        total_buckets: of the partition at that time, -1 without buckets.
-    """
+    """Data file that was added or removed."""
 
     kind: FileKind
+    # Serialized partition row; one object per partition and manifest.
     partition: bytes
+    # Bucket number, -2 while a postponed bucket is not yet assigned.
     bucket: int
+    # Buckets of the partition at that time, -1 without buckets.
     total_buckets: int
     file: DataFileMeta
 
     def without_index(self) -> ManifestEntry:
-        """The same file without its file index, wherever that is."""
-        others = tuple(name for name in self.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
-        return replace(self, file=replace(self.file, embedded_index=None, extra_files=others))
+        """Return the entry without its file index, embedded or beside the file."""
+        extra_files = tuple(name for name in self.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
+        return replace(self, file=replace(self.file, embedded_index=None, extra_files=extra_files))
 
 
 VERSION: Final = 2
@@ -237,5 +227,5 @@ RECORD: Final = RecordOf(
         "_FILE": FILE_RECORD,
     }
 )
+# Path of fields to the column of embedded indexes.
 EMBEDDED: Final = ("_FILE", "_EMBEDDED_FILE_INDEX")
-"""Names of the fields that lead to the column of embedded indexes."""

@@ -51,17 +51,16 @@ RECORD = RecordOf(
 )
 _MEMORY_PER_MANIFEST = 300
 
+# Name and size in bytes of one manifest, as its list records them.
 ManifestFile: TypeAlias = tuple[str, int]
-"""One manifest as its list names it: the name of its file, and how many bytes that has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManifestList:
-    """The manifests of one list, in order.
+    """Manifests of one list, in order.
 
-    Attributes:
-        added, deleted: int64, shape (n,): entries that add or remove a file.
-        partition_bounds: of the partition columns, over entries of both kinds.
+    ``added`` and ``deleted``, int64, shape (n,), count entries of each kind; ``partition_bounds`` cover both
+    kinds.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -71,13 +70,13 @@ class ManifestList:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Approximate memory of the object."""
         bounds = self.partition_bounds.min_values.nbytes + self.partition_bounds.max_values.nbytes
         return _MEMORY_PER_MANIFEST * (1 + len(self.manifests)) + bounds
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
-        """Reads a manifest list."""
+        """Read a manifest list."""
         records = read_columns(data, RECORD)
         check_version(records, _VERSION, "manifest lists")
         sizes = _counts(records, "_FILE_SIZE")

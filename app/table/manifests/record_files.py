@@ -1,16 +1,7 @@
-"""Files of metadata records, in whichever format a table has them.
+"""Reads files of metadata records in Avro, ORC or Parquet, told by their magic bytes.
 
-A table has one format for all of them, its option ``manifest.format``. The files themselves tell which: what
-they begin with is what the reader needs to be right about, a version of long ago may have had another option,
-and index manifests are read where no schema is known.
-
-=========  ============================
-bytes      format
-=========  ============================
-``Obj``    :mod:`app.table.avro.container`
-``ORC``    :mod:`app.table.columnar.records`
-``PAR1``   the same
-=========  ============================
+Magic bytes are more reliable than the table's option ``manifest.format``: an old version may have had another
+option, and index manifests are read where no schema is at hand.
 """
 
 from __future__ import annotations
@@ -33,13 +24,13 @@ _MAGIC_BYTES: Final = 4
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """All records of a file, column by column."""
+    """Read all records of a file, column by column."""
     kind = _columnar_kind(data)
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
 
 
 def read_pieces(data: Buffer, expected: RecordOf) -> Iterable[pa.StructArray]:
-    """The same records in pieces, each as it is decoded if the format allows."""
+    """Read all records in pieces; Avro yields each as it is decoded."""
     kind = _columnar_kind(data)
     if kind is None:
         return avro.read_pieces(data, expected)
@@ -47,35 +38,34 @@ def read_pieces(data: Buffer, expected: RecordOf) -> Iterable[pa.StructArray]:
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
-    """All records of a file with all of their fields.
-
-    Of ORC and Parquet the expected fields are all: the releases that write other ones write Avro alone.
-    """
+    """Read all records with all of their fields, also unknown ones."""
     if _columnar_kind(data) is None:
         return whole_records.read_whole(data, expected)
+    # Releases that add fields write Avro alone: in ORC and Parquet the expected fields are all.
     columns = read_columns(data, expected)
     values = zip(*(columns.objects(name) for name in expected.fields), strict=True)
     return WholeRecords(expected, [dict(zip(expected.fields, row, strict=True)) for row in values])
 
 
 def _columnar_kind(data: Buffer) -> str | None:
-    """Whether a file is one of ORC or of Parquet; None for Avro."""
     start = bytes(data[:_MAGIC_BYTES])
     if start == avro.MAGIC:
         return None
     for magic, kind in KINDS.items():
         if start.startswith(magic):
             return kind
-    raise CorruptMetadataError(f"expected an Avro, ORC or Parquet file, found one of {start!r}", offset=0)
+    raise CorruptMetadataError(
+        f"expected an Avro, ORC or Parquet file, found one that begins with {start!r}", offset=0
+    )
 
 
 def is_orc(data: Buffer) -> bool:
-    """Whether a file is one of ORC."""
+    """Tell whether a file is in ORC."""
     return _columnar_kind(data) == "ORC"
 
 
 def check_version(records: RecordColumns, version: int, what: str) -> None:
-    """Refuses records of a version that is not known."""
+    """Refuse records of an unknown version."""
     versions = records.integers("_VERSION", np.int32)
     for row in np.flatnonzero(versions != version)[:1]:
         raise UnsupportedFormatError(f"{what} of version {versions[row]} cannot be read")

@@ -1,4 +1,1 @@
-"""What metadata in Avro, ORC and Parquet has in common: expected records, columns, codecs, bounds on memory.
-
-For :mod:`app.table.avro` and :mod:`app.table.columnar`; the manifests above read columns.
-"""
+"""Parts that the Avro, ORC and Parquet metadata readers share: records, columns, codecs, memory limits."""

@@ -1,8 +1,8 @@
-"""Decoded records: what a reader expects of them, whichever format they are in, and their columns.
+"""Decoded metadata records as columns, and descriptions of the records that a reader expects.
 
-Types have Avro's names. Columns are of numbers and of byte strings. They share the memory of records that
-were decoded in one piece wherever their form allows: one of them keeps all of that memory alive. Of records
-in several pieces they are copies.
+Types have Avro's names. Columns hold numbers or byte strings. Where their form allows, columns of records
+that were decoded in one piece share its memory, so one column keeps all of it alive; records in several
+pieces are copied.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MEMORY_PER_ITEM: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalIntegers:
-    """Integers, int64, shape (n,), and which of them are known, bool, shape (n,); the others are 0."""
+    """Integers, int64, shape (n,), with a mask ``known``, bool, shape (n,); unknown ones are 0."""
 
     values: NDArray[np.int64]
     known: NDArray[np.bool_]
 
     @classmethod
     def of(cls, array: pa.Array) -> Self:
-        """From an Arrow array of integers or nulls."""
+        """Convert an Arrow array of integers and nulls."""
         if array.null_count == len(array):
             return cls(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
         if not array.null_count:
@@ -44,25 +44,25 @@ class OptionalIntegers:
         return int(self.values[row]) if self.known[row] else None
 
     def take(self, rows: NDArray[np.integer]) -> Self:
-        """Those of ``rows``, in that order."""
+        """Select ``rows``, in that order."""
         return type(self)(self.values[rows], self.known[rows])
 
     def tolist(self) -> list[int | None]:
-        """The integers, None where not known."""
+        """Return Python integers, None where unknown."""
         pairs = zip(self.values.tolist(), self.known.tolist(), strict=True)
         return [value if known else None for value, known in pairs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameLists:
-    """Lists of names, of which few differ; codes are int32, shape (n,): which of ``lists``, -1 for none."""
+    """Lists of names, few of them distinct; ``codes``, int32, shape (n,), index ``lists``, -1 for no list."""
 
     codes: NDArray[np.int32]
     lists: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, array: pa.ListArray) -> Self:
-        """From an Arrow array of lists of strings or nulls."""
+        """Convert an Arrow array of lists of strings, or nulls."""
         if array.null_count == len(array):
             return cls(np.full(len(array), -1, np.int32), ())
         codes, examples = list_codes(array)
@@ -76,9 +76,9 @@ class NameLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
-    """Records of one type, column by column; a column may be absent if it is nullable.
+    """Records of one type, column by column; a nullable column may be absent.
 
-    There is one piece of them or more, as Arrow has them; none of the records is null.
+    Arrow delivers one piece of them or more; no record is null.
     """
 
     pieces: Sequence[pa.StructArray]
@@ -88,45 +88,45 @@ class RecordColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory of all columns, those that nobody asked for included."""
+        """Memory of all columns in bytes, used or not."""
         return sum(piece.get_total_buffer_size() for piece in self.pieces)
 
     @property
     def nbytes_with_copies(self) -> int:
-        """As :attr:`nbytes`, with the copies that columns of several pieces are."""
+        """:attr:`nbytes`, and the copies that columns of several pieces take."""
         return self.nbytes * min(len(self.pieces), 2)
 
     def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
-        """A column of integers, shape (n,)."""
+        """Return a column of integers, shape (n,)."""
         columns = [np.asarray(piece.field(name)) for piece in self.pieces]
         return np.concatenate(columns).astype(dtype, copy=False)
 
     def optional_integers(self, name: str) -> OptionalIntegers:
-        """A column of integers or nulls."""
+        """Return a column of integers and nulls."""
         return OptionalIntegers.of(self._nullable(name, pa.int64()))
 
     def strings(self, name: str) -> BytesColumn:
-        """A column of byte strings, or of strings as UTF-8, or of nulls."""
+        """Return a column of byte strings or UTF-8 strings, or nulls."""
         if not self._has(name):
             return BytesColumn.from_arrow(pa.nulls(len(self), pa.binary()))
         return BytesColumn.concat([BytesColumn.from_arrow(piece.field(name)) for piece in self.pieces])
 
     def objects(self, name: str) -> list[Any]:
-        """A column of any type as objects, records as dictionaries, None where null."""
+        """Return a column of any type as Python objects: records as dictionaries, None for null."""
         objects: list[Any] = self._nullable(name, pa.null()).to_pylist()
         return objects
 
     def coded_bytes(self, name: str) -> tuple[NDArray[np.int32], tuple[bytes, ...]]:
-        """A column of byte strings, of which few differ: which one each is, and the different ones."""
+        """Dictionary-encode a column of byte strings: codes, shape (n,), and the distinct strings."""
         encoded = self._nullable(name, pa.binary()).dictionary_encode()
         return np.asarray(encoded.indices), tuple(encoded.dictionary.to_pylist())
 
     def lists(self, name: str, items: pa.DataType) -> pa.ListArray:
-        """A column of lists or nulls; ``items`` is their type where the column is absent."""
+        """Return a column of lists or nulls; ``items`` is their type if the column is absent."""
         return self._nullable(name, pa.list_(items))
 
     def records(self, name: str) -> RecordColumns:
-        """A column of records."""
+        """Return a column of records."""
         return RecordColumns([piece.field(name) for piece in self.pieces])
 
     def _has(self, name: str) -> bool:
@@ -141,10 +141,8 @@ class RecordColumns:
 
 
 def take_out(pieces: Iterable[pa.StructArray], *path: str) -> tuple[RecordColumns, BytesColumn]:
-    """Records without a column of nullable byte strings, and the column.
-
-    Several pieces are copied and let go of one by one, since the column may be nearly all of a large file.
-    """
+    """Split a column of nullable byte strings off records."""
+    # The column may be nearly all of a large file: pieces are copied and freed one by one.
     coming = iter(pieces)
     ahead = list(islice(coming, 2))
     if len(ahead) == 1:
@@ -155,7 +153,7 @@ def take_out(pieces: Iterable[pa.StructArray], *path: str) -> tuple[RecordColumn
     def columns() -> Iterator[BytesColumn]:
         while ahead:
             records, column = _take_out(ahead.pop(0), path)
-            # The memory of a piece is held until nobody needs any of it.
+            # Copied, since a view would keep the memory of the whole piece.
             rest.append(pa.concat_arrays([records.slice(0, 0), records]) if len(column.data) else records)
             yield column
             del records, column
@@ -179,13 +177,12 @@ def _take_out(records: pa.StructArray, path: Sequence[str]) -> tuple[pa.StructAr
 
 
 def memory_of(records: pa.StructArray) -> int:
-    """Bytes of memory of some records, and of where each item of their lists starts and ends."""
+    """Memory of records in bytes, with the offsets that lists of them will take."""
     size: int = records.get_total_buffer_size()
     return size + _MEMORY_PER_ITEM * _list_items(records)
 
 
 def _list_items(array: pa.Array) -> int:
-    """How many items the lists in an Arrow array have together, those inside of records included."""
     if pa.types.is_struct(array.type):
         return sum(_list_items(array.field(at)) for at in range(array.type.num_fields))
     if pa.types.is_list(array.type):
@@ -194,9 +191,9 @@ def _list_items(array: pa.Array) -> int:
 
 
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Numbers lists of strings so that equal lists have one number; null counts as empty.
+    """Number lists of strings so that equal lists have one number; null counts as empty.
 
-    The number of each list, shape (n,), and for each number the first row that has it.
+    Returns the number of each list, shape (n,), and for each number the first row that has it.
     """
     names = array.values.dictionary_encode().indices.cast(pa.int32())
     # The numbers of a list's names, one behind the other, are the bytes of one string.
@@ -211,28 +208,28 @@ def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """A union with null."""
+    """Union with null."""
 
     inner: Expected
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """An array."""
+    """Array of items of one type."""
 
     items: Expected
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordOf:
-    """A record with at least these fields, save nullable ones."""
+    """Record with at least these fields; nullable ones may be missing."""
 
     fields: Mapping[str, Expected]
 
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
-    """A simple type of which nothing is expected: that of a field which only the writer of a file knows."""
+    """Simple type of a field that only the writer knows: kept as it is, not interpreted."""
 
     schema: bytes
 

@@ -1,24 +1,14 @@
-"""Blocks of metadata files, compressed, and expanded no further than allowed.
+"""Expands and compresses blocks of metadata files, within limits.
 
 ========== ======================================================================
 codec      block
 ========== ======================================================================
-null       as it is
+null       plain
 deflate    raw deflate stream (no zlib header)
 snappy     raw snappy, then the CRC-32 of the expanded bytes, big endian
 zstandard  one zstd frame
 bzip2, xz  one stream of that name
 ========== ======================================================================
-
-======= ============================================== ========
-what    may take bytes                                 at most
-======= ============================================== ========
-a block 64 times its own, or 8 MiB if that is more     64 MiB
-blocks  64 times the file's, or 64 MiB if that is more 1 GiB
-columns 64 times the file's, or 256 MiB                1 GiB
-======= ============================================== ========
-
-Blocks of data files may expand to 64 MiB each. Who decodes a file claims the memory first (:func:`claim`).
 """
 
 from __future__ import annotations
@@ -45,8 +35,8 @@ else:
     from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 
 
+# Codecs that this project writes.
 WrittenCodec: TypeAlias = Literal["null", "deflate", "snappy", "zstandard"]
-"""Codecs that files are written with."""
 
 _CRC = struct.Struct(">I")
 # A snappy copy of three bytes yields at most 64.
@@ -55,7 +45,7 @@ _RAW_DEFLATE = -15
 _DEFLATE_LEVEL = 6
 _ZSTD_LEVEL = 1
 _XZ_MEMORY_BYTES = 128 << 20
-# Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
+# Some writers cut raw deflate out of a zlib stream, and leave part of its checksum at the end.
 _TOLERATED_TAIL = {"deflate": 4}
 
 
@@ -76,10 +66,7 @@ _STREAMS: dict[str, Callable[[], _Decompressor]] = {
 
 
 def expand(codec: str, block: Buffer, limit: int) -> Buffer:
-    """The block without its compression.
-
-    Args:
-        limit: most bytes that may come out.
+    """Expand a block to at most ``limit`` bytes.
 
     Raises:
         CorruptMetadataError: the block is damaged, or expands to more than ``limit`` bytes.
@@ -97,7 +84,7 @@ def expand(codec: str, block: Buffer, limit: int) -> Buffer:
 
 
 def compress(codec: WrittenCodec, block: bytes) -> bytes:
-    """The block as it stands in a file; but for ``snappy``, it is the engine's to the byte."""
+    """Compress a block; the bytes equal the engine's, except for ``snappy``."""
     match codec:
         case "null":
             return block
@@ -107,7 +94,7 @@ def compress(codec: WrittenCodec, block: bytes) -> bytes:
         case "snappy":
             return bytes(cramjam.snappy.compress_raw(block)) + _CRC.pack(zlib.crc32(block))
         case "zstandard":
-            # As a stream, like the engine: one call would state the size, and choose otherwise by it.
+            # A stream, like the engine's: one call would record the size, and compress differently by it.
             stream = ZstdCompressor(level=_ZSTD_LEVEL)
             return stream.compress(block) + stream.flush()
         case _:
@@ -153,7 +140,7 @@ def _expand_raw_snappy(packed: Buffer, limit: int) -> bytes:
 
 
 def _snappy_claim(packed: Buffer) -> int:
-    """The expanded length that raw snappy starts with: seven bits a byte, lowest first."""
+    """Read the expanded length at the start of raw snappy: seven bits a byte, lowest first."""
     claimed = 0
     for at, byte in enumerate(packed[:5]):
         claimed |= (byte & 0x7F) << (7 * at)
@@ -163,6 +150,8 @@ def _snappy_claim(packed: Buffer) -> int:
 
 
 MAX_BLOCK_BYTES: Final = 64 << 20
+# Blocks, and columns, may take 64 times the bytes of the file; small files get more, large ones at most 1
+# GiB.
 _EXPANSION: Final = 64
 _SMALL_BLOCK_BYTES: Final = 8 << 20
 _SMALL_FILE_BYTES: Final = 64 << 20
@@ -171,17 +160,17 @@ _MAX_FILE_BYTES: Final = 1 << 30
 
 
 def block_bytes(size: int) -> int:
-    """Bytes that a block of ``size`` bytes may expand to; writers close one after 64 kB and one record."""
+    """Return the limit of a block of ``size`` bytes, expanded; writers close one at 64 kB."""
     return min(max(_SMALL_BLOCK_BYTES, _EXPANSION * size), MAX_BLOCK_BYTES)
 
 
 def blocks_bytes(size: int) -> int:
-    """Bytes that all blocks of a file of ``size`` bytes may expand to."""
+    """Return the limit of all blocks of a file of ``size`` bytes, expanded."""
     return min(max(_SMALL_FILE_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
 
 
 def columns_bytes(size: int) -> int:
-    """Bytes that the columns of a file of ``size`` bytes may take."""
+    """Return the memory limit of the columns of a file of ``size`` bytes."""
     return min(max(_SMALL_COLUMNS_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
 
 
@@ -189,17 +178,17 @@ _claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _
 
 
 def claiming(grow_to: Callable[[int], None]) -> AbstractContextManager[None]:
-    """Inside the block decoders claim memory from ``grow_to``: all that they hold at a time; it may raise."""
+    """Have decoders in the block claim their total memory from ``grow_to``, which may raise."""
     return bound(_claim, grow_to)
 
 
 def claim(size: int) -> None:
-    """Claims ``size`` bytes in all for the file that is decoded, before they are used."""
+    """Claim ``size`` bytes in total for the file being decoded, before they are used."""
     _claim.get()(size)
 
 
 def check_columns(taken: int, size: int, offset: int | None = None) -> None:
-    """Refuses columns of ``taken`` bytes if that is too much for a file of ``size`` bytes."""
+    """Refuse columns of ``taken`` bytes if that is too much for a file of ``size`` bytes."""
     most = columns_bytes(size)
     if taken > most:
         raise CorruptMetadataError(

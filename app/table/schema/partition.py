@@ -1,8 +1,8 @@
 """Partition values, and the directories that are named after them.
 
-The values stand in an entry's partition row. Directories are derived from values, never the other way
-round: null, an empty string and a blank one share a directory. A directory is ``name=value``, one level per
-partition column; characters of the table below are written ``%XX``, all others as they are.
+Values come from an entry's partition row. Directories are derived from values, never the other way round:
+null, an empty string and a blank one share a directory. A directory is ``name=value``, one level per
+partition column; special characters are written ``%XX``.
 
 ===============  =====================================  =========================================
 type             text with partition.legacy-name        text without
@@ -10,8 +10,8 @@ type             text with partition.legacy-name        text without
 DATE             ``19723`` (days)                       ``2024-01-01``
 TIME             ``1000`` (milliseconds)                ``00:00:01``
 timestamps       ``2023-11-14T22:13:20.123``            ``2023-11-14 22:13:20.123``
-FLOAT, DOUBLE    ``1.0E10``, as Java prints them        the same
-all others       plain                                  the same
+FLOAT, DOUBLE    ``1.0E10``, as Java prints them        ``1.0E10``
+all others       plain                                  plain
 ===============  =====================================  =========================================
 """
 
@@ -42,20 +42,20 @@ _PLAIN_FROM = -3
 
 
 def partition_values(partition: bytes, schema: TableSchema) -> tuple[Value | None, ...]:
-    """The values of the partition columns, in their order."""
+    """Decode the values of the partition columns, in their order."""
     return read_row(partition, [column.type for column in schema.partition_fields])
 
 
 def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
-    """The values of a partition row as typed JSON by column name."""
+    """Decode a partition row as typed JSON by column name."""
     values = zip(schema.partition_fields, partition_values(row, schema), strict=True)
     return {field.name: to_json(value, field.type) for field, value in values}
 
 
 def partition_path(partition: bytes, schema: TableSchema) -> str:
-    """The directory of a partition, ``a=1/b=x``; empty for tables without partitions.
+    """Return the directory of a partition, ``a=1/b=x``; empty for tables without partitions.
 
-    UnsupportedFormatError: a column's type has no text that could be told from its value.
+    UnsupportedFormatError: values of a column's type have no fixed text.
     """
     columns = zip(schema.partition_fields, partition_values(partition, schema), strict=True)
     return "/".join(
@@ -65,7 +65,7 @@ def partition_path(partition: bytes, schema: TableSchema) -> str:
 
 
 def escape(text: str) -> str:
-    """``text`` as part of a directory name."""
+    """Escape a text for use in a directory name."""
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
@@ -114,13 +114,13 @@ def _date(days: int) -> str:
 
 
 def _clock(nanos: int) -> tuple[str, str, int]:
-    """``(HH:mm, ss, nanoseconds)`` of a time of day."""
+    """Split a time of day into ``(HH:mm, ss, nanoseconds)``."""
     seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}", f"{seconds % 60:02}", fraction
 
 
 def _iso_timestamp(nanos: int) -> str:
-    """As Java's ``LocalDateTime`` prints itself: no seconds if they are zero, three, six or nine digits."""
+    """Format like Java's ``LocalDateTime``: no seconds if zero, otherwise 0, 3, 6 or 9 fraction digits."""
     days, time = divmod(nanos, _NANOS_PER_DAY)
     minutes, seconds, fraction = _clock(time)
     day = _date(days)
@@ -134,7 +134,7 @@ def _iso_timestamp(nanos: int) -> str:
 
 
 def _sql_timestamp(nanos: int, precision: int) -> str:
-    """At least ``precision`` fraction digits, more if the value has them."""
+    """Format with at least ``precision`` fraction digits, more if the value needs them."""
     days, time = divmod(nanos, _NANOS_PER_DAY)
     minutes, seconds, fraction = _clock(time)
     digits = f"{fraction:09}"
@@ -144,14 +144,14 @@ def _sql_timestamp(nanos: int, precision: int) -> str:
 
 
 def _sql_time(millis: int, precision: int) -> str:
-    """At most ``precision`` fraction digits, no zeros at the end, but one digit if there may be any."""
+    """Format with up to ``precision`` fraction digits: no trailing zeros, but one digit if any."""
     minutes, seconds, fraction = _clock(millis * NANOS_PER_MILLI)
     digits = f"{fraction:09}"[:precision].rstrip("0") or "0"
     return f"{minutes}:{seconds}" + (f".{digits}" if precision else "")
 
 
 def _java_float(number: float, data_type: DataType) -> str:
-    """The shortest digits that tell the value from its neighbours, in Java's notation (since Java 19)."""
+    """Format in Java's notation with the shortest digits that identify the value (since Java 19)."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -172,21 +172,21 @@ def _java_float(number: float, data_type: DataType) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partitions:
-    """Values of partition rows. Threads may share it: what two read at the same time is equal."""
+    """Cache of decoded partition rows. Threads may share it: two that decode one row get equal values."""
 
     schema: TableSchema
     _values: dict[bytes, tuple[Value | None, ...]] = field(default_factory=dict)
     _json: dict[bytes, Mapping[str, Json]] = field(default_factory=dict)
 
     def values(self, row: bytes) -> tuple[Value | None, ...]:
-        """The values of a partition row, in the order of the partition columns."""
+        """Return the values of a partition row, in the order of the partition columns."""
         values = self._values.get(row)
         if values is None:
             values = self._values[row] = partition_values(row, self.schema)
         return values
 
     def json(self, row: bytes) -> Mapping[str, Json]:
-        """The values of a partition row as typed JSON by column name."""
+        """Return a partition row as typed JSON by column name."""
         members = self._json.get(row)
         if members is None:
             members = self._json[row] = partition_json(row, self.schema)
@@ -195,5 +195,5 @@ class Partitions:
     def where(
         self, rows: Sequence[bytes], holds: Callable[[tuple[Value | None, ...]], bool]
     ) -> NDArray[np.bool_]:
-        """Of which partition rows something holds, shape (rows,)."""
+        """Evaluate a condition on each partition row: bool, shape (rows,)."""
         return np.fromiter((holds(self.values(row)) for row in rows), np.bool_, len(rows))

@@ -41,22 +41,22 @@ _VALUE_KIND = DataField(0x7FFFFFFD, "_VALUE_KIND", parse_type("TINYINT NOT NULL"
 
 
 class BucketMode(StrEnum):
-    """How rows come into buckets."""
+    """Rule that assigns rows to buckets."""
 
     HASH_FIXED = "HASH_FIXED"
     HASH_DYNAMIC = "HASH_DYNAMIC"
+    # Dynamic, and a key may move between partitions: the primary key lacks a partition column.
     CROSS_PARTITION = "CROSS_PARTITION"
-    """Dynamic, where a key may move between partitions: the primary key lacks a partition column."""
+    # Append table without buckets: every file lies in bucket 0.
     BUCKET_UNAWARE = "BUCKET_UNAWARE"
-    """An append table without buckets: everything lies in bucket 0."""
+    # Rows wait in bucket -2 until a compaction assigns them.
     POSTPONE_MODE = "POSTPONE_MODE"
-    """Rows wait in bucket -2 until a compaction assigns them."""
 
 
 class SchemaIds(NamedTuple):
-    """Numbers of the schemas that a version is read by.
+    """Numbers of the schemas that give a version its columns and its options.
 
-    They differ where an older version is read: it has its own columns, and the newest options.
+    They differ for an older version, which has its own columns under the newest options.
     """
 
     columns: int
@@ -65,13 +65,7 @@ class SchemaIds(NamedTuple):
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One schema of a table, with the defaults of its version.
-
-    Attributes:
-        time_millis: when it was committed; 0 if that is not recorded.
-        options_id: number of the schema that the options are of, where it is another one.
-        digest: of all files that the schema is made of.
-    """
+    """Schema of a table, with the defaults of its version."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -79,8 +73,11 @@ class TableSchema:
     primary_keys: tuple[str, ...] = ()
     options: TableOptions = field(default_factory=lambda: TableOptions({}))
     comment: str | None = None
+    # Commit time; 0 if not recorded.
     time_millis: int = 0
+    # Number of the schema that the options come from, if another one.
     options_id: int | None = None
+    # Digest of all files that the schema was read from.
     digest: str = ""
     by_id: Mapping[int, DataField] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)
@@ -93,14 +90,17 @@ class TableSchema:
             raise CorruptMetadataError(f"schema {self.id} has two columns of one name or id")
         for name in (*self.partition_keys, *self.primary_keys, *self.options.bucket_key):
             if name not in self.by_name:
-                raise CorruptMetadataError(f"schema {self.id} has a key column {name!r} that is no column")
+                raise CorruptMetadataError(
+                    f"schema {self.id} names a key column {name!r} that it does not have"
+                )
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Reads a schema file."""
+        """Parse a schema file."""
         document = JsonObject.read(data, "a schema")
         version = document.integer("version", _VERSION_07)
         options = document.text_map("options")
+        # Writers of that release did not store its defaults.
         if version <= _VERSION_07:
             options.setdefault("bucket", "1")
         if version <= _VERSION_08:
@@ -118,12 +118,10 @@ class TableSchema:
         )
 
     def with_options_of(self, other: Self) -> Self:
-        """Return these columns under the options of another schema of the table.
-
-        The columns of a bucket key stay: the option names them as they were called in its schema.
-        """
+        """Return these columns under the options of another schema of the table."""
         if other.id == self.id:
             return other
+        # The bucket key stays: the option names columns as they were called in this schema.
         options = {name: value for name, value in other.options.values.items() if name != BUCKET_KEY}
         if BUCKET_KEY in self.options.values:
             options[BUCKET_KEY] = self.options.values[BUCKET_KEY]
@@ -137,41 +135,39 @@ class TableSchema:
 
     @property
     def ids(self) -> SchemaIds:
-        """Numbers of the schemas that columns and options are of."""
+        """Numbers of the schemas that columns and options come from."""
         return SchemaIds(self.id, self.id if self.options_id is None else self.options_id)
 
     @cached_property
     def partition_fields(self) -> tuple[DataField, ...]:
-        """The partition columns, in the order of directories and partition rows."""
+        """Partition columns, in the order of directories and partition rows."""
         return self._named(self.partition_keys)
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[DataField, ...]:
-        """The primary key without partition columns: what keys of files and of dynamic buckets consist of."""
+        """Primary key without partition columns: the key within files and dynamic buckets."""
         return self._named(name for name in self.primary_keys if name not in self.partition_keys)
 
     @cached_property
     def system_columns(self) -> tuple[DataField, ...]:
-        """What Parquet files of a table with a primary key have before its columns, with the engine's ids.
-
-        ``_VALUE_KIND`` is 0 for ``+I``, 1 ``-U``, 2 ``+U``, 3 ``-D``.
-        """
+        """Columns before the table's own in Parquet files of primary key tables, with the engine's ids."""
         if not self.primary_keys:
             return ()
         keys = (
             DataField(_KEY_ID + column.id, f"_KEY_{column.name}", replace(column.type, nullable=False))
             for column in self.trimmed_primary_keys
         )
+        # _VALUE_KIND is 0 for +I, 1 for -U, 2 for +U, 3 for -D.
         return (*keys, _SEQUENCE_NUMBER, _VALUE_KIND)
 
     @cached_property
     def bucket_key(self) -> tuple[DataField, ...]:
-        """The columns whose hash chooses a fixed bucket; empty if rows are not hashed."""
+        """Columns whose hash selects a fixed bucket; empty if rows are not hashed."""
         return self._named(self.options.bucket_key) or self.trimmed_primary_keys
 
     @cached_property
     def bucket_mode(self) -> BucketMode:
-        """How rows come into buckets."""
+        """Rule that assigns rows to buckets."""
         match self.options.bucket:
             case n if n == POSTPONED_BUCKETS:
                 return BucketMode.POSTPONE_MODE
@@ -186,22 +182,22 @@ class TableSchema:
 
     @cached_property
     def counts_rows(self) -> bool:
-        """Whether files of releases 0.4 and 0.5 count equal rows, each of which is its own key."""
+        """True for tables of releases 0.4 and 0.5 whose files count equal rows, each row being a key."""
         return self.options.change_log and not self.primary_keys
 
     @cached_property
     def merge_engine(self) -> MergeEngine | None:
-        """The merge engine; None for append tables."""
+        """Merge engine; None for append tables."""
         return self.options.merge_engine if self.primary_keys else None
 
     @cached_property
     def keeps_one_version(self) -> bool:
-        """Whether the compacted files of a primary key table hold at most one live version of a key."""
+        """True if compacted files of a primary key table hold at most one live version of each key."""
         return self.options.deletion_vectors or self.merge_engine is MergeEngine.FIRST_ROW
 
     @cached_property
     def hides_level_zero(self) -> bool:
-        """Whether batch reads see rows of a primary key table only once they are compacted."""
+        """True if batch reads of a primary key table ignore level 0: they see rows once compacted."""
         if not self.primary_keys:
             return False
         if self.options.deletion_vectors:
@@ -212,7 +208,7 @@ class TableSchema:
         return tuple(self.by_name[name] for name in names)
 
 
-# Parsed JSON of short strings takes several times the room of its text.
+# Parsed JSON of short strings takes several times the memory of its text.
 _MEMORY_PER_BYTE = 8
 
 

@@ -1,4 +1,4 @@
-"""Bounds and null counts of data files in the columns of the schema of a plan, and ranks of keys."""
+"""Bounds and null counts of data files, in the columns of a plan's schema, and ranks of keys."""
 
 from app.table.statistics.casts import bounds_cast
 from app.table.statistics.ranks import column_ranks, key_ranks
@@ -30,7 +30,7 @@ __all__ = [
     "key_bounds",
     # Ranks of each file's smallest and largest key among all keys.
     "key_ranks",
-    # Whether some writers store a type as clocks of their own time zone.
+    # Tells whether some writers store a type in their local time.
     "may_be_in_other_zones",
     # Bounds of a partition column in each manifest of a list.
     "partition_bounds",

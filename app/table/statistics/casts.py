@@ -1,7 +1,7 @@
-"""How bounds follow a column whose type was changed.
+"""Casts bounds of a column to the type that the column has now.
 
-A cast of bounds must be monotone, so that they stay bounds, and must lose nothing, so that they mean for
-old files what a reader will see in them:
+A cast must be monotone, so that bounds stay bounds, and lossless, so that bounds of old files agree with the
+values that a reader sees in them:
 
 =====================  ==============================================================================
 from                   to
@@ -35,7 +35,7 @@ _EXACT_BITS = {TypeRoot.FLOAT: 25, TypeRoot.DOUBLE: 54}
 
 
 def bounds_cast(written: DataType, present: DataType) -> Cast | None:
-    """The function that turns bounds of one type into those of the other; None if there is no safe one."""
+    """Return the cast from bounds of one type to another; None if no cast is safe."""
     if written.same_kind(present):
         return _unchanged
     if written.root in INTEGER_BITS:
@@ -77,6 +77,7 @@ def _multiplied(factor: int) -> Cast:
     limit = INT64.max // factor
 
     def cast(bounds: Values) -> Values:
+        # Products beyond int64 are Python integers instead.
         if bounds.dtype == np.int64 and limit and ((bounds >= -limit) & (bounds <= limit)).all():
             return bounds * factor
         return bounds.astype(object) * factor

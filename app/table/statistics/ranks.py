@@ -1,7 +1,7 @@
-"""Keys of many files as numbers that compare as the keys do.
+"""Ranks keys of many files as integers that compare as the keys do.
 
-Which files of a bucket merge is a matter of whether their ranges of keys overlap. A key is a row of several
-columns; ranked among all keys of the files in question it is one integer.
+Files of a bucket merge if their key ranges overlap. A key is a row of several columns; its rank among all
+keys of the files in question is one integer.
 """
 
 from __future__ import annotations
@@ -30,18 +30,10 @@ def key_ranks(
     schema_of: Callable[[int], TableSchema],
     schema: TableSchema,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ranks of the smallest and largest key of every file among all of these keys.
+    """Rank the smallest and largest key of every file, in order of parts: two int64 columns.
 
-    Keys are those of the trimmed primary key, column by column, NULL before every value. A key that was
-    written with columns that do not compare with today's ranges over everything: its smallest rank is
-    below, its largest above all others. Timestamps count to the microsecond.
-
-    Args:
-        parts: manifests, and which of their files; none is held longer than until the next one comes.
-
-    Returns:
-        Ranks of smallest keys and ranks of largest keys, int64, for the files of all parts one after the
-        other; equal keys have equal ranks.
+    Keys are compared by the trimmed primary key, column by column, NULL before every value; equal keys have
+    equal ranks. ``parts`` are manifests and rows; each may be freed once the next is requested.
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []
@@ -59,6 +51,8 @@ def key_ranks(
                 largest.append(_read_keys(manifest, manifest.max_keys, of_schema, written, casts))
         files += len(rows)
     ranks = _rank(smallest + largest, len(key), 2 * sum(map(len, places)))
+    # A key written with incomparable columns covers everything: its smallest rank is below, its largest above
+    # all.
     low, high = np.full(files, -1), np.full(files, ranks.max(initial=0) + 1)
     if places:
         low[np.concatenate(places)], high[np.concatenate(places)] = np.split(ranks, 2)
@@ -85,13 +79,13 @@ def _read_keys(
     stored = RowColumns(keys.take(rows), len(written), name_of)
     columns = [stored.read(index, column.type) for index, column in enumerate(written)]
     read = zip(written, casts, columns, strict=True)
-    return [(cast(_cut(values, column.type)), known) for column, cast, (values, known) in read]
+    return [(cast(_cut(values, column.type)), valid) for column, cast, (values, valid) in read]
 
 
 def _cut(values: Values, data_type: DataType) -> Values:
-    """Timestamps to the microsecond, as pypaimon writes them: only so keys of several writers compare."""
     if data_type.root not in TIMESTAMP_ROOTS:
         return values
+    # pypaimon cuts timestamps to microseconds: keys of several writers compare only without the rest.
     return values - values % NANOS_PER_MICRO
 
 
@@ -99,20 +93,20 @@ def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray
     ranks = np.zeros(keys, np.int64)
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])
-        known = np.concatenate([part[column][1] for part in parts])
-        further = column_ranks(values, known)
+        valid = np.concatenate([part[column][1] for part in parts])
+        of_column = column_ranks(values, valid)
         # Both are below the number of keys, so that their product is an int64.
-        together = ranks * (further.max(initial=0) + 1) + further
-        ranks = further if column == 0 else np.unique(together, return_inverse=True)[1]
+        together = ranks * (of_column.max(initial=0) + 1) + of_column
+        ranks = of_column if column == 0 else np.unique(together, return_inverse=True)[1]
     return ranks
 
 
-def column_ranks(values: Values, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+def column_ranks(values: Values, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Dense ranks in SQL's order from 1, and 0 for NULL."""
-    ranks = np.zeros(len(known), np.int64)
+    ranks = np.zeros(len(valid), np.int64)
     if isinstance(values, np.ndarray):
         # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
-        ranks[known] = np.unique(values[known], return_inverse=True)[1] + 1
+        ranks[valid] = np.unique(values[valid], return_inverse=True)[1] + 1
     else:
-        ranks[known] = pc.rank(values.filter(pa.array(known)), tiebreaker="dense")
+        ranks[valid] = pc.rank(values.filter(pa.array(valid)), tiebreaker="dense")
     return ranks

@@ -1,26 +1,9 @@
-"""Statistics of a data file in the columns of the schema that a plan is made with.
+"""Statistics of data files, in the columns of the schema that a plan is made with.
 
-A file's statistics are about the columns of *its* schema, under the names and types they had then. Columns
-are matched by id; bounds are carried over to a changed type only where that keeps every value and their
-order, otherwise they are unknown. A bound need not be a value of the file: bounds of strings are cut after
-some characters.
-
-How far the statistics of data files are to be trusted: what their formats' writers do with some values.
-
-To SQL NaN is the largest value. The engine's Parquet writer gives a column that holds NaN no bounds. ORC and
-Avro leave NaN out of them, so NaN may stand above the maximum. ORC moreover compares with the first value
-that it met: where that is NaN, both bounds are NaN for ever, whatever else the column holds. Writers in Rust
-and Python leave NaN out of the bounds of Parquet files, too; whether there may be such files is known of the
-warehouse, not of a file (:class:`app.planning.version.file_bounds.FileBounds`).
-
-Bounds that nobody can read are not known. What pypaimon up to 1.4.2 writes for timestamps of at most three
-digits reads well, and is the clock of its machine taken for UTC: whether there may be such files is known of
-the warehouse, too (:func:`in_other_zones`).
-
-The greatest timestamp of a file may be cut, by the ORC writer of releases 0.4 and 0.5 to milliseconds, by
-pypaimon to microseconds. No file tells who wrote it, so a maximum of whole milliseconds or microseconds
-stands for every value of its milli- or microsecond. (The minimum is cut as well, downwards, and stays below
-all values.)
+A file's statistics describe the columns of *its* schema. Columns are matched by id; bounds are cast to a
+changed type only where that keeps every value and their order, otherwise they are unknown. A bound need not
+be a value of the file: bounds of strings are cut after some characters. Bounds that cannot be read are
+unknown.
 """
 
 from __future__ import annotations
@@ -52,16 +35,20 @@ _BOUNDS_ARE_VALUES: Final = frozenset({TypeRoot.DECIMAL, *WHOLE_ROOTS, *TIMESTAM
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
-    """What may be concluded from a column's statistics, stated in the type of the plan; shape (n,).
-
-    The endings of file names tell formats.
-    """
+    """Adjust a column's stated bounds, shape (n,), to what the writers of each format can be trusted with."""
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+        # The ORC writer of releases 0.4 and 0.5 cuts the maximum to milliseconds, pypaimon to microseconds.
+        # No file names its writer, so a maximum of whole units stands for all of its unit. A minimum is cut
+        # downwards, and stays below all values.
         may_be_cut = stated.has_high & file_names.ends_with(_MAY_CUT_TIMES)
         to_millis = replace(stated, high=_up_to_next(NANOS_PER_MILLI, stated.high, may_be_cut))
         return with_cut_micros(to_millis, data_type)
     if data_type.root not in FLOATING_ROOTS:
         return stated
+    # NaN is the largest value in SQL. The engine's Parquet writer gives a column with NaN no bounds. ORC and
+    # Avro ignore NaN, so it may stand above the maximum; ORC also compares with the first value it met, and
+    # if that is NaN both bounds stay NaN. Writers in Rust and Python ignore NaN in Parquet, too, which
+    # app.planning.version.file_bounds takes into account.
     poisoned = stated.has_low & np.isnan(stated.low) | stated.has_high & np.isnan(stated.high)
     return replace(
         stated,
@@ -72,9 +59,9 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
 
 
 def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine: bool) -> NDArray[np.bool_]:
-    """Of which files the bounds of a column are values, and not cut, rounded or widened, shape (n,).
+    """Mask files, shape (n,), whose bounds are exact values: neither cut, rounded nor widened.
 
-    Its type is the same in the files as now. ``of_engine``: nobody but the engine wrote them.
+    The column must have its present type in these files. ``of_engine``: only the engine has written them.
     """
     is_timestamp = data_type.root in TIMESTAMP_ROOTS
     if may_be_in_other_zones(data_type) and not of_engine:
@@ -87,12 +74,13 @@ def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine
 
 
 def may_be_in_other_zones(data_type: DataType) -> bool:
-    """Whether some writers write bounds of a type as clocks of their own time zone."""
+    """Tell whether some writers store bounds of a type in their local time."""
+    # pypaimon up to 1.4.2 stores timestamps of at most three digits in local time, as if it were UTC.
     return data_type.root is TypeRoot.TIMESTAMP and data_type.is_compact_timestamp
 
 
 def in_other_zones(stated: ColumnBounds, files: NDArray[np.bool_]) -> ColumnBounds:
-    """Widens bounds of ``files`` by the largest zone offset: somebody may have stored local time as UTC."""
+    """Widen the bounds of ``files`` by the largest zone offset, in case they are in local time."""
     room = files * MAX_OFFSET_NANOS
     return replace(stated, low=_moved(stated.low, -room), high=_moved(stated.high, room))
 
@@ -104,14 +92,14 @@ def _moved(clocks: Values, by: NDArray[np.int64]) -> Values:
 
 
 def with_cut_micros(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
-    """Bounds whose maximum may be cut to microseconds, where the type has more digits."""
+    """Raise the maximum to the end of its microsecond, where the type has more digits."""
     if data_type.root not in TIMESTAMP_ROOTS or data_type.precision <= _MICRO_DIGITS:
         return stated
     return replace(stated, high=_up_to_next(NANOS_PER_MICRO, stated.high, stated.has_high))
 
 
 def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Values:
-    """Nanoseconds; for each of whole units that may be cut the last one of its unit."""
+    """Raise nanoseconds that may be cut to whole units to the last nanosecond of their unit."""
     cut = may_be_cut & (high % unit == 0)
     if high.dtype == np.int64 and (high[cut] > INT64.max - unit).any():
         high = high.astype(object)
@@ -120,8 +108,8 @@ def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Value
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 
-# Columns that the engine adds where rows are tracked; they may be in files, behind all others where nobody
-# lists the columns, but are in no schema.
+# Columns that the engine adds for row tracking. They are in no schema, but may be in files: behind all others
+# if no list names the columns.
 _ROW_ID: Final = "_ROW_ID"
 _ROW_TRACKING = {
     name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in (_ROW_ID, "_SEQUENCE_NUMBER")
@@ -129,10 +117,7 @@ _ROW_TRACKING = {
 
 
 class StatisticsRows:
-    """Statistics of one manifest that several columns are read of: checked once, and brought together.
-
-    The rows of a manifest lie far from each other, so that each column would be a walk through all of it.
-    """
+    """Statistics of one manifest, gathered once for all columns that are read from them."""
 
     def __init__(self) -> None:
         self._by_rows: dict[tuple[str, int, int], RowColumns] = {}
@@ -141,21 +126,21 @@ class StatisticsRows:
         self,
         stored: BytesColumn,
         rows: NDArray[np.int64],
-        which: tuple[str, int, int],
+        selection: tuple[str, int, int],
         name_of: Callable[[int], str],
     ) -> RowColumns:
-        """Some rows.
+        """Return the columns of ``rows``.
 
-        Args:
-            rows: which of them, the same for one ``which``.
-            which: tells them from other rows of the manifest; last comes how many fields they have.
+        ``selection`` identifies these rows within the manifest; its last item is their number of fields.
         """
-        columns = self._by_rows.get(which)
+        columns = self._by_rows.get(selection)
         if columns is None:
+            # Rows lie scattered over a manifest: gathering them once spares each column a walk through all of
+            # it.
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
-            columns = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
-            self._by_rows[which] = columns
+            columns = RowColumns(strings.packed() if is_even else strings, selection[-1], name_of)
+            self._by_rows[selection] = columns
         return columns
 
 
@@ -166,23 +151,23 @@ def value_bounds(
     schema_of: SchemaOf,
     stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
-    """What statistics say of a column in files at ``rows`` of a manifest, in its type; both of shape (n,).
+    """Read bounds of a column for files at ``rows`` of a manifest, in the column's type, shape (n,).
 
-    A column that came into the table after a file was written is known to be all null in it.
+    A column added to the table after a file was written is known to be all null in it.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
-    near, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
+    gathered, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
 
-    def read(some: NDArray[np.int64]) -> ColumnBounds:
-        first = int(some[0])
+    def read(selected: NDArray[np.int64]) -> ColumnBounds:
+        first = int(selected[0])
         file_schema = schema_of(int(manifest.schema_ids[first]))
         names = manifest.write_columns[first] if listed.codes[first] < 0 else listed[first]
         columns = _value_columns(names, file_schema, manifest.file_name(first))
         if names is None and counted[first] == len(columns) + len(_ROW_TRACKING):
             columns = [*columns, *_ROW_TRACKING.values()]
-        # A file of old has no slot for a column that came later; other slots may just not be stored.
+        # An old file has no slot for a later column; other missing slots may just not be stored.
         absent = column.id not in file_schema.by_id
-        return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=absent)
+        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=absent)
 
     written = listed.codes, manifest.write_columns.codes
     layouts = manifest.schema_ids, *written, stored.say_nothing, counted
@@ -190,13 +175,11 @@ def value_bounds(
 
 
 def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: SchemaOf) -> NDArray[np.bool_]:
-    """Which files at ``rows`` may store row ids of their own, that go before those counted from their first.
-
-    Whoever updates rows by new files may write them without a list of columns; then their statistics have
-    more columns than their schema. Nothing tells where there are no statistics.
-    """
+    """Mask files at ``rows`` that may store row ids, which override those counted from the first."""
     listed, counts = manifest.value_statistics_columns, np.diff(manifest.value_statistics.null_count_starts)
     layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, counts
+    # A writer that updates rows in new files may omit the list of columns; then statistics have more columns
+    # than the schema. Without statistics nothing tells, so the answer is yes.
     brings = np.zeros(len(rows), np.bool_)
     for group in group_rows(*(layout[rows] for layout in layouts)):
         first = int(rows[group[0]])
@@ -204,7 +187,7 @@ def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: Schema
         if written is not None:
             brings[group] = _ROW_ID in written
         else:
-            # Listed are the columns that have statistics, which those of rows need not have.
+            # The list names columns with statistics, which row ids need not have.
             brings[group] = listed[first] is not None or counts[first] != len(columns)
     return brings
 
@@ -216,20 +199,20 @@ def key_bounds(
     schema_of: SchemaOf,
     stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
-    """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key."""
+    """Read bounds of a column from statistics of keys; unknown unless it is in the trimmed primary key."""
 
-    def read(some: NDArray[np.int64]) -> ColumnBounds:
-        columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
-        return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=False)
+    def read(selected: NDArray[np.int64]) -> ColumnBounds:
+        columns = schema_of(int(manifest.schema_ids[selected[0]])).trimmed_primary_keys
+        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=False)
 
-    stored, near = manifest.key_statistics, stored_rows or StatisticsRows()
+    stored, gathered = manifest.key_statistics, stored_rows or StatisticsRows()
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
 def partition_bounds(
     manifests: ManifestList, rows: NDArray[np.int64], data_type: DataType, slot: int, columns: int
 ) -> ColumnBounds:
-    """What a manifest list says of a partition column in its manifests at ``rows``, each being a row."""
+    """Read bounds of a partition column from a manifest list; each manifest at ``rows`` is a row."""
     stored, entries = manifests.partition_bounds, (manifests.added + manifests.deleted)[rows]
 
     def name_of(at: int) -> str:
@@ -251,7 +234,7 @@ def _read_alike(
     column: DataField,
     read: Callable[[NDArray[np.int64]], ColumnBounds],
 ) -> ColumnBounds:
-    """Reads the files together that have the same columns, and puts them back into their order."""
+    """Read files of the same layout together, and restore their order."""
     groups = group_rows(*(layout[rows] for layout in layouts))
     if not groups:
         return _unknown(column.type, np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -267,11 +250,10 @@ def _read_slot(
     rows: NDArray[np.int64],
     columns: Sequence[DataField],
     column: DataField,
-    near: StatisticsRows,
+    gathered: StatisticsRows,
     *,
     null_if_missing: bool,
 ) -> ColumnBounds:
-    """The statistics of files with the same columns, as stored but for their type."""
     row_count = manifest.row_counts[rows]
     slots = [slot for slot, field in enumerate(columns) if field.id == column.id]
     if not slots:
@@ -288,13 +270,15 @@ def _read_slot(
     null_count = np.where((null_count >= 0) & (null_count <= row_count), null_count, UNKNOWN_COUNT)
     cast = bounds_cast(written, column.type)
     if cast is None:
-        # A reader may make nulls of values that the new type cannot hold; of nulls it makes nothing else.
+        # A reader may turn values that the new type cannot hold into NULL; NULLs stay NULL.
         return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
-    # Rows are told apart by the first of them: those of one layout are read together.
-    which = int(rows[0]), len(columns)
+    # One layout is read at once, so its first row identifies the selection.
+    selection = int(rows[0]), len(columns)
     unreadable, nowhere = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    low, has_low = near.of(stored.min_values, rows, ("low", *which), name_of).read(slot, written, unreadable)
-    high, has_high = near.of(stored.max_values, rows, ("high", *which), name_of).read(
+    low, has_low = gathered.of(stored.min_values, rows, ("low", *selection), name_of).read(
+        slot, written, unreadable
+    )
+    high, has_high = gathered.of(stored.max_values, rows, ("high", *selection), name_of).read(
         slot, written, unreadable
     )
     return ColumnBounds(cast(low), cast(high), has_low, has_high, null_count, row_count, nowhere, unreadable)
@@ -313,18 +297,17 @@ def _null_counts(
         raise CorruptMetadataError(
             f"{name_of(at)}: expected null counts of {columns} columns, found {counted[at]}"
         )
-    known = counted != 0
-    if known.all():
+    is_counted = counted != 0
+    if is_counted.all():
         return stored.null_counts[starts + slot]
     counts = np.full(len(rows), UNKNOWN_COUNT)
-    counts[known] = stored.null_counts[starts[known] + slot]
+    counts[is_counted] = stored.null_counts[starts[is_counted] + slot]
     return counts
 
 
 def _unknown(
     data_type: DataType, null_count: NDArray[np.int64], row_count: NDArray[np.int64]
 ) -> ColumnBounds:
-    """Files of which nothing but their numbers of rows and nulls is known."""
     nothing, nowhere = placeholders(data_type, len(row_count)), np.zeros(len(row_count), np.bool_)
     return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere, nowhere)
 
@@ -332,7 +315,7 @@ def _unknown(
 def _value_columns(
     names: Sequence[str] | None, file_schema: TableSchema, file_name: str
 ) -> Sequence[DataField]:
-    """The columns that the value statistics have a slot for; without names, all."""
+    """Return the columns that value statistics have slots for; without names, all."""
     if names is None:
         return file_schema.fields
     return [_column(name, file_schema, file_name) for name in names]

@@ -1,6 +1,7 @@
-"""BinaryRow: rows as bytes, the form of partitions, keys and statistics, and what keys are hashed from.
+"""BinaryRow: the byte form of partitions, keys and statistics, and the bytes that keys are hashed from.
 
-:mod:`~app.types.binary_row.row` has the layout and one row, :mod:`~app.types.binary_row.rows` many at once.
+:mod:`~app.types.binary_row.row` has the layout and single rows, :mod:`~app.types.binary_row.rows` many at
+once.
 """
 
 from app.types.binary_row.row import ARITY_BYTES, read_row, row_hash, serialize_row, write_row

@@ -1,4 +1,4 @@
-"""One binary row, read and written.
+"""Reads and writes one binary row.
 
 A *row* (all little endian; ``B = 8 * ((fields + 71) // 64)``):
 
@@ -54,21 +54,22 @@ from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 from app.types.values import Value
 
+# Width of the number of fields in front of a serialized row.
 ARITY_BYTES: Final = 4
-"""The number of fields in front of a serialized row."""
 SLOT_BYTES: Final = 8
 LONG_BYTES: Final = 8
+# Length of the longest string inside its slot.
 INLINE_BYTES: Final = 7
-"""Longest string that lies in its slot."""
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
+# Ending of messages about variable parts that lie nowhere.
 WRITTEN_BY_PYTHON: Final = (
     "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
     "nobody can read"
 )
-"""Who writes variable parts that are none."""
 
+# Little-endian types at the start of a slot, in the letters that struct and numpy share.
 SLOT_CODES: Final = {
     TypeRoot.BOOLEAN: "B",
     TypeRoot.TINYINT: "b",
@@ -80,21 +81,20 @@ SLOT_CODES: Final = {
     TypeRoot.DATE: "i",
     TypeRoot.TIME: "i",
 }
-"""What stands at the beginning of a slot, little endian, in the letters that struct and numpy share."""
 
 
 def slots_start(fields: int) -> int:
-    """Where the slots of a row begin: the bytes of its row kind and its null bits."""
+    """Return the offset of the slots: the bytes of row kind and null bits."""
     return (fields + 71) // 64 * 8
 
 
 def slot_start(fields: int, index: int) -> int:
-    """Where the slot of a field begins in a row of so many fields."""
+    """Return the offset of a field's slot."""
     return slots_start(fields) + SLOT_BYTES * index
 
 
 def null_bit(index: int) -> tuple[int, int]:
-    """``(byte of the row, mask)`` of the bit that is set where a field is null."""
+    """Return ``(byte of the row, mask)`` of the bit that marks a field as null."""
     bit = index + 8
     return bit >> 3, 1 << (bit & 7)
 
@@ -111,20 +111,15 @@ _ZERO_SLOT: Final = bytes(SLOT_BYTES)
 
 
 def row_hash(row: Buffer) -> int:
-    """The engine's hash of a row without its number of fields, as a signed 32-bit integer."""
+    """Hash a row without its number of fields as the engine does; signed, 32 bits."""
     return mmh3.hash(bytes(row), HASH_SEED, signed=True)
 
 
 def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
-    """Reads a serialized row, number of fields included.
+    """Read exactly one serialized row, number of fields included.
 
-    Args:
-        buffer: exactly one serialized row.
-        types: one type per field. Fields of types that have no values here (ARRAY, MAP, ROW, ...) read as
-            None whatever they hold.
-
-    Raises:
-        CorruptMetadataError: another number of fields, or a value that does not lie inside the row.
+    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. CorruptMetadataError: another
+    number of fields, or a value outside of the row.
     """
     row = read_row_bytes(buffer, len(types))
     null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
@@ -139,9 +134,9 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
 
 
 def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
-    """The row inside a serialized row, checked to have ``fields`` fields and a slot for each.
+    """Return the row inside a serialized row, checked to have ``fields`` fields and a slot for each.
 
-    Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    CorruptMetadataError: another number of fields, or bytes that end before the last slot.
     """
     if len(buffer) < _ARITY.size:
         raise CorruptMetadataError(
@@ -160,14 +155,14 @@ def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
 
 
 def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
-    """A serialized row, as manifests hold it: the number of fields, then :func:`write_row`."""
+    """Serialize a row as manifests hold it: the number of fields, then :func:`write_row`."""
     return _ARITY.pack(len(types)) + write_row(values, types)
 
 
 def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
-    """A row without its number of fields, byte for byte as the engine writes it.
+    """Write a row without its number of fields, byte for byte as the engine does.
 
-    ``values``: one value or None per type, each in the range of its type; None where the type has no values.
+    ``values`` has a value or None per type, each in the type's range; None for types without values.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))
@@ -183,7 +178,7 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
 
 
 def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, bytes]:
-    """``(slot, variable bytes)`` of one value in a row that is ``end`` bytes long so far."""
+    """Return ``(slot, variable bytes)`` of a value in a row that is ``end`` bytes long so far."""
     root = data_type.root
     if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
         unscaled = b"" if value is None else shortest_twos_complement(int(value))
@@ -207,7 +202,7 @@ def _encode_bytes(value: bytes, end: int) -> tuple[bytes, bytes]:
 
 
 def shortest_twos_complement(number: int) -> bytes:
-    """As few bytes as hold the number and its sign, big endian."""
+    """Encode a number in the fewest bytes that hold it with its sign, big endian."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -250,10 +245,9 @@ def _read_timestamp(row: bytes, at: int, data_type: DataType, end: int) -> int:
 
 
 def _piece(row: bytes, offset: int, length: int, slot: int, end: int) -> bytes:
-    """Bytes of the variable part, which begins at the ``end`` of the slots."""
     if offset < end or length < 0 or offset + length > len(row):
         raise _corrupt(
-            f"{length} bytes at {offset} do not lie behind the slots, from {end} to the row's end at "
+            f"{length} bytes at {offset} are not between the slots' end at {end} and the row's end at "
             f"{len(row)}{WRITTEN_BY_PYTHON}",
             slot,
         )

@@ -1,11 +1,9 @@
-"""Many binary rows at once, written and read field by field; see :mod:`app.types.binary_row.row`.
+"""Reads and writes many binary rows, field by field; :mod:`app.types.binary_row.row` has the layout.
 
-Written rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all
-rows are of one length; with them there are as many matrices as lengths, which are multiples of 8.
-
-Everything that is read is checked for all rows before it is looked at; the first broken row is reported,
-or the broken rows are noted. pypaimon up to 1.4.2 breaks DECIMAL of more than 18 digits and timestamps of
-more than three: it writes them into their slots, like shorter ones.
+Written rows of one length form a matrix. Without strings over 7 bytes all rows have one length; otherwise
+there is a matrix per length, a multiple of 8. Reading checks all rows before it looks at any; it reports the
+first broken row, or marks the broken ones. pypaimon up to 1.4.2 breaks DECIMAL of more than 18 digits and
+timestamps of more than three: it writes them into their slots, like shorter ones.
 """
 
 from __future__ import annotations
@@ -49,23 +47,22 @@ from app.types.values import INT64, Value, Values
 _OFFSET_BITS: Final = 32
 _SLOT: Final = np.dtype("<u8")
 _LONG: Final = np.dtype("<i8")
+# Types at the start of a slot, signed and unsigned; others have 64 bits.
 _STORED: Final = {
     root: (np.dtype(f"<{code}"), np.dtype(f"<u{np.dtype(code).itemsize}"))
     for root, code in SLOT_CODES.items()
 }
-"""What stands at the beginning of a slot, and the same bits without a sign; other types: 64 bits."""
 
+# Bytes of a slot that belong to a string of each length.
 _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLINE_BYTES + 1)], _SLOT)
-"""The bytes of a slot that belong to a string of each length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldValues:
     """One field of n rows.
 
-    ``values``: shape (n,), as :mod:`app.types.values` holds values of the type; integers and floats may
-    be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
-    ``is_null``: shape (n,).
+    ``values``, shape (n,), are in the form of :mod:`app.types.values`, or narrower integers and floats, in
+    the type's range; they are undefined where ``is_null``, shape (n,).
     """
 
     type: DataType
@@ -74,7 +71,7 @@ class FieldValues:
 
     @classmethod
     def of(cls, values: Sequence[Value | None], data_type: DataType) -> Self:
-        """The field from single values."""
+        """Convert single values."""
         is_null = np.fromiter((value is None for value in values), np.bool_, len(values))
         if data_type.root in STRING_ROOTS | BINARY_ROOTS:
             return cls(data_type, pa.array(values, pa.large_binary()), is_null)
@@ -87,13 +84,13 @@ class FieldValues:
             return cls(data_type, np.array(filled, np.object_), is_null)
 
     def tolist(self) -> list[Value | None]:
-        """The single values."""
+        """Return the single values."""
         nulls = self.is_null.tolist()
         return [None if null else value for value, null in zip(self.values.tolist(), nulls, strict=True)]
 
 
 def fields_of(rows: Sequence[Sequence[Value | None]], types: Sequence[DataType]) -> tuple[FieldValues, ...]:
-    """The fields of single rows, each of one value per type."""
+    """Transpose rows of one value per type into fields."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
     return tuple(FieldValues.of(values, data_type) for values, data_type in zip(columns, types, strict=True))
 
@@ -101,7 +98,7 @@ def fields_of(rows: Sequence[Sequence[Value | None]], types: Sequence[DataType])
 class RowGroup(NamedTuple):
     """Rows of one length.
 
-    ``positions``: int64, shape (m,): which rows they are, ascending. ``rows``: uint8, shape (m, length);
+    ``positions``: int64, shape (m,): their positions, ascending. ``rows``: uint8, shape (m, length),
     contiguous.
     """
 
@@ -110,17 +107,14 @@ class RowGroup(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """The variable part of one field: what is written, and how many bytes it takes, padding included."""
+    """Variable part of one field: content, and bytes that it takes, padding included."""
 
     content: BytesColumn
     room: NDArray[np.int64]
 
 
 def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
-    """The rows without their number of fields, byte for byte as ``write_row`` writes each.
-
-    ``fields``: the fields, each of shape (count,).
-    """
+    """Write ``count`` rows without their number of fields, byte for byte as ``write_row`` does."""
     width = slot_start(len(fields), len(fields))
     fixed = np.zeros((count, width), np.uint8)
     ends = np.full(count, width, np.int64)
@@ -149,7 +143,6 @@ def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
 
 
 def _encode(field: FieldValues) -> tuple[NDArray[np.uint64], _Pieces | None]:
-    """``(slots without offsets, variable part)``."""
     data_type, values, is_null = field.type, field.values, field.is_null
     if isinstance(values, pa.LargeBinaryArray):
         return _encode_bytes(BytesColumn.from_arrow(values), is_null)
@@ -175,7 +168,7 @@ def _encode_bytes(
     lengths = np.where(is_null, 0, np.maximum(column.lengths, 0))
     is_long = lengths > INLINE_BYTES
     short = np.where(is_long, 0, lengths)
-    # With a slot behind the last string, each has a whole slot to be read.
+    # A slot of padding behind the last string lets each be read as a whole slot.
     data = np.append(column.data, np.zeros(SLOT_BYTES, np.uint8))
     windows = np.lib.stride_tricks.sliding_window_view(data, SLOT_BYTES)
     slots = windows[np.where(is_null, 0, column.starts)].view(_SLOT)[:, 0] & _INLINE_MASKS[short]
@@ -206,7 +199,7 @@ def _fixed_pieces(content: NDArray[np.uint8], width: int) -> _Pieces:
 
 def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesColumn) -> None:
     total = int(content.lengths.sum())
-    # Where the bytes of all strings stand one behind the other, the first of each string stands here.
+    # Start of each string if all of them were concatenated.
     first = np.cumsum(content.lengths) - content.lengths
     within = np.arange(total) - np.repeat(first, content.lengths)
     starts = np.arange(len(rows)) * rows.shape[1] + offsets
@@ -217,35 +210,31 @@ def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesCo
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
+# Takes the known values, those that hold, the expectation and the values found; returns those to read.
 _Check: TypeAlias = Callable[[Mask, Mask, str, NDArray[np.int64]], Mask]
-"""Takes which values are known, which of them hold, what was expected and found; gives those to be read."""
 
 _SIGN_BIT: Final = 0x80
+# Type at the start of a slot.
 _SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
     TypeRoot.DECIMAL: np.dtype("<q")
 }
-"""What stands at the beginning of a slot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowColumns:
     """Serialized rows with the same fields.
 
-    ``rows``: the rows, number of fields included, shape (n,). ``name_of``: what a row is called in messages,
-    by its position.
+    ``rows`` include the number of fields, shape (n,); ``name_of`` names a row in messages by its position.
     """
 
     rows: BytesColumn
     fields: int
     name_of: Callable[[int], str] = "row {}".format
+    # Bytes before the first slot.
     _heads: Bytes = field(init=False, repr=False)
-    """What stands before the first slot."""
 
     def __post_init__(self) -> None:
-        """Checks the number of fields of every row, and that it has a slot for each.
-
-        Raises CorruptMetadataError: another number of fields, or bytes that end before the last slot.
-        """
+        # Every row must have this number of fields, and a slot for each, before any slot is read.
         lengths, needed = self.rows.lengths, self._slot_at(self.fields)
         cut = bool((lengths < needed).any())
         if cut:
@@ -257,79 +246,71 @@ class RowColumns:
         object.__setattr__(self, "_heads", heads)
 
     def read(self, index: int, data_type: DataType, unreadable: Mask | None = None) -> tuple[Values, Mask]:
-        """The values of one field.
+        """Read one field, whose type is ``data_type`` in every row.
 
-        Args:
-            data_type: its type in every row.
-            unreadable: shape (n,): takes note of values that do not lie inside of their row or are none of
-                the type; without it, they are an error.
-
-        Returns:
-            The values in the form of :mod:`app.types.values`, and where they are known, shape (n,):
-            not where the field is null or unreadable, and nowhere if its type has no values.
-
-        Raises:
-            CorruptMetadataError: a value cannot be read, and nobody takes note.
+        Returns values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
+        null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
+        that are not inside of their row, or invalid; without it they raise CorruptMetadataError.
         """
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:
             return np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
         byte, mask = null_bit(index)
-        known = self._heads[:, ARITY_BYTES + byte] & mask == 0
+        valid = self._heads[:, ARITY_BYTES + byte] & mask == 0
         slots = self.rows.gather(slot_at, SLOT_BYTES)
         check = partial(self._keep, slot_at, unreadable)
         if root in STRING_ROOTS | BINARY_ROOTS:
-            return self._strings(slots, known, slot_at, check)
+            return self._strings(slots, valid, slot_at, check)
         if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
-            return self._timestamps(slots, known, check)
+            return self._timestamps(slots, valid, check)
         if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
-            return self._wide_decimals(slots, known, check)
+            return self._wide_decimals(slots, valid, check)
         if root in TIMESTAMP_ROOTS:
-            return _nanoseconds(np.where(known, slots.view("<i8")[:, 0], 0), np.int64(0)), known
+            return _nanoseconds(np.where(valid, slots.view("<i8")[:, 0], 0), np.int64(0)), valid
         stored = slots.view(_SLOT_DTYPES[root])[:, 0]
         if root is TypeRoot.BOOLEAN:
-            return stored != 0, known
+            return stored != 0, valid
         if root in FLOATING_ROOTS:
             with np.errstate(invalid="ignore"):  # of NaN that are to signal
-                return stored.astype(np.float64), known
-        return stored.astype(np.int64), known
+                return stored.astype(np.float64), valid
+        return stored.astype(np.int64), valid
 
     def _strings(
-        self, slots: Bytes, known: Mask, slot_at: int, check: _Check
+        self, slots: Bytes, valid: Mask, slot_at: int, check: _Check
     ) -> tuple[pa.LargeBinaryArray, Mask]:
         marks = slots[:, INLINE_BYTES]
         inside = marks & INLINE_MARK != 0
         short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
         fits = ~inside | (short <= INLINE_BYTES)
-        known = check(known, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
+        valid = check(valid, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
         starts, lengths = self.rows.starts + slot_at, short
-        outside = known & ~inside
+        outside = valid & ~inside
         if outside.any():
             sizes, offsets = _pieces(slots)
             within = self._lie_within(sizes, offsets, outside, check)
-            known &= inside | within
+            valid &= inside | within
             pieces = self.rows.starts + ARITY_BYTES + offsets
             starts, lengths = np.where(within, pieces, starts), np.where(within, sizes, lengths)
         column = BytesColumn(
-            self.rows.data, np.where(known, starts, 0), np.where(known, lengths, NULL_LENGTH)
+            self.rows.data, np.where(valid, starts, 0), np.where(valid, lengths, NULL_LENGTH)
         )
-        return column.to_arrow(), known
+        return column.to_arrow(), valid
 
-    def _timestamps(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _timestamps(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         nanos, offsets = _pieces(slots)
         is_part = (nanos >= 0) & (nanos < NANOS_PER_MILLI)
-        known = check(known, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
-        known = self._lie_within(np.full(len(nanos), LONG_BYTES), offsets, known, check)
-        starts = np.where(known, ARITY_BYTES + offsets, 0)
+        valid = check(valid, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
+        valid = self._lie_within(np.full(len(nanos), LONG_BYTES), offsets, valid, check)
+        starts = np.where(valid, ARITY_BYTES + offsets, 0)
         millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
-        return _nanoseconds(np.where(known, millis, 0), np.where(known, nanos, 0)), known
+        return _nanoseconds(np.where(valid, millis, 0), np.where(valid, nanos, 0)), valid
 
-    def _wide_decimals(self, slots: Bytes, known: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _wide_decimals(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
         lengths, offsets = _pieces(slots)
         fits = (lengths >= 1) & (lengths <= DECIMAL_BYTES)
-        known = check(known, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
-        known = self._lie_within(lengths, offsets, known, check)
-        lengths, starts = np.where(known, lengths, 1), np.where(known, ARITY_BYTES + offsets, 0)
+        valid = check(valid, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
+        valid = self._lie_within(lengths, offsets, valid, check)
+        lengths, starts = np.where(valid, lengths, 1), np.where(valid, ARITY_BYTES + offsets, 0)
         sign = np.where(self.rows.gather(starts, 1)[:, 0] & _SIGN_BIT, -1, 0).astype(np.int64)
         upper, lower = sign, sign
         for at in range(int(lengths.max(initial=0))):
@@ -337,36 +318,36 @@ class RowColumns:
             byte = self.rows.gather(np.where(more, starts + at, 0), 1)[:, 0]
             upper = np.where(more, upper << 8 | (lower >> 56 & 0xFF), upper)
             lower = np.where(more, lower << 8 | byte, lower)
-        if np.array_equal(upper[known], lower[known] >> 63):
-            return lower, known
+        if np.array_equal(upper[valid], lower[valid] >> 63):
+            return lower, valid
         boxed: NDArray[np.object_] = (upper.astype(object) << 64) + lower.view(np.uint64).astype(object)
-        return boxed, known
+        return boxed, valid
 
     def _slot_at(self, index: int) -> int:
         return ARITY_BYTES + slot_start(self.fields, index)
 
     def _lie_within(
-        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], known: Mask, check: _Check
+        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], valid: Mask, check: _Check
     ) -> Mask:
-        """Which known values lie in the variable part of their row."""
+        """Mask valid values that lie in the variable part of their row."""
         room, first = self.rows.lengths - ARITY_BYTES, slot_start(self.fields, self.fields)
         within = (offsets >= first) & (lengths >= 0) & (offsets + lengths <= room)
-        return check(known, within, "a value behind the slots, inside of its row", offsets)
+        return check(valid, within, "a value behind the slots, inside of its row", offsets)
 
     def _keep(
         self,
         slot_at: int,
         unreadable: Mask | None,
-        known: Mask,
+        valid: Mask,
         holds: Mask,
         expected: str,
         values: NDArray[np.int64],
     ) -> Mask:
         if unreadable is None:
-            self._require(~known | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
-            return known
-        unreadable |= known & ~holds
-        return known & holds
+            self._require(~valid | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
+            return valid
+        unreadable |= valid & ~holds
+        return valid & holds
 
     def _require(
         self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int, hint: str = ""

@@ -19,9 +19,9 @@ MODULE = Path(__file__).parents[3] / "app" / "types" / "zone_revisions.py"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 DAY = 86_400
 FIRST, END = (int((dt.datetime(year, 1, 1, tzinfo=dt.UTC) - EPOCH).total_seconds()) for year in (1970, 2040))
-START = '''"""Years in which releases of the IANA database give a zone different offsets, since 1970.
+START = '''"""Years since 1970 in which releases of the IANA database disagree about a zone's offsets.
 
-Made by ``tests/golden/zone_revisions/make.py``; make it again when ``tzdata`` gets a new release.
+``tests/golden/zone_revisions/make.py`` generates it; run it again when ``tzdata`` has a new release.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from typing import Final
 
 FIRST_RELEASE: Final = "{first}"
 LAST_RELEASE: Final = "{last}"
+# Year and month of the last release.
 LAST_RELEASED: Final = {released}
-"""Year and month in which that was."""
 
 REVISIONS: Final[Mapping[str, tuple[tuple[int, int | None], ...]]] = {{
 '''

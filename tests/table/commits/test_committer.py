@@ -95,8 +95,8 @@ def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehous
         DELETION_VECTORS, "index-stray-0", 1, 1, (DeletionRange(gone.file.file_name, 1, 30, 1),)
     )
     conflicts = {
-        "another commit has removed or changed it": replaced(gone, without_index(gone)),
-        "is there already": Changes(CommitKind.APPEND, (there,)),
+        "removed or changed by another commit": replaced(gone, without_index(gone)),
+        "exists already": Changes(CommitKind.APPEND, (there,)),
         "cannot be removed twice": Changes(CommitKind.OVERWRITE, (replace(there, kind=FileKind.DELETE),) * 2),
         "another commit has removed the file": Changes(
             CommitKind.OVERWRITE, (), (IndexEntry(FileKind.ADD, there.partition, 0, stray),)

@@ -121,8 +121,8 @@ def changed(name: str, value: object) -> dict[str, Any]:
         (changed("_KIND", 2), "of kind 0 or 1, found 2"),
         (changed("_KIND", 256), "of kind 0 or 1, found 256"),
         (changed("_KIND", -1), "of kind 0 or 1, found -1"),
-        (changed("_FILE_SIZE", -1), "'bad' with -1 bytes and 10 rows"),
-        (changed("_ROW_COUNT", -5), "'bad' with 100 bytes and -5 rows"),
+        (changed("_FILE_SIZE", -1), "'bad' claims -1 bytes and 10 rows"),
+        (changed("_ROW_COUNT", -5), "'bad' claims 100 bytes and -5 rows"),
     ],
 )
 def test_impossible_entries_are_damage(written: dict[str, Any], complaint: str) -> None:
