@@ -19,8 +19,8 @@ _NUMBER: Final = np.dtype(">i4")
 class KeyRecords:
     """Records that lie back to back; n of them.
 
-    ``data``: all of them, uint8. ``bounds``: int64, shape (n + 1,): where each starts, and where the last one
-    ends. Where all have one width, this width instead.
+    ``data``: all of them, uint8. ``bounds``: int64, shape (n + 1,): start of each, and end of the last one;
+    or their common width.
     """
 
     data: NDArray[np.uint8]
@@ -30,11 +30,11 @@ class KeyRecords:
         return len(self.data) // self.bounds if isinstance(self.bounds, int) else len(self.bounds) - 1
 
     def starts(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each of ``records`` starts; n stands for the end of the last one."""
+        """Start of each of ``records``; n stands for the end of the last one."""
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
-        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` itself may be n."""
+        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
         if isinstance(self.bounds, int):
             return min(first + size // self.bounds, len(self))
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1
@@ -46,9 +46,9 @@ def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
 
 
 def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
-    """Records of a key and some numbers each.
+    """Encodes records of a key and some numbers each.
 
-    ``tails``: shape (n, k): what follows each key, stored in 4 bytes a number, big endian. ``lead``: bytes in
+    ``tails``: shape (n, k): numbers behind each key, stored big endian in 4 bytes each. ``lead``: bytes in
     front of each key.
     """
     if isinstance(keys, BytesColumn):
@@ -93,5 +93,5 @@ def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.
 
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
-    """Every stretch of ``width`` bytes of a buffer as one opaque item; writing to them writes to it."""
+    """Every stretch of ``width`` bytes of a buffer as a writable, opaque item."""
     return np.ndarray((len(data) - width + 1,), np.dtype((np.void, width)), data, strides=(1,))

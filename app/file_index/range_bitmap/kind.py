@@ -40,9 +40,9 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapOptions:
-    """How the dictionary of a range-bitmap is laid out.
+    """Layout of the dictionary of a range-bitmap.
 
-    ``chunk_bytes``: bound on the further keys of a chunk; None for the default of the column's type. Raises
+    ``chunk_bytes``: largest size of a chunk's further keys; None for the default of the column's type. Raises
     RequestError: there is no such layout.
     """
 
@@ -54,7 +54,7 @@ class RangeBitmapOptions:
 
 
 class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
-    """See :mod:`app.file_index.range_bitmap.range_bitmap`."""
+    """The kind; see :mod:`app.file_index.range_bitmap.range_bitmap`."""
 
     __slots__ = ()
 
@@ -104,7 +104,6 @@ class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:
-        """For values of which ranges are asked for."""
         if profile.data_type.root in STRING_ROOTS:
             return None
         return Proposal(30, "many values that have an order", RangeBitmapOptions())
