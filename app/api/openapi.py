@@ -93,8 +93,8 @@ _SECURITY = {
 
 _HEADERS: Final[dict[str, Any]] = {
     "ETag": {
-        "description": "A weak tag of this answer. Absent if the next answer may differ, as after a plan that "
-        "ran out of time.",
+        "description": "A weak tag of this answer. Absent if the next answer may differ, as after a plan "
+        "that ran out of time.",
         "schema": {"type": "string"},
         "example": 'W/"0f1e2d3c4b5a69788796a5b4c3d2e1f0"',
     },

@@ -199,7 +199,7 @@ class Runtime:
             bulkhead.close()
 
     async def _while_awaited(self, pending: asyncio.Future[T]) -> T:
-        # Who has to wait may have disconnect already, and must not take a thread from somebody who has not.
+        # A queued caller may have gone already, and must not take a thread from one who still waits.
         unwatched = 0 if self.bulkhead.is_waiting(pending) else _UNWATCHED_SECONDS
         done, _ = await asyncio.wait({pending}, timeout=unwatched)
         if not done and self.receive is not None:

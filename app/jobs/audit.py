@@ -1,7 +1,7 @@
-"""``audit``: proves that no file index of a table hides a row, and measures what the indexes are worth.
+"""``audit``: proves that no file index of a table hides a row, and measures the worth of the indexes.
 
-Tasks read the indexed columns of a data file, its index, and look values up in it as ``paimon-index verify``
-does. Nothing is written.
+Tasks read the indexed columns of a data file and its index, and look values up in it as ``paimon-index
+verify`` does. Nothing is written.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AuditedColumn:
-    """What was found out about the indexes of one kind on one column, over all files.
+    """Findings about the indexes of one kind on one column, summed over all files.
 
     Attributes:
         column: its name in the files, or ``column[key]``.
         distinct: sum of the distinct values of each file.
         lost: files whose index hides a row.
-        false_positive_rates: of bloom filters, measured: one for each file where it could be.
-        expected_rates: of bloom filters, as their size lets expect.
+        false_positive_rates: of bloom filters, measured: one for each file that allows it.
+        expected_rates: of bloom filters, computed from their size.
     """
 
     column: str
@@ -45,7 +45,7 @@ class AuditedColumn:
     expected_rates: list[float] = field(default_factory=list)
 
     def add(self, entry: CheckedEntry) -> None:
-        """Counts the index of one file."""
+        """Adds the index of one file."""
         self.files += 1
         self.size_bytes += entry.size_bytes
         self.distinct += entry.distinct or 0
@@ -61,9 +61,7 @@ class AuditedColumn:
 class AuditProblem:
     """An index that must not be used.
 
-    Attributes:
-        column: whose index it is; None if no index of the file can be read.
-        lost: whether it hides a row.
+    ``column``: None if no index of the file can be read. ``lost``: the index hides a row.
     """
 
     path: str
@@ -75,7 +73,7 @@ class AuditProblem:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found."""
+    """Result of an audit."""
 
     snapshot_id: int | None
     files: int
@@ -86,7 +84,7 @@ class AuditReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every index is right."""
+        """True if no index is wrong."""
         return not self.problems
 
 
@@ -101,7 +99,7 @@ def audit(
     """Proves the file indexes of a table.
 
     Args:
-        partitions: only in these, by partition column.
+        partitions: restricts the audit to these, by partition column.
         sample: most distinct values to look up in each index; None for all.
     """
     version = table.latest()

@@ -46,7 +46,7 @@ class PrunedSnapshotBody(FilteredRequest):
     in_lists: InLists | None = None
     budget_ms: Count | None = Field(
         default=None,
-        description="Milliseconds for reading index files and asking them long lists. Absent: a default.",
+        description="Milliseconds for reading index files and asking them long lists, as in a plan.",
     )
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=1.0,
@@ -73,7 +73,7 @@ class ChangesBody(FilteredRequest):
         default=None, description="Only files that can have a row that satisfies it are listed."
     )
     uris: bool = Field(
-        default=False, description="Add the URI of each file, for readers outside of the service."
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
     )
     wait_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT)] = Field(
         default=0.0, description="Longest wait until a file that the filter allows comes or goes."
