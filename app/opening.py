@@ -1,4 +1,4 @@
-"""The service made from settings: its warehouses, their readers, and the memory that each part may use."""
+"""The service from settings: its warehouses, caches and memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from app.work import LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 _MOST_KEY_BYTES: Final = 4_096
+# Reads give up the shared cache after this time, since the warehouse has the same content.
 _SILENCE_SECONDS: Final = 1.0
-"""After which nobody waits for the shared cache, which the warehouses can stand in for."""
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
 
 def create_service(settings: Settings) -> IndexService:
-    """The service over the warehouses of ``settings``; the process keeps to its memory from now on.
+    """Creates the service over the warehouses of ``settings``, and applies the process's memory limit.
 
     Raises:
         SettingsError: there are no warehouses, or one of their URLs cannot be used.
@@ -65,10 +65,10 @@ def create_service(settings: Settings) -> IndexService:
 
 
 def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
-    """The prefix of the shared cache of ``settings``, if there is one.
+    """Opens the prefix of the shared cache, if there is one.
 
     Raises:
-        SettingsError: its URL cannot be used, or it and a warehouse lie inside of one another.
+        SettingsError: its URL cannot be used, or the prefix and a warehouse overlap.
     """
     if settings.shared_cache is None:
         return None
@@ -79,14 +79,14 @@ def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | Non
             retry=retry,
             stall_seconds=_SILENCE_SECONDS,
         )
-        others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
-        inside = [
-            root for root in others if _overlap(store.url, root) or _overlap(*map(_real, (store.url, root)))
+        roots = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
+        overlapping = [
+            root for root in roots if _overlap(store.url, root) or _overlap(*map(_real, (store.url, root)))
         ]
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         reason = _USER_INFO.sub("://...@", str(error))
         raise SettingsError(f"the shared cache cannot be opened: {reason}") from error
-    if inside:
+    if overlapping:
         raise SettingsError(
             f"{ENVIRONMENT_PREFIX}SHARED_CACHE: {store.public_url} and a warehouse lie inside of one "
             f"another: give it a prefix of its own"
@@ -100,14 +100,14 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _real(url: str) -> str:
-    """The place on this machine that a URL leads to by links."""
+    """Resolves links in the path of a local URL."""
     return f"file://{os.path.realpath(url.removeprefix('file://'))}" if url.startswith("file://") else url
 
 
 def signing_key(settings: Settings) -> bytes:
-    """What entries of the shared cache are signed with.
+    """The key that signs entries of the shared cache; empty if nobody else can write there.
 
-    Empty where nobody else can write. SettingsError: it cannot be read, or is too short.
+    Raises SettingsError: it cannot be read, or is too short.
     """
     if settings.shared_cache_private:
         return b""

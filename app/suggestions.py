@@ -1,4 +1,4 @@
-"""What somebody may have meant whose word names nothing, for the ends of messages."""
+"""Suggestions for unknown words, for the ends of messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Final
 
 _MOST_NAMES: Final = 1_000
+# Characters of names to compare: so many take less than a tenth of a second.
 _MOST_COMPARED: Final = 20_000
-"""Comparing a word with names of so many characters takes less than a tenth of a second."""
+# Longest part of a name or word that counts; names of data files have some 60.
 _MOST_CHARACTERS: Final = 64
-"""Of a name or word; names of data files have some 60."""
 _MOST_ALIKE: Final = 3
 _MOST_LISTED: Final = 24
 _ALIKE: Final = 0.6
@@ -34,11 +34,11 @@ SYNONYMS: Final = {
 
 
 def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
-    """What follows a message that a word names nothing: the names that are alike, and those that there are.
+    """Text behind a message about an unknown word: similar names, and the existing ones.
 
     Args:
-        what: what these are, in the plural; None lists none of them.
-        also: names that are meant by other words, by these.
+        what: plural noun for the names; None lists none of them.
+        also: existing names by other words for them.
 
     Returns:
         ``: did you mean 'fee'? Columns: day, fee``, or less.
@@ -55,7 +55,7 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
 
 
 def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
-    """The names that are most like a word, the best one first."""
+    """The names that are most similar to a word, the best one first."""
     meant = also.get(word.lower())
     if meant is not None and meant in known:
         return [meant]
@@ -72,7 +72,7 @@ def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas between them; of many the first ones."""
+    """Joins names with commas; of many, the first ones."""
     shown = [f"{name:.{_MOST_CHARACTERS}}" for name in names[:_MOST_LISTED]]
     if len(names) > len(shown):
         more = "many" if len(names) > _MOST_NAMES else len(names) - len(shown)
