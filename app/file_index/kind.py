@@ -98,7 +98,7 @@ class Kind(str, ABC, Generic[Index, Options]):
         """True if the engine can have written such an index on a column of this type."""
         return data_type.root in self.roots
 
-    def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
+    def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - for subclasses
         """True if such an index may rule out anything; otherwise it is not opened."""
         return True
 
@@ -106,7 +106,7 @@ class Kind(str, ABC, Generic[Index, Options]):
         """True if the answer is exact, so that no other index of the column needs to be asked."""
         return self.tells_rows and condition.exact
 
-    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - others look at it
+    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - for subclasses
         """Probability that an index passes a value that the file lacks; None if it knows the values."""
         return None
 
@@ -126,7 +126,7 @@ class Kind(str, ABC, Generic[Index, Options]):
         option does not take the text.
         """
 
-    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - others look at them
+    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Options that a table should set to get such an index, as text by name."""
         return {}
 

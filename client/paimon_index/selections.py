@@ -1,4 +1,4 @@
-"""Sets of row positions in a data file, in whichever form they came."""
+"""Sets of row positions in a data file, in the form of the answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Selection:
     """Row positions in one data file, 0-based.
 
     Attributes:
-        form: how the content is to be read.
+        form: encoding of ``content``.
         content: ``bitmap``: the portable roaring form; ``ranges``: pairs of start and exclusive end and
             ``positions``: the positions, both as little-endian unsigned 64-bit numbers.
         bits: 32 or 64, the width of a bitmap's positions.
@@ -36,7 +36,7 @@ class Selection:
 
     @classmethod
     def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:
-        """The selection that a JSON answer has: base64 of a bitmap, pairs, or numbers."""
+        """Converts a selection in JSON: base64 of a bitmap, pairs, or numbers."""
         if isinstance(written, str):
             return cls("bitmap", base64.b64decode(written), 64 if roaring == "roaring64" else 32)
         numbers: Iterable[int] = chain.from_iterable(written) if form == "ranges" else written
@@ -44,7 +44,7 @@ class Selection:
 
     @cached_property
     def bitmap(self) -> BitMap | BitMap64:
-        """As a roaring bitmap; not to be changed, since it is made once."""
+        """The positions as a roaring bitmap, built once; do not modify it."""
         kind = BitMap64 if self.bits == 64 else BitMap  # noqa: PLR2004 - the width's name
         if self.form == "bitmap":
             return kind.deserialize(self.content)

@@ -67,7 +67,7 @@ class ChangesBody(FilteredRequest):
     from_snapshot_id: Count | None = Field(
         default=None,
         description="The changes since the snapshot that has this number now; name the later version, too. "
-        "If `from_token` is absent as well, nothing has changed, and `next_from_token` continues from that version.",
+        "Without it and `from_token`, nothing has changed, and `next_from_token` continues from now.",
     )
     filter: Filter | None = Field(
         default=None, description="Only files that can have a row that satisfies it are listed."
