@@ -47,10 +47,8 @@ class PaimonIndexError(Exception):
 class CorruptFileError(PaimonIndexError):
     """Bytes that are not what their format says.
 
-    Attributes:
-        expectation: the expected and the found content.
-        offset: byte offset of the fault inside the file or payload, if it has a single place.
-        path: the file, once the code that knows it has added it.
+    ``expectation``: the expected and the found content. ``offset``: byte offset of the fault inside the file
+    or payload, if it has a single place. ``path``: the file, once the code that knows it has added it.
     """
 
     def __init__(self, expectation: str, *, offset: int | None = None, path: str | None = None) -> None:

@@ -79,14 +79,9 @@ __all__ = [
 def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[IndexService]:
     """Opens a service over warehouses for the time of a ``with`` block.
 
-    Threads may share the service; its caches serve all of them.
-
-    Args:
-        settings: settings of ``docs/settings.md`` in lower case, such as ``time_zone`` or ``memory_bytes``.
-            They win over environment variables ``PAIMON_INDEX_*``.
-
-    Raises:
-        SettingsError: a warehouse cannot be opened, or a setting is wrong.
+    Threads may share the service; its caches serve all of them. ``settings``: settings of
+    ``docs/settings.md`` in lower case, such as ``time_zone`` or ``memory_bytes``. They win over environment
+    variables ``PAIMON_INDEX_*``. Raises SettingsError: a warehouse cannot be opened, or a setting is wrong.
     """
     service = create_service(Settings.load(warehouses=dict(warehouses), **settings))
     try:

@@ -74,11 +74,8 @@ def __getattr__(name: str) -> FastAPI:
 def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
     """Creates the application, which answers once it has been started.
 
-    Args:
-        service: default: made from the settings; closed when the application stops.
-
-    Raises:
-        SettingsError: the settings cannot be used.
+    ``service``: default: made from the settings; closed when the application stops. Raises SettingsError: the
+    settings cannot be used.
     """
     settings = settings or Settings.load()
     tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None

@@ -27,8 +27,7 @@ _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 def create_service(settings: Settings) -> IndexService:
     """Creates the service over the warehouses of ``settings``, and applies the process's memory limit.
 
-    Raises:
-        SettingsError: there are no warehouses, or one of their URLs cannot be used.
+    Raises SettingsError: there are no warehouses, or one of their URLs cannot be used.
     """
     if not settings.warehouses:
         raise SettingsError(
@@ -67,8 +66,7 @@ def create_service(settings: Settings) -> IndexService:
 def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
     """Opens the prefix of the shared cache, if there is one.
 
-    Raises:
-        SettingsError: its URL cannot be used, or the prefix and a warehouse overlap.
+    Raises SettingsError: its URL cannot be used, or the prefix and a warehouse overlap.
     """
     if settings.shared_cache is None:
         return None

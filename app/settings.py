@@ -116,8 +116,7 @@ class Settings(BaseSettings):
     def load(cls, **flags: object) -> Self:
         """Loads settings from flags and environment; a flag of None is absent.
 
-        Raises:
-            SettingsError: one line per setting that cannot be used.
+        Raises SettingsError: one line per setting that cannot be used.
         """
         given = {name: value for name, value in flags.items() if value is not None}
         variables = {name.upper() for name in os.environ}
@@ -132,8 +131,7 @@ class Settings(BaseSettings):
     def with_shared_cache(self, url: str) -> Self:
         """Settings for a job that fills the shared cache at ``url`` from the warehouse.
 
-        Raises:
-            SettingsError: nothing says how entries are signed there.
+        Raises SettingsError: nothing says how entries are signed there.
         """
         # With a disk cache the job would read files from disk without storing them in the shared cache.
         changed = {"shared_cache": url, "disk_cache": None}

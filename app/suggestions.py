@@ -36,12 +36,8 @@ SYNONYMS: Final = {
 def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
     """Text behind a message about an unknown word: similar names, and the existing ones.
 
-    Args:
-        what: plural noun for the names; None lists none of them.
-        also: existing names by other words for them.
-
-    Returns:
-        ``: did you mean 'fee'? Columns: day, fee``, or less.
+    ``what``: plural noun for the names; None lists none of them. ``also``: existing names by other words for
+    them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
     names = list(islice(known, _MOST_NAMES + 1))
     names_alike = alike(word, names, also)

@@ -174,10 +174,9 @@ def operation(
 ) -> dict[str, Any]:
     """Describes a route to FastAPI.
 
-    Args:
-        answer: shape of the answer in JSON; None if it has only other forms.
-        tagged: answers have an ``ETag``, and are 304 for callers who send it.
-        streams: descriptions of other forms of the answer, by media type.
+    ``answer``: shape of the answer in JSON; None if it has only other forms. ``tagged``: answers have an
+    ``ETag``, and are 304 for callers who send it. ``streams``: descriptions of other forms of the answer, by
+    media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     content = {

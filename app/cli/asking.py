@@ -74,10 +74,8 @@ def asks(
 ) -> Callable[[Callable[..., object]], Callable[..., None]]:
     """Turns a function that answers an invocation into a command.
 
-    Args:
-        members: members of the request that the command offers as options.
-        flags: names of options that differ from their member's.
-        defaults: values of members that differ on the command line.
+    ``members``: members of the request that the command offers as options. ``flags``: names of options that
+    differ from their member's. ``defaults``: values of members that differ on the command line.
     """
     options = {
         name: _Option(request.model_fields[name], (flags or {}).get(name, f"--{name.replace('_', '-')}"))

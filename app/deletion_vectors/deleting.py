@@ -144,10 +144,9 @@ def delete_in_bucket(
 ) -> VectorChange:
     """Deletes rows of a bucket of a table that has buckets.
 
-    Raises:
-        RequestError: rows are no row positions, or only a 64-bit vector can hold them.
-        CorruptIndexError: the previous file is damaged, or does not fit the index manifest.
-        CorruptMetadataError: a data file has two vectors.
+    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them. Raises
+    CorruptIndexError: the previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError: a data file has two vectors.
     """
     _check_unique(() if previous is None else (previous.meta,))
     pending = _pending(deletions)
@@ -169,10 +168,9 @@ def delete_without_buckets(
 
     ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
-    Raises:
-        RequestError: rows are no row positions, or only a 64-bit vector can hold them; or content is missing.
-        CorruptIndexError: a previous file is damaged, or does not fit the index manifest.
-        CorruptMetadataError: a data file has two vectors.
+    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them; or content is
+    missing. Raises CorruptIndexError: a previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError: a data file has two vectors.
     """
     _check_unique(previous)
     pending = _pending(deletions)

@@ -106,10 +106,8 @@ _NAME_LENGTH_BYTES = 2
 class Entry:
     """One index of one column.
 
-    Attributes:
-        column: the column, or ``map[key]``.
-        kind: name of the index's kind, possibly one that this release does not know.
-        start: offset of the payload in the file; -1 for an empty entry.
+    ``column``: the column, or ``map[key]``. ``kind``: name of the index's kind, possibly one that this
+    release does not know. ``start``: offset of the payload in the file; -1 for an empty entry.
     """
 
     column: str

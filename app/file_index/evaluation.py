@@ -220,10 +220,9 @@ def decide_files(
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
-    Args:
-        files: shape (k,): positions of the files to decide, without repetition.
-        row_counts: shape (k,): rows of these files, with which every index must agree; -1 if unknown.
-        out_of_time: checked before long lists of values, and before further tests of long filters.
+    ``files``: shape (k,): positions of the files to decide, without repetition. ``row_counts``: shape (k,):
+    rows of these files, with which every index must agree; -1 if unknown. ``out_of_time``: checked before
+    long lists of values, and before further tests of long filters.
     """
     evaluation = _Evaluation.of(index, files, row_counts, _FileAnswers(out_of_time))
     return evaluation.decisions(evaluation.answers(predicate), {})
@@ -256,12 +255,9 @@ def evaluate(
 ) -> Result:
     """Finds the rows of one file that can satisfy a predicate.
 
-    Args:
-        row_count: rows of the file, if known; every index must agree with it.
-        trace: gets a step for every question asked.
-
-    Raises:
-        CorruptIndexError: an index that had to be asked is broken; the file has to be kept.
+    ``row_count``: rows of the file, if known; every index must agree with it. ``trace``: gets a step for
+    every question asked. Raises CorruptIndexError: an index that had to be asked is broken; the file has to
+    be kept.
     """
     files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])
     decided = find_rows(predicate, index.stacked, files, counts, steps=None if trace is None else [trace])

@@ -57,12 +57,9 @@ class FileStack(Protocol[Index_co]):
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Decides which files can have rows that meet a condition, which the kind can answer.
 
-        Args:
-            files: shape (k,): positions of files whose indexes are present and not broken.
-            out_of_time: checked before more than ``SHORT_LIST`` keys of a list are looked up.
-
-        Returns:
-            Shape (k,); UNASKED where time ran out.
+        ``files``: shape (k,): positions of files whose indexes are present and not broken. ``out_of_time``:
+        checked before more than ``SHORT_LIST`` keys of a list are looked up. Returns shape (k,); UNASKED
+        where time ran out.
         """
 
     def of_file(self, file: int) -> Index_co:

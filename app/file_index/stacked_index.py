@@ -39,10 +39,8 @@ _WORD: Final = 8
 class Extents:
     """Places of the indexes of one kind on one column in m containers.
 
-    Attributes:
-        present: bool, shape (m,): the file has such an index.
-        starts: int64, shape (m,): its offset in the container; 0 if there is none.
-        lengths: int64, shape (m,): its bytes; 0 if there is none.
+    ``present``: bool, shape (m,): the file has such an index. ``starts``: int64, shape (m,): its offset in
+    the container; 0 if there is none. ``lengths``: int64, shape (m,): its bytes; 0 if there is none.
     """
 
     present: NDArray[np.bool_]
@@ -208,10 +206,9 @@ _BYTES_OF_FILE: Final = 100
 class OpenedStack:
     """The indexes of one kind on one column.
 
-    Attributes:
-        stack: answers conditions; None if no file can have such an index on a column of this type.
-        sound: bool, shape (m,): files whose index can be asked.
-        broken: bool, shape (m,): files whose index is broken.
+    ``stack``: answers conditions; None if no file can have such an index on a column of this type. ``sound``:
+    bool, shape (m,): files whose index can be asked. ``broken``: bool, shape (m,): files whose index is
+    broken.
     """
 
     stack: FileStack[Any] | None
@@ -306,10 +303,7 @@ class StackedIndex:
         return payload
 
     def file_index(self, file: int) -> FileIndex:
-        """The indexes of one file.
-
-        Raises CorruptIndexError: the head of the container is broken.
-        """
+        """The indexes of one file. Raises CorruptIndexError: the head of the container is broken."""
         if file in self.heads.broken:
             raise self.heads.broken[file]
         return FileIndex(self, file)

@@ -98,9 +98,8 @@ def audit(
 ) -> AuditReport:
     """Proves the file indexes of a table.
 
-    Args:
-        partitions: restricts the audit to these, by partition column.
-        sample: most distinct values to look up in each index; None for all.
+    ``partitions``: restricts the audit to these, by partition column. ``sample``: most distinct values to
+    look up in each index; None for all.
     """
     version = table.latest()
     entries = list(chosen_entries(table, version, partitions))

@@ -67,10 +67,8 @@ class BuildTask:
 class BuiltFile:
     """Outcome for one file; ``is_new`` is false if its index stays as and where it is.
 
-    Attributes:
-        before: column and kind of each index that the file had.
-        built: bytes of each index that was built, by column and kind.
-        size_bytes: bytes of the container; 0 if no index remains.
+    ``before``: column and kind of each index that the file had. ``built``: bytes of each index that was
+    built, by column and kind. ``size_bytes``: bytes of the container; 0 if no index remains.
     """
 
     number: int

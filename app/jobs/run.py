@@ -102,11 +102,8 @@ class FilesOfRun:
     """Paths of the files that the tasks of a run have written, found anew by each iteration.
 
     Iteration first waits for the end of the tasks. If some were killed, it lists directories until nothing
-    new appears.
-
-    Attributes:
-        listed: returns the paths of all files in the directories that the run may write to.
-        named: names of files that a snapshot names, which are left out.
+    new appears. ``listed``: returns the paths of all files in the directories that the run may write to.
+    ``named``: names of files that a snapshot names, which are left out.
     """
 
     run: JobRun
@@ -136,9 +133,8 @@ class FilesOfRun:
 class WrittenFiles:
     """Removes files if the block raises; files that were never written are ignored.
 
-    Attributes:
-        paths: under names that only this run uses; more may come while the block lasts.
-        is_committing: set by the block when it begins to commit.
+    ``paths``: under names that only this run uses; more may come while the block lasts. ``is_committing``:
+    set by the block when it begins to commit.
     """
 
     writing: Writing

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 class UpsertReport:
     """Result of a job.
 
-    Attributes:
-        rows_written: rows in the new files, one for each key.
-        keys_added: rows written for keys with a new hash; None unless buckets are dynamic.
-        waits_for_compaction: batch reads see the rows only after a compaction.
+    ``rows_written``: rows in the new files, one for each key. ``keys_added``: rows written for keys with a
+    new hash; None unless buckets are dynamic. ``waits_for_compaction``: batch reads see the rows only after a
+    compaction.
     """
 
     snapshot_id: int | None
@@ -62,12 +61,11 @@ def upsert(
 ) -> UpsertReport:
     """Writes rows to a table.
 
-    Args:
-        rows: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
-            partitions and of the rows in them, unless the table has a sequence field.
-        row_kind_column: a further column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key.
-        parallelism: channels of assigners of dynamic buckets, unless the table sets them; default as in the
-            engine: the larger of ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
+    ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
+    partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: a further
+    column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key. ``parallelism``: channels of
+    assigners of dynamic buckets, unless the table sets them; default as in the engine: the larger of
+    ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
     """
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)

@@ -65,8 +65,7 @@ class Failure:
 class Replicas:
     """Base URLs of one service; safe to share between threads.
 
-    Raises:
-        ValueError: there is none, or one is not ``http(s)://host[:port][/path]``.
+    Raises ValueError: there is none, or one is not ``http(s)://host[:port][/path]``.
     """
 
     def __init__(self, base_urls: str | Sequence[str]) -> None:
@@ -207,8 +206,7 @@ class Attempts:
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
     """Arguments of httpx's clients.
 
-    Raises:
-        ValueError: the token has a character that headers must not have, such as a line end.
+    Raises ValueError: the token has a character that headers must not have, such as a line end.
     """
     # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}

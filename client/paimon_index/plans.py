@@ -192,10 +192,8 @@ class Plan(_Facts):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields record batches of up to 10,000 files.
 
-        Raises:
-            IncompleteAnswerError: the stream ended early.
-            DeadlineError: a piece of it did not arrive in time.
-            RuntimeError: the plan was read already.
+        Raises IncompleteAnswerError: the stream ended early. Raises DeadlineError: a piece of it did not
+        arrive in time. Raises RuntimeError: the plan was read already.
         """
         self._take()
         try:

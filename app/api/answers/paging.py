@@ -109,10 +109,9 @@ class PageToken:
 class Window:
     """The part of an answer that goes into one page.
 
-    Attributes:
-        offset: entries of earlier pages; for plans, the start of this page.
-        size: most entries in this page, except for entries that must share one page.
-        max_bytes: bytes of JSON after which the page ends early; a single larger entry is still sent.
+    ``offset``: entries of earlier pages; for plans, the start of this page. ``size``: most entries in this
+    page, except for entries that must share one page. ``max_bytes``: bytes of JSON after which the page ends
+    early; a single larger entry is still sent.
     """
 
     offset: int

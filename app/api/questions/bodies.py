@@ -117,10 +117,8 @@ class JsonBody(Generic[RequestType]):
     async def __call__(self, request: HttpRequest) -> RequestType:
         """Reads the body.
 
-        Raises:
-            ProblemError: it is too large, compressed, or did not arrive in time.
-            RequestError: it does not fit the model.
-            MemoryShortError: there is no memory for it now.
+        Raises ProblemError: it is too large, compressed, or did not arrive in time. Raises RequestError: it
+        does not fit the model. Raises MemoryShortError: there is no memory for it now.
         """
         runtime = runtime_of(request)
         settings = runtime.settings

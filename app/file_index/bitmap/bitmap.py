@@ -82,11 +82,9 @@ _WORD_BITS = 32
 class BitmapBody:
     """Bitmaps of a column and their places.
 
-    Attributes:
-        offsets: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
-            single row, which has no bitmap.
-        lengths: int32, by code: bytes of the bitmap, -1 for a single row.
-        bitmaps: in the order of the codes.
+    ``offsets``: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
+    single row, which has no bitmap. ``lengths``: int32, by code: bytes of the bitmap, -1 for a single row.
+    ``bitmaps``: in the order of the codes.
     """
 
     offsets: NDArray[np.int32]

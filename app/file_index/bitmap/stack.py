@@ -114,10 +114,8 @@ class StoredHeads:
 class StoredEntries:
     """Heads and keys of m indexes; numbers of indexes that are not sound mean nothing.
 
-    Attributes:
-        keys: the key of each entry, with its file and place; files ascend.
-        bodies: int64, shape (m,): start of the bitmaps in the shared buffer.
-        sound: bool, shape (m,): indexes that can be read.
+    ``keys``: the key of each entry, with its file and place; files ascend. ``bodies``: int64, shape (m,):
+    start of the bitmaps in the shared buffer. ``sound``: bool, shape (m,): indexes that can be read.
     """
 
     heads: StoredHeads

@@ -62,10 +62,9 @@ _MASKS = np.left_shift(1, np.arange(_BITS_OF_BYTE)).astype(np.uint8)
 class BloomStack:
     """Bloom filters of m files.
 
-    Attributes:
-        starts: int64, shape (m,): start of each file's bit set in ``data``.
-        bits: int64, shape (m,), or (1,) if all filters are alike: size of the bit set.
-        hash_functions: int64, of the shape of ``bits``: bits that each key sets.
+    ``starts``: int64, shape (m,): start of each file's bit set in ``data``. ``bits``: int64, shape (m,), or
+    (1,) if all filters are alike: size of the bit set. ``hash_functions``: int64, of the shape of ``bits``:
+    bits that each key sets.
     """
 
     space: KeySpace
@@ -208,10 +207,8 @@ class BloomStack:
 class _Places:
     """Bits of n keys in filters that are alike, one entry for each hash function.
 
-    Attributes:
-        size: bytes of each filter.
-        bytes_: int64, shape (n,) each: byte of the bit.
-        masks: uint8, shape (n,) each: mask of the bit in its byte.
+    ``size``: bytes of each filter. ``bytes_``: int64, shape (n,) each: byte of the bit. ``masks``: uint8,
+    shape (n,) each: mask of the bit in its byte.
     """
 
     size: int

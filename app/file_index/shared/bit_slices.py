@@ -143,10 +143,8 @@ def rows_in_spans(
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
     """Selects the rows whose codes lie in one span, as a new set.
 
-    Args:
-        existing: rows that have a code; modified.
-        span: not empty, of codes below ``2 ** slices``.
-        slice_at: returns the slice of a bit; called at most once for each, from the highest down.
+    ``existing``: rows that have a code; modified. ``span``: not empty, of codes below ``2 ** slices``.
+    ``slice_at``: returns the slice of a bit; called at most once for each, from the highest down.
     """
     first, last = span[0], span[1] - 1
     level = slices

@@ -178,9 +178,8 @@ class DataFileWriter:
     def write(self, values: Sequence[pa.Array], kinds: pa.Array | None) -> None:
         """Writes rows.
 
-        Args:
-            values: arrays of the columns of the table, sorted by the key if there is one.
-            kinds: the engine's number of each row's kind; None for additions.
+        ``values``: arrays of the columns of the table, sorted by the key if there is one. ``kinds``: the
+        engine's number of each row's kind; None for additions.
         """
         schema, count, keys = self.layout.schema, len(values[0]), self.layout.keys
         by_name = {column.name: array for column, array in zip(self.layout.columns, values, strict=True)}

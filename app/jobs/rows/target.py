@@ -53,9 +53,8 @@ class Target:
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
         """Checks and describes the latest version of a table.
 
-        Raises:
-            UnsupportedFormatError: rows cannot be written to it; the message says why.
-            RequestError: an option of the table is wrong.
+        Raises UnsupportedFormatError: rows cannot be written to it; the message says why. Raises
+        RequestError: an option of the table is wrong.
         """
         directory = version.table.directory
         path = f"{directory}/schema/schema-{version.schema_id}"

@@ -1,7 +1,7 @@
 """pypaimon's predicates as filters of the service, which evaluates them as Spark does.
 
-A test is sent if no row that passes it in pypaimon fails it in Spark: its literals must be exact values of the
-column's type. Other tests are left out and count as true, so that more files are kept.
+A test is sent if no row that passes it in pypaimon fails it in Spark: its literals must be exact values of
+the column's type. Other tests are left out and count as true, so that more files are kept.
 
 ===========================  ===============================================================================
 never sent                   since in pypaimon

@@ -122,7 +122,7 @@ def _entries(body: bytes) -> dict[str, bytes]:
         entries = archive.infolist()
         # Uncompressed entries bound the memory; but entries may overlap.
         if any(entry.compress_type for entry in entries) or sum(e.file_size for e in entries) > _MOST_BYTES:
-            raise IncompleteAnswerError("the archive is not one of the service's")
+            raise IncompleteAnswerError("the archive is none of the service's")
         return {entry.filename.rpartition("/")[2]: archive.read(entry) for entry in entries}
 
 

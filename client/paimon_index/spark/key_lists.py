@@ -37,8 +37,7 @@ _KEY: Final = "_paimon_index_key"
 class KeyLists:
     """The lists of one read: keys by the name of their column.
 
-    Raises:
-        ValueError: keys are not of one type, or a DataFrame has not exactly one column.
+    Raises ValueError: keys are not of one type, or a DataFrame has not exactly one column.
     """
 
     def __init__(self, lists: Mapping[str, Keys]) -> None:

@@ -29,8 +29,8 @@ _ROWS_OF_BATCH = 1 << 15
 _WHOLE_BYTES = 1 << 19
 
 FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
-"""Literal URI; ``parquet``, ``orc`` or ``avro``; ascending positions as native signed 64-bit numbers (None for
-every row); and true if these are the rows to leave out instead of those to read."""
+"""Literal URI; ``parquet``, ``orc`` or ``avro``; ascending positions as native signed 64-bit numbers, None
+for every row; and true if these are the rows to leave out instead of those to read."""
 
 
 StoreSettings: TypeAlias = "dict[str, str | bool]"
@@ -94,9 +94,8 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of one file; caches opened filesystems by the front of their URIs.
 
-    Raises:
-        FileNotFoundError: the file is gone.
-        ValueError: pyarrow has no filesystem for the URI, or a position lies behind the file's end.
+    Raises FileNotFoundError: the file is gone. Raises ValueError: pyarrow has no filesystem for the URI, or a
+    position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
