@@ -85,10 +85,7 @@ class RequestError(PaimonIndexError):
 
 
 class FilterError(RequestError):
-    """A filter, literal, key or partition that does not fit the table.
-
-    ``position``: 0-based character offset in the filter's text, if it has one.
-    """
+    """A filter, literal, key or partition that does not fit; ``position``: 0-based character in its text."""
 
     def __init__(self, message: str, *, column: str | None = None, position: int | None = None) -> None:
         self.column = column
@@ -97,10 +94,7 @@ class FilterError(RequestError):
 
 
 class IndexWriteError(RequestError):
-    """A column, type or value that an index cannot hold; nothing was written.
-
-    ``row``: its 0-based row, if a single value is to blame.
-    """
+    """A column, type or value that an index cannot hold; ``row``: 0-based, if one value is to blame."""
 
     def __init__(self, message: str, *, column: str, row: int | None = None) -> None:
         self.column = column
@@ -182,10 +176,7 @@ class MemoryShortError(OverloadedError):
 
 
 class BusyError(OverloadedError):
-    """A request beyond the limit of those in flight.
-
-    ``pause_seconds``: estimate of the time until the waiting requests are answered.
-    """
+    """A request over the limit of those in flight; ``pause_seconds``: estimated wait for a free place."""
 
     def __init__(self, message: str, *, limit: int, pause_seconds: int) -> None:
         self.limit = limit

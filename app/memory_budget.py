@@ -97,6 +97,7 @@ class MemoryBudget:
             )
         shares = {name: int(room // 2 * share) for name, share in CACHE_SHARES.items()}
         caches = CacheBytes(**shares, is_shared=True)
+        # Room for two of the largest bodies, so that a slow one does not keep out all others.
         bodies = min(max(room // 8, 2 * settings.body_bytes), room // 4)
         return cls(limit, detected.source, caches, bodies, int(limit * REFUSE) - PROCESS_BYTES)
 

@@ -25,10 +25,7 @@ _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
 
 def create_service(settings: Settings) -> IndexService:
-    """Creates the service over the warehouses of ``settings``, and applies the process's memory limit.
-
-    Raises SettingsError: there are no warehouses, or one of their URLs cannot be used.
-    """
+    """Creates the service, and applies the memory limit. Raises SettingsError: a warehouse is unusable."""
     if not settings.warehouses:
         raise SettingsError(
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
@@ -38,6 +35,7 @@ def create_service(settings: Settings) -> IndexService:
     LEDGER.keep_within(budget.limit, PROCESS_BYTES)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
+    # Not retried: the warehouse has the content, and reads it in the time of a retry.
     store = open_shared_store(settings, RetryPolicy(attempts=1))
     shared = None if store is None else SharedTier(store, signing_key(settings))
     warehouses = {
@@ -64,10 +62,7 @@ def create_service(settings: Settings) -> IndexService:
 
 
 def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
-    """Opens the prefix of the shared cache, if there is one.
-
-    Raises SettingsError: its URL cannot be used, or the prefix and a warehouse overlap.
-    """
+    """Opens the shared cache's prefix, if any. Raises SettingsError: it is unusable, or in a warehouse."""
     if settings.shared_cache is None:
         return None
     try:
@@ -98,15 +93,11 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _real(url: str) -> str:
-    """Resolves links in the path of a local URL."""
     return f"file://{os.path.realpath(url.removeprefix('file://'))}" if url.startswith("file://") else url
 
 
 def signing_key(settings: Settings) -> bytes:
-    """The key that signs entries of the shared cache; empty if nobody else can write there.
-
-    Raises SettingsError: it cannot be read, or is too short.
-    """
+    """The signing key, empty for a private cache. Raises SettingsError: it is unreadable or too short."""
     if settings.shared_cache_private:
         return b""
     variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"

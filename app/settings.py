@@ -114,11 +114,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **flags: object) -> Self:
-        """Loads settings from flags and environment; a flag of None is absent.
-
-        Raises SettingsError: one line per setting that cannot be used.
-        """
+        """Loads settings from flags and environment. Raises SettingsError, with a line per faulty setting."""
         given = {name: value for name, value in flags.items() if value is not None}
+        # A misspelt setting would otherwise be ignored without a word.
         variables = {name.upper() for name in os.environ}
         unknown = [fault for name in sorted(variables) if (fault := cls._unknown(name)) is not None]
         if unknown:
@@ -129,10 +127,7 @@ class Settings(BaseSettings):
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
     def with_shared_cache(self, url: str) -> Self:
-        """Settings for a job that fills the shared cache at ``url`` from the warehouse.
-
-        Raises SettingsError: nothing says how entries are signed there.
-        """
+        """Settings of a job that fills the cache at ``url``. Raises SettingsError: nothing signs entries."""
         # With a disk cache the job would read files from disk without storing them in the shared cache.
         changed = {"shared_cache": url, "disk_cache": None}
         return self.load(**{**self.model_dump(exclude_unset=True), **changed})
@@ -301,6 +296,7 @@ def _explain(fault: ErrorDetails) -> str:
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")
+    # Kubernetes sets NAME_PORT for a Service called NAME, and the value is no port number.
     if str(fault["input"]).startswith("tcp://"):
         message = (
             f"{fault['input']} is Kubernetes' own, of a Service called paimon-index: set enableServiceLinks: "

@@ -207,11 +207,9 @@ class _Bodies(GenerateJsonSchema):
     """Schemas of requests, by the names that bodies have in the contract."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Describes a request."""
         return super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}
 
     def normalize_name(self, name: str) -> str:
-        """Names a request."""
         return _body_name(super().normalize_name(name))
 
 

@@ -46,10 +46,7 @@ class TableLooks:
         )
 
     async def identity(self, watched: Watched, look: Callable[[], Awaitable[str]]) -> str:
-        """The identity of a version at the next poll; one ``look`` serves all callers who wait meanwhile.
-
-        Raises PaimonIndexError: raised by ``look``.
-        """
+        """The identity of a version at the next poll; one ``look``, which may raise, serves all callers."""
         polling = self._polls.get(watched)
         if polling is None:
             polling = self._polls[watched] = asyncio.create_task(self._poll(watched, look))

@@ -59,10 +59,7 @@ class Invocation(Generic[Asks]):
         return self.opened.table(self.table_name or "")
 
     def read(self, **more: object) -> Asks:
-        """Builds the request, with further members from the command.
-
-        Raises RequestError: the value of a member is not allowed.
-        """
+        """Builds the request with further members. Raises RequestError: a value is not allowed."""
         members = {**self.members, **more}
         if "time_zone" in members:
             members["time_zone"] = self.opened.time_zone(members["time_zone"])
@@ -121,8 +118,6 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 class _Option:
-    """A command-line option for a member of a request."""
-
     def __init__(self, field: FieldInfo, flag: str) -> None:
         forms = list(_forms(field.annotation))
         self._flag = flag

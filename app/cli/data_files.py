@@ -65,10 +65,7 @@ def read_schema(path: Path | None) -> TableSchema | None:
 
 
 def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[str] | None) -> ColumnTypes:
-    """Types of columns: from ``--column``, else from the schema, else from the file itself.
-
-    Raises RequestError: an option is not of the form ``NAME=TYPE``, or names no column of the file.
-    """
+    """Types from ``--column``, else the schema, else the file. Raises RequestError: an option is wrong."""
     declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:

@@ -222,6 +222,7 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
     try:
         with time_limit(_STORAGE_SECONDS):
             writing.create(_TRIED, secrets.token_bytes(16))
+            # Entries are written once: a second create of one name has to fail.
             is_replaced = writing.create(_TRIED, secrets.token_bytes(16))
             store.read(_TRIED)
             # Only pruning needs the permission to delete.

@@ -280,6 +280,7 @@ def delete_command(
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
+    # Starting Spark takes seconds, so errors are raised before.
     check_deletable(opened.name, opened.latest())
     if not job.conf:  # settings of the session may give the condition another meaning
         opened.check_filter(where)

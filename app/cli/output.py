@@ -39,6 +39,7 @@ def print_answer(answer: object, *, as_json: bool) -> None:
 
 def plain(answer: object) -> Any:
     """Converts an answer to plain JSON values, as a caller of the service reads it."""
+    # Tables are printed from the JSON, so that people and programs see equal values.
     return read_json(write_json(answer))
 
 

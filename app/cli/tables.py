@@ -32,6 +32,7 @@ from app.errors import RequestError
 from app.planning import missing_file_means_expired
 from app.planning.request import DeletionsRequest, LookupRequest, PlanRequest, VersionedRequest
 
+# The command line prints every answer as one page.
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 _PLAN_MEMBERS = ("filter", "alias", "files", "limit", "selection", "explain", "uris")
 

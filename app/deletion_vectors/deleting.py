@@ -50,10 +50,7 @@ class EncodedVector:
 
     @classmethod
     def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
-        """Encodes rows as a vector of 32 or 64 bits.
-
-        Raises RequestError: the rows are no row positions, or a vector of this width cannot hold them.
-        """
+        """Encodes rows as a vector. Raises RequestError: they are no positions that this width holds."""
         try:
             positions = positions_of(rows)
             # The engine writes an empty vector without even a first bitmap.
@@ -222,6 +219,7 @@ def _merge(
             is64 = old.is64 or options.bitmap64
             vectors.append(EncodedVector.encode(place.data_file, positions, is64=is64))
         else:
+            # Unchanged vectors keep their bytes.
             data = stored_data(file.content, place.offset)
             vectors.append(EncodedVector(place.data_file, data, old.cardinality))
     return vectors, has_grown

@@ -53,11 +53,7 @@ _MEMORY_PER_CONTAINER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """The deleted rows of one data file.
-
-    ``positions``: 0-based; shared between requests, so never changed in place. ``record_bytes``: bytes of the
-    record in the file.
-    """
+    """The deleted rows of one data file: 0-based ``positions``, shared, so do not modify them."""
 
     positions: Positions
     is64: bool
@@ -157,7 +153,6 @@ def _check_version(buffer: bytes | memoryview) -> None:
 
 
 def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
-    """Returns the verified data of the record at ``offset``, and the record's end."""
     start = offset + _SIZE.size
     if not 0 <= offset <= len(buffer) - _SIZE.size:
         raise CorruptIndexError(f"expected a vector within {len(buffer)} bytes", offset=offset)
@@ -169,6 +164,7 @@ def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
         )
     end = start + size
     data = buffer[start:end]
+    # The engine accepts a file without its last checksum, so there is nothing to verify.
     if end == len(buffer):
         return data, end
     if end + _CRC.size > len(buffer):

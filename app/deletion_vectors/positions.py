@@ -25,10 +25,7 @@ _FIRST_ENTRY: Final = struct.Struct("<qi")
 
 
 def positions_of(rows: Rows) -> Positions:
-    """Converts rows to a set.
-
-    Raises RequestError: the rows are no integers, or one is negative; the message names it.
-    """
+    """Converts rows to a set. Raises RequestError: they are no integers, or one is negative."""
     if isinstance(rows, BitMap):
         return rows
     if isinstance(rows, BitMap64):
@@ -57,6 +54,7 @@ def _narrowed(positions: BitMap64) -> Positions:
         return BitMap()
     if positions.max() >= _FIRST_WIDE:
         return positions
+    # The 64-bit form of a single bitmap is an entry's head and the 32-bit form.
     return BitMap.deserialize(positions.serialize()[_FIRST_ENTRY.size :])
 
 

@@ -36,10 +36,7 @@ def read(data: memoryview) -> BitMap:
 
 
 def write(positions: Positions) -> bytes:
-    """Encodes a vector, byte for byte as the engine does: with runs wherever they are shorter.
-
-    Raises RequestError: a position is above :data:`MAX_POSITION`; only a 64-bit vector can hold it.
-    """
+    """Encodes a vector as the engine does, with runs if shorter. Raises RequestError: a high position."""
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
             f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "

@@ -75,10 +75,7 @@ def read(data: memoryview) -> Positions:
 
 
 def write(positions: Positions) -> bytes:
-    """Encodes a vector, byte for byte as the engine does.
-
-    Raises RequestError: a position is above :data:`MAX_POSITION`, or too high for the size of a file.
-    """
+    """Encodes a vector as the engine does. Raises RequestError: a position is too high for a file."""
     if isinstance(positions, BitMap):
         # The engine widens 32-bit vectors this way: their one key is written even if its bitmap is empty.
         return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + serialize(positions.copy())
@@ -116,7 +113,6 @@ def _read_count(data: memoryview) -> int:
 
 
 def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
-    """Returns key, low halves, and the offset of the next entry."""
     if at + _KEY.size > len(data):
         raise CorruptIndexError("expected another bitmap, found the end of the vector", offset=at)
     (key,) = _KEY.unpack_from(data, at)

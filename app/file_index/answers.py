@@ -66,14 +66,12 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not.
-
-    ``derived`` caches values computed from the keys, by name, so that all files share them.
-    """
+    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not."""
 
     keys: tuple[Key, ...]
     negated: bool = False
     exact: bool = True
+    # Values computed from the keys, by name, so that all files share them.
     derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -119,6 +117,7 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
         case Operator.STARTS_WITH:
             return _prefixed(_text(leaf), exact=True)
         case Operator.LIKE:
+            # All matches begin with the pattern's literal prefix, and other rows may, too.
             prefix = literal_prefix(_text(leaf))
             return _prefixed(prefix, exact=False) if prefix else None
         case Operator.ENDS_WITH | Operator.CONTAINS:
@@ -140,6 +139,8 @@ def _text(leaf: BoundLeaf) -> bytes:
 
 
 def _prefixed(prefix: bytes, *, exact: bool) -> Span:
+    # The span ends at the first text behind all that have the prefix; there is none if the prefix is all
+    # 0xFF.
     stem = prefix.rstrip(b"\xff")
     return Span(prefix, stem[:-1] + bytes([stem[-1] + 1]) if stem else None, exact)
 
@@ -171,11 +172,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A set of 0-based row positions; shared between requests, so never changed in place.
-
-    ``positions``: superset of the matching rows; never empty (that is ``SKIP``). ``exact``: every one of
-    these rows satisfies the predicate.
-    """
+    """0-based row positions outside of which no row matches; never empty, shared, so do not modify them."""
 
     positions: BitMap
     exact: bool
@@ -196,6 +193,7 @@ def both(left: Result, right: Result) -> Result:
     if isinstance(left, Rows) and isinstance(right, Rows):
         return rows(left.positions & right.positions, exact=left.exact and right.exact)
     only_rows = left if isinstance(left, Rows) else right
+    # The side without rows may rule out some of these, so they are not exact.
     return Rows(only_rows.positions, exact=False) if isinstance(only_rows, Rows) else KEEP
 
 
@@ -310,10 +308,7 @@ KnownRows = TypeVar("KnownRows", bound=RowIndex)
 
 
 class RowStack(ABC, Generic[KnownRows]):
-    """A :class:`app.file_index.kind.FileStack` of m files that answers any condition.
-
-    Answers have the shape (m,): SKIP, DOUBT or ROWS. Callers must not change them: some are shared.
-    """
+    """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS; shared, so do not modify them."""
 
     __slots__ = ()
 

@@ -41,10 +41,7 @@ _NUL = b"\xc0\x80"
 
 
 def read_name(cursor: Cursor, what: str) -> str:
-    """Reads the next name.
-
-    Raises CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
-    """
+    """Reads a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
     try:
@@ -132,17 +129,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:
-    """A container head without the places of its payloads; most files of a table share one.
-
-    ``columns``: name of each column, with the kind of each of its indexes and the offset of its ``start``.
-    """
+    """A container head without the places of its payloads; most files of a table share one."""
 
     length: int
+    # Name of each column, with the kind of each of its indexes and the offset of its ``start``.
     columns: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
     @classmethod
     def read(cls, buffer: memoryview) -> Self:
-        """Reads the layout of the head at the front of ``buffer``.
+        """Reads the head at the front of ``buffer``.
 
         Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
@@ -249,11 +244,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """Writes the payload of an index, as the engine does except for the order of bitmaps.
-
-    Raises IndexWriteError: the kind does not take the column's type, or cannot hold its values. Raises
-    TypeError: the options are of another kind.
-    """
+    """Writes a payload as the engine does, but for the order of bitmaps; IndexWriteError: it cannot."""
     if not kind.takes(column.data_type):
         suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
         advice = f"use {' or '.join(suited)}" if suited else "no index takes it"

@@ -86,8 +86,6 @@ class _Form:
 
 
 class _FileAnswers(_Form):
-    """Codes of :class:`Answer`, int8, which a stack gives for many files at once."""
-
     __slots__ = ()
 
     dtype = np.int8
@@ -124,8 +122,6 @@ _DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
 
 
 class _RowAnswers(_Form):
-    """Objects of :data:`Result`, found in the index of each file."""
-
     __slots__ = ()
 
     dtype = object
@@ -191,10 +187,7 @@ class FileDecisions:
         return np.equal(self.answers, Answer.SKIP)
 
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
-        """Yields each kind of index, None for no index, with the files that it ruled out, shape (k,).
-
-        If several kinds took part, a file counts for the last one that ruled it out, or else that was asked.
-        """
+        """Yields each kind of index, None for no index, with the files that it ruled out, shape (k,)."""
         skip = self.skip
         kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
         if len(kinds) <= 1:
@@ -203,6 +196,7 @@ class FileDecisions:
             return
         codes = {kind: code for code, kind in enumerate(kinds)}
         by = np.full(len(skip), -1, np.int32)
+        # If several kinds took part, the last one that ruled the file out counts, or else that was asked.
         for ruled_out in (False, True):
             for kind, at, answers in self.trace:
                 by[at[answers == Answer.SKIP] if ruled_out else at] = codes[kind]
@@ -236,10 +230,7 @@ def find_rows(
     out_of_time: OutOfTime = never_out_of_time,
     steps: Sequence[list[Step]] | None = None,
 ) -> FileDecisions:
-    """Decides files as :func:`decide_files` does, and finds the rows that can satisfy the predicate.
-
-    ``steps``: a list for each file, which gets a step for every question asked.
-    """
+    """Decides files, and finds their matching rows; ``steps``: a list for each file, of every question."""
     evaluation = _Evaluation.of(index, files, row_counts, _RowAnswers(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
@@ -307,6 +298,7 @@ class _Evaluation:
             readable = np.flatnonzero(~self.failed)
             decided = self.form.everywhere(self.form.keep, len(self.files))
             decided[readable] = self.answer(predicate, readable)
+        # A broken index must never skip a file.
         decided[self.failed] = self.form.keep
         return decided
 
@@ -358,6 +350,7 @@ class _Evaluation:
     def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> AnswerArray:
         form = self.form
         stays = np.zeros(len(at), bool)
+        # The engine keeps files with an empty entry for NOT BETWEEN.
         for column in bounded_on_both_sides(parts):
             for kind in self.index.heads.kinds(column):
                 stays |= self.index.extents(column, kind).empty[self.files[at]]
@@ -371,6 +364,7 @@ class _Evaluation:
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> AnswerArray:
         condition, column, form = condition_of(leaf), leaf.field.name, self.form
         answers = form.everywhere(form.keep, len(at))
+        # A filter of very many tests could otherwise outlast its budget without any long list.
         if len(self.trace) >= SHORT_LIST and form.out_of_time():
             self.unasked[at] = True
             return answers
@@ -400,7 +394,6 @@ class _Evaluation:
         return answers
 
     def _settles(self, kind: str, condition: Condition | None, answers: AnswerArray) -> NDArray[np.bool_]:
-        """Marks answers after which no other index of the column is asked."""
         index_kind = KINDS.get(kind)
         settled: NDArray[np.bool_] = answers == self.form.skip
         if index_kind is not None and condition is not None and index_kind.settles(condition):
@@ -438,7 +431,6 @@ class _Evaluation:
     def _without_unasked(
         self, places: NDArray[np.int64], answers: AnswerArray, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        """Drops the files that were not asked, and marks them as unasked."""
         if not (unasked := answers == self.form.unasked).any():
             return places, answers
         silent = at[places[unasked]]

@@ -38,10 +38,7 @@ def cost(kind: str) -> int:
 
 
 def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """Opens the index of one file as a stack of one.
-
-    Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
-    """
+    """Opens one file's index as a stack of one. Raises CorruptIndexError: it does not fit the type."""
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
@@ -86,10 +83,8 @@ def is_false_without_values(leaf: BoundLeaf) -> bool:
 
 
 def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
-    """Columns that an OR bounds from above in one part and from below in another.
-
-    NOT BETWEEN has this bound form, and the engine does not let an empty entry decide it.
-    """
+    """Columns that an OR bounds from above in one part and from below in another."""
+    # NOT BETWEEN has this bound form, and the engine does not let an empty entry decide it.
     below, above = (
         {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
         for operators in (

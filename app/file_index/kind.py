@@ -63,17 +63,11 @@ class FileStack(Protocol[Index_co]):
         """
 
     def of_file(self, file: int) -> Index_co:
-        """The index of one file, which must be present and not broken.
-
-        Kinds that tell rows return a :class:`~app.file_index.answers.RowIndex`.
-        """
+        """The index of one file, present and not broken; a ``RowIndex`` if the kind tells rows."""
 
 
 class Kind(str, ABC, Generic[Index, Options]):
-    """A kind of file index, equal to the name that files give it.
-
-    ``Index`` is the type of one file's index, and ``Options`` that of the writer's options.
-    """
+    """A kind of file index, equal to its name in files, with types of one file's index and of options."""
 
     __slots__ = ()
 
@@ -117,11 +111,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> Options:
-        """Reads the options of an index.
-
-        ``written``: text by name of option; only names in :attr:`option_names`. Raises RequestError: the
-        option does not take the text.
-        """
+        """Reads options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
 
     def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Options that a table should set to get such an index, as text by name."""
@@ -129,10 +119,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def write(self, column: KeyColumn, options: Options) -> bytes:
-        """Writes the payload of an index, as the engine reads it.
-
-        Raises IndexWriteError: the kind cannot hold one of the column's values, or all of them.
-        """
+        """Writes a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
 
     @abstractmethod
     def describe(self, index: Index, data_type: DataType) -> dict[str, Json]:
@@ -140,10 +127,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """Describes an index as far as that needs no type of the column.
-
-        Raises CorruptIndexError: the payload is broken.
-        """
+        """Describes an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
 
     @abstractmethod
     def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:

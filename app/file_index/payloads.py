@@ -40,10 +40,7 @@ _I64 = struct.Struct(">q")
 
 
 class Cursor:
-    """A position in a buffer of big-endian fields, which each read moves forward.
-
-    Every method raises :class:`CorruptIndexError` if the buffer ends too early.
-    """
+    """A position in a buffer of big-endian fields; reads move it, or raise :class:`CorruptIndexError`."""
 
     __slots__ = ("buffer", "position")
 
@@ -152,10 +149,7 @@ class Cursors:
         stated: NDArray[np.int64],
         what: str,
     ) -> Self:
-        """Cursors of nested strings, sound where ``inside`` is true.
-
-        ``stated``: offsets of the fields that give the positions, for errors.
-        """
+        """Cursors of nested strings, sound if ``inside``; ``stated``: fields with their positions."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
@@ -176,6 +170,7 @@ class Cursors:
 
     def put(self, chosen: NDArray[np.int64], moved: Cursors) -> None:
         """Writes back positions and soundness of the ``chosen`` strings, in :meth:`take`'s order."""
+        # Copies, since other cursors may share these arrays.
         self.at, self.sound = self.at.copy(), self.sound.copy()
         self.at[chosen], self.sound[chosen] = moved.at, moved.sound
 
@@ -250,16 +245,15 @@ class Cursors:
         remaining = self.remaining
         self.expect(remaining >= width, f"the {what} ({width} bytes)", remaining)
         numbers = integers(self.data, np.where(self.sound, self.at, 0), form)
+        # Cursors that are not sound have read at offset 0.
         numbers[~self.sound] = 0
         self.at = np.where(self.sound, self.at + width, self.at)
         return numbers
 
 
 def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:
-    """Reads integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``.
-
-    A buffer too short for a single one reads as zeros.
-    """
+    """Reads integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``."""
+    # Cursors that are not sound read at 0, also from a buffer that is too short for an integer.
     if len(data) < np.dtype(form).itemsize:
         return np.zeros_like(at)
     return _windows(data, form)[at].astype(np.int64)
@@ -278,10 +272,7 @@ def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
 def runs_of(
     starts: NDArray[np.int64], counts: NDArray[np.int64], stride: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Expands runs of things that stand ``stride`` bytes apart, ``counts[i]`` from ``starts[i]`` on.
-
-    Returns the ``i`` of each thing, and its offset.
-    """
+    """Owner and offset of things ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on."""
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts
     places = (starts - before * stride)[owners]
@@ -297,14 +288,7 @@ _RUN_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitmapHeads:
-    """Heads of n roaring bitmaps, up to the first container.
-
-    Attributes:
-        with_runs: bool, shape (n,): containers may be stored as runs.
-        containers: int64, shape (n,): number of containers; 0 where there is no bitmap.
-        flags_at: int64, shape (n,): start of the run flags, if there are any.
-        keys_at: int64, shape (n,): start of the keys and cardinalities.
-    """
+    """Heads of n roaring bitmaps; offsets are int64, shape (n,), and mean nothing without a container."""
 
     with_runs: NDArray[np.bool_]
     containers: NDArray[np.int64]

@@ -37,11 +37,7 @@ _WORD: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """Places of the indexes of one kind on one column in m containers.
-
-    ``present``: bool, shape (m,): the file has such an index. ``starts``: int64, shape (m,): its offset in
-    the container; 0 if there is none. ``lengths``: int64, shape (m,): its bytes; 0 if there is none.
-    """
+    """Places of one kind's indexes on one column in m containers, shape (m,); 0 without an index."""
 
     present: NDArray[np.bool_]
     starts: NDArray[np.int64]
@@ -79,16 +75,14 @@ class Heads:
 
     @classmethod
     def read(cls, buffers: BytesColumn, sizes: NDArray[np.int64] | None = None) -> Self:
-        """Reads the heads.
-
-        ``buffers``: whole containers, or prefixes that hold at least the head. ``sizes``: bytes of the whole
-        containers, if these are prefixes.
-        """
+        """Reads the heads of whole containers, or of prefixes with the ``sizes`` of the containers."""
         layouts: dict[HeadLayout, int] = {}
         layout_of = np.full(len(buffers), -1, np.int32)
         broken: dict[int, CorruptIndexError] = {}
         pending = np.flatnonzero(~buffers.is_null)
         lengths = _head_lengths(buffers)
+        # Tables have few layouts. The bound keeps hostile heads, each of a layout of its own, from costing a
+        # pass over all files each.
         for _ in range(_MAX_TEMPLATES):
             if not len(pending):
                 break
@@ -204,12 +198,7 @@ _BYTES_OF_FILE: Final = 100
 
 @dataclass(frozen=True, eq=False)
 class OpenedStack:
-    """The indexes of one kind on one column.
-
-    ``stack``: answers conditions; None if no file can have such an index on a column of this type. ``sound``:
-    bool, shape (m,): files whose index can be asked. ``broken``: bool, shape (m,): files whose index is
-    broken.
-    """
+    """One kind's indexes on a column; None as ``stack`` if no file can have one; masks have shape (m,)."""
 
     stack: FileStack[Any] | None
     sound: NDArray[np.bool_]
@@ -223,12 +212,10 @@ class OpenedStack:
 
 @dataclass(frozen=True, eq=False)
 class StackedIndex:
-    """The indexes of m files, opened by column and kind on first use.
-
-    ``fetched``: payloads by column and kind, each a column of m; None if the heads stand in whole containers.
-    """
+    """The indexes of m files, opened by column and kind on first use."""
 
     heads: Heads
+    # Payloads by column and kind, each a column of m; None if the heads stand in whole containers.
     fetched: Mapping[tuple[str, str], BytesColumn] | None = None
     _extents: dict[tuple[str, str], Extents] = field(default_factory=dict, repr=False)
     _opened: dict[tuple[str, IndexKind, DataType], OpenedStack] = field(default_factory=dict, repr=False)
@@ -288,10 +275,7 @@ class StackedIndex:
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: Entry, file: int) -> memoryview:
-        """The bytes of an index of one file, which must not be empty.
-
-        Raises CorruptIndexError: they lie outside of the file.
-        """
+        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
         size = int(self.heads.sizes[file])
         payload = None
         if entry.lies_within(size):
@@ -347,10 +331,7 @@ class FileIndex:
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """Reads the indexes in a whole container.
-
-        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
-        """
+        """Reads a whole container. Raises CorruptIndexError: it is none of version 1, or its head is cut."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property
@@ -364,17 +345,11 @@ class FileIndex:
         return self.stacked.heads.entries(self.file)
 
     def payload(self, entry: Entry) -> memoryview:
-        """The bytes of an index, which must not be empty.
-
-        Raises CorruptIndexError: they lie outside of the file.
-        """
+        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
         return self.stacked.payload(entry, self.file)
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
-        """Opens an index that is not empty; see :meth:`app.file_index.kind.FileStack.of_file`.
-
-        Raises CorruptIndexError: it is broken, or cannot belong to a column of this type.
-        """
+        """Opens a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
         opened = self.stacked.open(entry.column, kind, data_type)
         if opened.stack is None or not opened.sound[self.file]:
             raise self.stacked.error(entry.column, kind, data_type, self.file)

@@ -28,10 +28,7 @@ class IndexDefinition:
 
     @classmethod
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
-        """Checks an index that a table's options declare, of a kind that can be written.
-
-        Raises RequestError: the kind does not take the column, or an option is wrong.
-        """
+        """Checks an index that a table declares. Raises RequestError: column or option do not fit."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
@@ -49,10 +46,7 @@ class FileIndexOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
-        """Reads the options of a table; ignores those of other things.
-
-        Raises RequestError: an option is wrong, or would have no effect; the message names it.
-        """
+        """Reads a table's options. Raises RequestError: one is wrong or without effect, and is named."""
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
@@ -60,10 +54,7 @@ class FileIndexOptions:
 
 
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
-    """The type of a column's values, or of the values of ``column[key]``.
-
-    Raises RequestError: there is no such column, or it is no map with strings as keys.
-    """
+    """Type of the values of a column or of ``column[key]``. Raises RequestError: there are none."""
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:

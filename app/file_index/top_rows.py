@@ -73,10 +73,7 @@ def top_n(
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
-    """Number of rows of the file, by the column's range-bitmap; None if it has none.
-
-    Raises CorruptIndexError: the range-bitmap is broken.
-    """
+    """Rows of the file by the column's range-bitmap; None without one. Raises CorruptIndexError."""
     entry = _range_entry(index, field)
     if entry is None:
         return None

@@ -59,10 +59,7 @@ class AuditedColumn:
 
 @dataclass(frozen=True, slots=True)
 class AuditProblem:
-    """An index that must not be used.
-
-    ``column``: None if no index of the file can be read. ``lost``: the index hides a row.
-    """
+    """An index that must not be used; ``column`` is None if no index of the file can be read."""
 
     path: str
     column: str | None
@@ -96,11 +93,7 @@ def audit(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> AuditReport:
-    """Proves the file indexes of a table.
-
-    ``partitions``: restricts the audit to these, by partition column. ``sample``: most distinct values to
-    look up in each index; None for all.
-    """
+    """Proves the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
     version = table.latest()
     entries = list(chosen_entries(table, version, partitions))
     files = {
@@ -109,6 +102,7 @@ def audit(
         if has_index(entry)
     }
     tasks = [AuditTask(table.place, file, sample) for file in files.values()]
+    # The longest tasks go first, so that none runs alone at the end.
     tasks.sort(key=lambda task: -task.file.row_count)
     columns: dict[tuple[str, str], AuditedColumn] = {}
     problems = []

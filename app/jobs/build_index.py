@@ -140,6 +140,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
             take_off_in_file = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
             tasks[number] = BuildTask(table.place, file, in_file, take_off_in_file, new_path, rebuild)
+    # The longest tasks go first, so that none runs alone at the end.
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
     files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
@@ -150,6 +151,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             (chosen[number], _with_index(chosen[number], result, paths[number]))
             for number, result in built.items()
         ]
+        # An attempt that Spark has repeated or given up may have left files that no result names.
         is_complete = run.settle()
         if not anyway:
             _check_sizes(table.name, version, declared, [(chosen[at], each) for at, each in built.items()])
@@ -161,6 +163,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         if identity(chosen[number]) not in overtaken_ids:
             committed.append(result)
         elif result.embedded is None:
+            # Nothing refers to the index file of an entry that was not committed.
             table.writing.delete(paths[number])
     if not is_complete:
         named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
@@ -270,6 +273,7 @@ def chosen_entries(
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
     for entry in version.files().entries(version.files().all()):
+        # Batch reads do not see rows that wait for their bucket.
         if entry.bucket == POSTPONED_BUCKET:
             continue
         values = version.partitions.values(entry.partition)
@@ -300,6 +304,7 @@ def has_index(entry: ManifestEntry) -> bool:
     """True if a data file has a file index, embedded or beside it, with at least one column."""
     file = entry.file
     if file.embedded_index is not None:
+        # An index without columns only gives its entry a new identity.
         return not file.embedded_index.startswith(_NO_COLUMNS)
     return any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
 
@@ -315,7 +320,6 @@ def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEn
 
 
 def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
-    """Returns the entry with random bytes behind its embedded index."""
     content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_NONCE_BYTES)
     return replace(entry, file=replace(entry.file, embedded_index=content))
 

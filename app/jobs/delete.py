@@ -196,7 +196,6 @@ class _Deletion:
 
 
 def _deleted_rows(file: VectorFile) -> int:
-    """Counts the deleted rows of a vector file."""
     # Metadata of old releases has no counts.
     vectors = read_vectors(file.content, [(place.offset, place.length) for place in file.meta.ranges])
     return sum(vector.cardinality for vector in vectors)

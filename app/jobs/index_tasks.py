@@ -120,6 +120,7 @@ def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> Payloads:
         if content is None:
             return {}
         index = FileIndex.read(content)
+    # An unreadable index is replaced as if the file had none.
     except (CorruptIndexError, FileMissingError):
         return {}
     readable: dict[tuple[str, str], bytes | None] = {}

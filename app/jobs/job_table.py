@@ -111,6 +111,7 @@ def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
         return
     directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-"))
     try:
+        # A copy in parts, so that a file of any size takes little memory.
         copy, size = directory / path.rpartition("/")[2], warehouse.size(path)
         with copy.open("wb") as file:
             for start in range(0, size, _COPIED_BYTES):

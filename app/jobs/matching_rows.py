@@ -61,6 +61,8 @@ def matching_rows(
 
     if not files:
         return {}
+    # Every column whose name occurs in the text: a few too many do no harm, and Spark parses the condition
+    # later.
     text = where.lower().replace("``", "`")
     fields = [column for column in version.schema.fields if column.name.lower() in text]
     groups: dict[int, list[_ReadTask]] = defaultdict(list)

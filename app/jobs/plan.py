@@ -147,6 +147,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     whole = opened.service.resolve(opened.ref, selector)
     manifest = whole.table.metadata.manifest(task.manifest)
     removing = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
+    # The manifest's own entries, without those that it or another one removes.
     rows = live_rows([*removing, manifest])[-1]
     entries, columns = whole.table.metadata.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)

@@ -48,10 +48,7 @@ class JobRun:
     token: str
 
     def settle(self) -> bool:
-        """Cancels running tasks and waits until Spark reports their end.
-
-        Returns true if every task succeeded at its first attempt, and so has reported its files.
-        """
+        """Cancels tasks and awaits their end; true if each succeeded at once, and so reported its files."""
         try:
             self.context.cancelJobGroup(self.token)
             tracker = self.context.statusTracker()
@@ -112,6 +109,7 @@ class FilesOfRun:
 
     def __iter__(self) -> Iterator[str]:
         is_complete = self.run.settle()
+        # A killed task may still write files after a listing.
         for listing in range(1 if is_complete else _LISTINGS):
             if listing:
                 time.sleep(_PAUSE_SECONDS)

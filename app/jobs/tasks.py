@@ -37,8 +37,6 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded(Generic[Item, Result]):
-    """Does the work of a task's items and returns errors as results."""
-
     # A class instead of a closure: Spark's workers find it by its name.
     work: Callable[[Item], Result]
 

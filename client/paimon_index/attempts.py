@@ -189,6 +189,7 @@ class Attempts:
         if not is_transient or status == _TIMED_OUT or self._retries_left == 0:
             raise error
         self._retries_left -= 1
+        # A busy service is asked again, since the caches of others are cold for the table.
         if status != _TOO_MANY_REQUESTS:
             self._replicas.mark_down(self.base_url)
             self._at += 1

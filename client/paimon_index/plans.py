@@ -91,6 +91,7 @@ class PlanReader:
             self._files += batch.num_rows
             self._kept += batch.num_rows
             if "skipped" in batch.schema.names:
+                # With explain the stream has skipped files, too.
                 self._kept -= pc.sum(batch.column("skipped")).as_py() or 0
             batches.append(batch)
         if batches and self._progress is not None:

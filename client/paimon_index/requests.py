@@ -112,6 +112,7 @@ def _text(value: object) -> str:
 def _plain(value: Any) -> Any:
     match value:
         case float() if not math.isfinite(value):
+            # JSON has no such numbers; the service reads these texts.
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case dict():
             return {key: _plain(each) for key, each in value.items()}
@@ -120,6 +121,7 @@ def _plain(value: Any) -> Any:
         case bytes():
             return {"$hex": value.hex()}
         case decimal.Decimal():
+            # A JSON number would lose digits in many readers.
             return format(value, "f")
         case dt.date() | dt.time():  # a datetime is a date
             return value.isoformat()

@@ -48,6 +48,7 @@ class Selection:
             return kind.deserialize(self.content)
         numbers = memoryview(self.content).cast("Q").tolist()
         highest = max(numbers, default=0)
+        # An exclusive end of 2^32 still fits 32-bit positions.
         made: BitMap | BitMap64 = BitMap64() if highest > 1 << 32 else BitMap()
         if self.form == "positions":
             made.update(numbers)

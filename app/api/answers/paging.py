@@ -83,10 +83,7 @@ class PageToken:
 
     @classmethod
     def read(cls, text: str, request: bytes) -> Self:
-        """Reads the token in ``text``, which came with a page of ``request``.
-
-        Raises PageTokenError: no server wrote it, or it came with another request.
-        """
+        """Reads a token. Raises PageTokenError: it is malformed, or not of this ``request``."""
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
@@ -125,10 +122,7 @@ class Window:
     def take(
         self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
     ) -> Page:
-        """Fills the page from encoded entries, the first of which is at the page's offset.
-
-        ``goes_on``: true if the entry of an index must share a page with the entry before it.
-        """
+        """Fills the page from encoded entries; those that ``goes_on`` share a page with the one before."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
         for index, encoded in enumerate(encoded_entries, self.offset):

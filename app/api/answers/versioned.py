@@ -92,8 +92,8 @@ class Question:
     ) -> Response:
         """Answers in JSON with the result of ``compute``, or with 304 without calling it.
 
-        Raises PageTokenError: the page token is of another request. Raises SnapshotExpiredError: the snapshot
-        of the page token is gone.
+        Raises PageTokenError: the token is of another request. Raises SnapshotExpiredError: its snapshot is
+        gone.
         """
         request = self._digest()
         token = self._token(request)
@@ -116,10 +116,7 @@ class Question:
     def stream(
         self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
-        """Answers in pieces with the result of ``compute``, or with 304 without calling it.
-
-        Raises RequestError: a page was requested.
-        """
+        """Streams the result of ``compute``, or answers 304. Raises RequestError: a page was requested."""
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(
                 f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "

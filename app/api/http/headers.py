@@ -53,10 +53,7 @@ class BrokenOffError(Exception):
 
 
 class Heads:
-    """ASGI middleware that answers HEAD as GET, without the body.
-
-    Load balancers and ``curl -I`` send HEAD. Iceberg's catalog answers it by itself.
-    """
+    """ASGI middleware that answers HEAD, which load balancers and ``curl -I`` send, as GET without body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -64,6 +61,7 @@ class Heads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        # Iceberg's catalog answers HEAD by itself.
         if scope["type"] != "http" or scope["method"] != "HEAD" or path.startswith(f"{ICEBERG}/"):
             await self._app(scope, receive, send)
             return

@@ -59,11 +59,7 @@ class ProblemDetails:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem answer.
-
-    ``slug``: the part of ``type`` behind ``urn:paimon-index:error:``. ``members``: extension members; None is
-    left out.
-    """
+    """One problem answer; ``members`` are extensions, without those that are None."""
 
     status: int
     slug: str
@@ -110,10 +106,7 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Answer to one class of exceptions.
-
-    ``named``: status if the caller gave the path in question. ``again``: the request may succeed if repeated.
-    """
+    """Answer to one class of exceptions; ``named``: status if the caller gave the path in question."""
 
     error: type[Exception]
     status: int

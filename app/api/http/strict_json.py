@@ -45,10 +45,7 @@ _PIECE = 1 << 16
 
 
 def read_json(content: bytes | bytearray, what: str = "the body") -> object:
-    """Reads the value in ``content``; a number with more digits than a double becomes a ``Decimal``.
-
-    Raises RequestError: it is not JSON, or not strict JSON.
-    """
+    """Reads JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -94,10 +91,9 @@ def _decoded(text: str) -> object:
 
 
 class _Pieces(json.JSONDecoder):
-    """Decodes long lists in pieces: other threads are blocked during each call of the scanner."""
-
     def __init__(self) -> None:
         super().__init__(**_HOOKS)
+        # Other threads are blocked during each call of the scanner, so long lists are decoded in pieces.
         self._scan: Any = json.JSONDecoder(**_HOOKS).scan_once  # type: ignore[attr-defined] # missing in typeshed
         self.scan_once = self._value
 

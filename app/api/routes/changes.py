@@ -53,9 +53,9 @@ class ChangesAnswer:
     next_from_token: str | None
     """Value of from_token for the next request; null for a table without snapshots."""
     added: Sequence[PlannedFile]
-    """Files of the later version only."""
+    """Files that came, as a plan of the later version gives them."""
     removed: Sequence[PlannedFile]
-    """Files of the earlier version only, as a plan of it gives them."""
+    """Files that went, as a plan of the earlier version gives them."""
     warnings: Sequence[str]
 
 

@@ -70,10 +70,7 @@ class PlanScanBody(IcebergBody):
         return self
 
     def to_question(self) -> PlanQuestion:
-        """Converts the body to the planner's form; selected columns do not change the plan.
-
-        Raises RequestError: the filter nests too deeply.
-        """
+        """Converts the body to the planner's form. Raises RequestError: the filter nests too deeply."""
         try:
             written = None if self.filter is None else write_filter(self.filter)
         except RecursionError as error:

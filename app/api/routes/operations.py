@@ -46,10 +46,7 @@ class Caches:
         processes.answer(_CLEAR, self._clear_own)
 
     def statistics(self) -> Statistics:
-        """Contents and hits of each cache by its name; blocks for two seconds at most.
-
-        Raises ProblemError: a process did not answer in time.
-        """
+        """State of each cache; blocks for two seconds at most. Raises ProblemError: a process is silent."""
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:

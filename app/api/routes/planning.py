@@ -140,10 +140,7 @@ _FEW_BYTES: Final = 4 << 20
 
 
 def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:
-    """Claims the memory that a look-up of many keys and its answer take.
-
-    ``most``: bytes of all large bodies together. Raises the errors of :meth:`app.work.ledger.Ledger.claim`.
-    """
+    """Claims the memory for looking up many keys; ``most``: bytes of all large bodies together."""
     hashes, keys = len(request.hashes or ()), len(request.keys or ())
     size = hashes * _HASH_BYTES + keys * _KEY_BYTES
     if size <= _FEW_BYTES:

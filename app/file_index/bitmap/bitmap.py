@@ -131,10 +131,7 @@ _HEAD = struct.Struct(">biib")
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """Rows by value of one payload, whose head and entries a stack has read.
-
-    ``body``: start of the bitmaps in ``buffer``, which is the payload.
-    """
+    """Rows by value of one payload, which a stack has checked; ``body``: start of its bitmaps."""
 
     buffer: Buffer
     entries: Entries
@@ -206,11 +203,7 @@ class BitmapIndex:
 
 
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
-    """Writes the index of a column.
-
-    ``block_bytes``: version 2: largest size of a block. Raises IndexWriteError: an entry is longer than a
-    block.
-    """
+    """Writes the index of a column. Raises IndexWriteError: an entry is longer than ``block_bytes``."""
     return join_parts(_parts(column, version, block_bytes))
 
 
@@ -225,6 +218,7 @@ def _parts(column: KeyColumn, version: int, block_bytes: int) -> deque[Buffer]:
     )
     head = _HEAD.pack(version, column.row_count, len(distinct.keys), len(null_rows) > 0)
     entries: list[Buffer]
+    # Version 1 has no lengths, neither of the null rows nor in entries.
     if version == VERSION_1:
         nulls = nulls[:1]
         entries = [key_records(distinct.keys, column.space, body.offsets[:, None]).data.data]

@@ -36,14 +36,12 @@ Reference: TypeAlias = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Keys of one file and their sets of rows, which a stack has checked.
-
-    ``places``: start of each entry, in the order of the keys. ``tail``: format of the bytes behind its key.
-    """
+    """Entries of one file, which a stack has checked; ``places``: start of each, in the order of the keys."""
 
     buffer: Buffer
     space: KeySpace
     places: Sequence[int] | NDArray[np.unsignedinteger]
+    # Format of the bytes behind each key.
     tail: struct.Struct
 
     def bounds(self) -> tuple[Key, Key] | None:
@@ -88,9 +86,9 @@ def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
 
 
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
-    """Start of each of the next ``count`` records: a key of varying width, and ``tail_bytes`` behind it.
+    """Start of each of the next ``count`` records; raises CorruptIndexError if the buffer ends before.
 
-    Raises CorruptIndexError: the buffer ends before they do.
+    A record is a key of varying width and ``tail_bytes`` behind it.
     """
     positions = array("q")
     for _ in range(count):
@@ -106,10 +104,9 @@ def write_blocks(
     lengths: NDArray[np.int32],
     block_bytes: int,
 ) -> list[Buffer]:
-    """Writes the index of blocks and the block area of version 2.
+    """Writes the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
 
-    ``offsets`` and ``lengths``: int32, by code: those of the bitmaps. Raises IndexWriteError: an entry is
-    longer than a block.
+    Raises IndexWriteError: an entry is longer than a block.
     """
     entries = key_records(distinct.keys, column.space, np.stack([offsets, lengths], axis=1))
     space = block_bytes - _COUNT.size

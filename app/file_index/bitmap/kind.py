@@ -43,12 +43,10 @@ _ROWS_PER_VALUE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class BitmapOptions:
-    """Layout of a bitmap index; ``block_bytes``: version 2: largest size of a block of entries.
-
-    Raises RequestError: there is no such layout.
-    """
+    """Layout of a bitmap index. Raises RequestError: there is no such layout."""
 
     version: int = VERSION_2
+    # Version 2: largest size of a block of entries.
     block_bytes: int = DEFAULT_BLOCK_BYTES
 
     def __post_init__(self) -> None:

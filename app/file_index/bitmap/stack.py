@@ -36,13 +36,8 @@ def measure_records(
 ) -> StoredKeys:
     """Finds the next ``counts[i]`` records of each string, and moves the cursors behind them.
 
-    Args:
-        cursors: at the first record of each string; strings that end too early are no longer sound.
-        counts: records of each string; no more than its bytes can hold.
-        tail_bytes: bytes of a record behind its key.
-
-    Returns:
-        The records of sound strings; the owner of each is the string's position.
+    A record is a key and ``tail_bytes``; ``counts`` fit the bytes of the strings. Strings that end too early
+    are no longer sound. Returns the records of the others; the owner of each is the string's position.
     """
     if space.width is None:
         return _walk(cursors, counts, tail_bytes)

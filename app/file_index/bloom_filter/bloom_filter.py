@@ -100,10 +100,7 @@ _SIGN_BIT = 31
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A set that may take a missing key for one of its own, but never the reverse.
-
-    ``hash_functions``: bits that each key sets.
-    """
+    """A set that may take a missing key for one of its own; each key sets ``hash_functions`` bits."""
 
     space: KeySpace
     hash_functions: int

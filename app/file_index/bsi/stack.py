@@ -25,16 +25,10 @@ from app.types import NULL_LENGTH, BytesColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The values of one sign, of m files.
-
-    Attributes:
-        present: bool, shape (m,): the file has any.
-        low: int64, shape (m,): absolute value of code 0; nothing lies below.
-        high: int64, shape (m,): largest absolute value.
-        existing: the bitmap of their rows.
-    """
+    """The values of one sign, of m files; ``existing``: the bitmap of their rows."""
 
     present: NDArray[np.bool_]
+    # Absolute values, int64, shape (m,): that of code 0, and the largest.
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     existing: BytesColumn

@@ -110,6 +110,7 @@ def _numbers(part: pa.Array) -> NDArray[Any]:
         part = part.cast(pa.int8())
     if types.is_integer(part.type):
         return np.asarray(part)
+    # NumPy has no decimals, and Arrow's dates and times are wanted as plain integers.
     word = np.dtype(f"<i{min(part.type.byte_width, 8)}")
     words = np.frombuffer(part.buffers()[1], word).reshape(-1, part.type.byte_width // word.itemsize)
     words = words[part.offset : part.offset + len(part)]
@@ -127,6 +128,7 @@ def _fit(
         return numbers
     if isinstance(space, FloatingKeys):
         keys = space.reorder(numbers)
+        # Every NaN has one key, as in Java.
         return np.where((keys < ~space.infinity) | (keys > space.infinity), space.nan, keys)
     array_type = parts[0].type
     if data_type.root is TypeRoot.DECIMAL:

@@ -21,11 +21,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class DistinctKeys(NamedTuple):
-    """The distinct keys of a column.
-
-    ``keys``: ascending, as the index orders them; n of them. ``codes``: uint32: for each row with a value the
-    rank of its key, from 0 to n - 1.
-    """
+    """The n distinct ``keys`` of a column, ascending; ``codes``: uint32, the rank of each row's key."""
 
     keys: Keys
     codes: NDArray[np.uint32]
@@ -39,11 +35,7 @@ class DistinctKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumn:
-    """Keys by row.
-
-    ``name``: a column, or ``column[key]``; for errors. ``is_null``: rows without a value, shape (row_count,);
-    None if every row has one.
-    """
+    """Keys by row; ``is_null``: rows without a value, shape (row_count,); None if every row has one."""
 
     name: str
     data_type: DataType
@@ -54,11 +46,9 @@ class KeyColumn:
 
     @classmethod
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
-        """Reads the keys of an Arrow array.
+        """Reads the keys of an Arrow array with one value a row, without copying where possible.
 
-        ``array``: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
-        shared if the form allows it. Raises IndexWriteError: no index takes values of this type, or the array
-        holds others.
+        Raises IndexWriteError: no index takes values of this type, or the array holds others.
         """
         space = key_space(data_type)
         if space is None:

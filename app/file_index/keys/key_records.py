@@ -17,11 +17,7 @@ _NUMBER: Final = np.dtype(">i4")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRecords:
-    """Records that lie back to back; n of them.
-
-    ``data``: all of them, uint8. ``bounds``: int64, shape (n + 1,): start of each, and end of the last one;
-    or their common width.
-    """
+    """n records back to back; ``bounds``: int64, shape (n + 1,): starts and end, or their common width."""
 
     data: NDArray[np.uint8]
     bounds: NDArray[np.int64] | int
@@ -46,11 +42,7 @@ def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
 
 
 def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
-    """Encodes records of a key and some numbers each.
-
-    ``tails``: shape (n, k): numbers behind each key, stored big endian in 4 bytes each. ``lead``: bytes in
-    front of each key.
-    """
+    """Encodes records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)
     bits = space.reorder(keys) if isinstance(space, FloatingKeys) else keys

@@ -122,6 +122,7 @@ class IntegerKeys(KeySpace):
 
     @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        # The common case of long lists of integers is spared a call for each value.
         if self.unit == 1 and not self.boolean:
             return tuple(values)  # type: ignore[arg-type] # integers are their own keys
         return tuple(dict.fromkeys(key for value in values for key in self.equal_keys(value)))

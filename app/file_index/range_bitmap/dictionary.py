@@ -69,10 +69,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Keys and their codes, which a stack has checked; a look-up decodes the few keys it compares.
-
-    ``heads_area``, ``keys_area``: starts of the chunk heads and of the keys area in the buffer.
-    """
+    """Checked keys and their codes, with the starts of areas; a look-up decodes the few keys it compares."""
 
     buffer: Buffer
     space: KeySpace
@@ -127,11 +124,7 @@ class Dictionary:
 
 
 def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
-    """Writes the dictionary of distinct ascending keys, in parts.
-
-    ``keys``: in the order of their codes. ``chunk_bytes``: largest size of a chunk's further keys, and
-    separately of their offsets.
-    """
+    """Writes distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
     behind = np.append(firsts[1:], len(stored))[: len(firsts)]

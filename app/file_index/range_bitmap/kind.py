@@ -40,12 +40,9 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapOptions:
-    """Layout of the dictionary of a range-bitmap.
+    """Layout of a range-bitmap's dictionary. Raises RequestError: there is no such layout."""
 
-    ``chunk_bytes``: largest size of a chunk's further keys; None for the default of the column's type. Raises
-    RequestError: there is no such layout.
-    """
-
+    # Largest size of a chunk's further keys; None for the default of the column's type.
     chunk_bytes: int | None = None
 
     def __post_init__(self) -> None:

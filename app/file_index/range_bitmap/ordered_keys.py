@@ -24,11 +24,7 @@ _MOST_SEARCHES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedKeys:
-    """The keys of m files, n in all.
-
-    ``values``: integers of the width of their type, shape (n,). ``distinct``: int64, shape (m,): number of
-    keys of each file.
-    """
+    """Ascending keys of m files, one file after the other; ``distinct``: int64, shape (m,): keys of each."""
 
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]

@@ -108,10 +108,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmap:
-    """Rows by the rank of their value.
-
-    ``bounds``: smallest and largest key; None if no row has a value. ``slices``: rows by code.
-    """
+    """Rows by the rank of their value; ``bounds``: smallest and largest key; None without values."""
 
     row_count: int
     cardinality: int
@@ -154,10 +151,7 @@ class RangeBitmap:
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each.
-
-        Raises CorruptIndexError: a row has a code that the dictionary lacks.
-        """
+        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         keys = list(self.dictionary.all())
         for code, count in self.slices.code_counts(rows):
             if code >= len(keys):

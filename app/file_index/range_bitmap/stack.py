@@ -78,10 +78,7 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 
 
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Dictionaries of keys of varying length whose first and last key are those at ``ends``; shape (m,).
-
-    ``ends``: int64, shape (2, m): places where the smallest and the largest key are stored once more.
-    """
+    """Dictionaries, shape (m,), whose first and last key are those at ``ends``, int64, shape (2, m)."""
     owners, first = np.unique(stored.owners, return_index=True)
     same = np.ones(len(cursors.at), bool)
     for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
@@ -97,15 +94,7 @@ def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunks:
-    """Chunks of dictionaries, shape (chunks,); chunks of a dictionary stand together, in their order.
-
-    Attributes:
-        owners: int64: the dictionary of each.
-        first_at: int64: place of its first key.
-        further: int64: number of its further keys.
-        starts: int64: place of the further keys, or of their offsets.
-        sound: bool: the dictionary is sound; numbers of others mean nothing.
-    """
+    """Chunks, shape (chunks,), by dictionary; ``owners`` are dictionaries, ``further`` numbers of keys."""
 
     owners: NDArray[np.int64]
     first_at: NDArray[np.int64]

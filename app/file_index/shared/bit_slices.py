@@ -46,16 +46,13 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """Serialized slices; each question decodes what it needs and keeps nothing.
-
-    ``slices``: least significant bit first. ``is_measured``: each extent is known to be that of one whole
-    bitmap.
-    """
+    """Serialized slices, least significant bit first; each question decodes the slices that it needs."""
 
     buffer: Buffer
     existing: Extent
     slices: tuple[Extent, ...]
     row_count: int
+    # Each extent is known to be that of one whole bitmap.
     is_measured: bool = False
 
     def existing_rows(self) -> BitMap:
@@ -247,10 +244,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 
 
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
-    """The bitmaps of rows and their codes: first the rows that exist, then the slices.
-
-    ``rows``: block by block, ascending; codes lie below ``2 ** slices``.
-    """
+    """Bitmaps of existing rows and of each slice; ``rows``: ascending blocks, with their codes."""
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:
         bitmaps[0] |= bitmap_of(positions)

@@ -29,11 +29,7 @@ _NARROW_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredKeys:
-    """Keys in their stored form.
-
-    ``owners``: int64, shape (n,): the file of each key; keys of a file stand together. ``places``: int64,
-    shape (n,): start of the stored key in the shared buffer, which holds all of it.
-    """
+    """Keys of files in their stored form; ``owners``, ``places``: int64, shape (n,): file and offset."""
 
     owners: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -141,11 +137,7 @@ class Directory:
     def of_integers(
         cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
     ) -> tuple[Self, NDArray[np.bool_]]:
-        """Merges dictionaries of integers, with the result of :meth:`build`.
-
-        ``values``: shape (n,), file by file. ``owners``: shape (n,): the file of each. ``width``: bytes of an
-        integer.
-        """
+        """Merges dictionaries of integers of ``width`` bytes, given file by file; see :meth:`build`."""
         file_bits = len(ascending).bit_length()
         codes, value_of = _codes(values, file_bits)
         merged = _merged(codes, owners, len(ascending))

@@ -45,10 +45,7 @@ class HashFile:
 
 @dataclass(frozen=True, slots=True)
 class BucketAssignment:
-    """Assigns buckets to rows, as a function for ``mapInArrow``.
-
-    ``files``: hash indexes of each partition, by serialized row, in the order of the index manifest.
-    """
+    """Assigns buckets to rows, with the hash indexes of each partition by its serialized row."""
 
     # A class instead of a closure: Spark's workers find it by its name.
     target: Target
@@ -72,6 +69,7 @@ class BucketAssignment:
             yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*names, BUCKET])
 
     def _assigner(self, channel: int) -> HashBucketAssigner:
+        # A repeated task must draw the numbers of its first attempt.
         seed = [uuid.UUID(self.target.run).int, channel]
         return HashBucketAssigner(self.assigners[channel], self._load, np.random.default_rng(seed))
 

@@ -45,6 +45,7 @@ class WriteAttempt:
             with Progress(spark.sparkContext, what, 1, advance, self.target.run):
                 collected = self._plan(rows).collect()
         except Exception as error:
+            # Spark wraps the worker's traceback into its own text; users need the last line of ours.
             ours = _OURS.findall(str(error))
             raise (JobError(f"{what}: {ours[-1]}") if ours else spark_failed(what, error)) from error
         # The pickles come from our own tasks.

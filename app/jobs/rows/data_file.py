@@ -202,6 +202,7 @@ class DataFileWriter:
         self.row_count += count
         self._buffered.append(table)
         self._buffered_bytes += table.nbytes
+        # A batch of Spark's is far smaller than a good row group.
         if self._buffered_bytes >= min(_ROW_GROUP_BYTES, self.layout.options.target_bytes):
             self._flush()
 

@@ -52,6 +52,7 @@ class ColumnStatistics:
         """The lower bound; None if it is unknown."""
         value = self._bound("min")
         if isinstance(value, float) and value == 0:
+            # SQL holds the zeros equal, so bounds cover both.
             return -0.0
         if isinstance(value, bytes) and self._cuts(value):
             return value.decode()[: self.mode.characters].encode()

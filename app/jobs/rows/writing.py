@@ -48,10 +48,7 @@ class BucketState:
 
 @dataclass(slots=True)
 class WrittenBucket:
-    """Files written to a bucket.
-
-    ``partition``: serialized row. ``keys_added``: hashes that are new in ``hash_index``.
-    """
+    """Files written to a bucket of a serialized partition, and the number of hashes new in its index."""
 
     partition: bytes
     bucket: int
@@ -64,10 +61,7 @@ class WrittenBucket:
 
 @dataclass(frozen=True, slots=True)
 class BucketWriting:
-    """Writes the buckets of a task, as a function for ``mapInArrow``.
-
-    ``total_buckets``: fixed number of buckets of each partition that has files.
-    """
+    """Writes the buckets of a task; ``total_buckets``: the fixed number of each partition with files."""
 
     # A class instead of a closure: Spark's workers find it by its name.
     target: Target

@@ -170,6 +170,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     share = (
         python_share.of_files(planned_files) if python_share is not None and is_asked and not are_rows else 0
     )
+    # The second plan costs a request, and the service has the first one's work in its caches.
     if share and not _merges_deleted(planned_files):
         of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():

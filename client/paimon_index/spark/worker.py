@@ -184,6 +184,7 @@ def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[],
 
 
 def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:
+    # Without NumPy, which workers need not have.
     keep = bytearray(b"\x01") * rows.num_rows
     for position in positions:
         keep[position] = 0
