@@ -126,13 +126,13 @@ class NotFoundError(PaimonIndexError):
 class UnknownPlaceError(NotFoundError):
     """A warehouse or database that does not exist.
 
-    ``known``: existing names, which the message leaves out; :meth:`naming` adds those that the caller may
+    ``existing``: existing names, which the message leaves out; :meth:`naming` adds those that the caller may
     see. ``warehouse``: the warehouse that lacks the database.
     """
 
-    def __init__(self, name: str, known: Sequence[str], *, warehouse: str | None = None) -> None:
+    def __init__(self, name: str, existing: Sequence[str], *, warehouse: str | None = None) -> None:
         self.name = name
-        self.known = known
+        self.existing = existing
         self.warehouse = warehouse
         super().__init__(f"there is no {'warehouse' if warehouse is None else 'database'} {name!r:.200}")
 

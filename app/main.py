@@ -183,8 +183,8 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
 def _visible(request: Request, error: UnknownPlaceError) -> list[str]:
     caller: Caller = request.scope["state"]["caller"]
     if error.warehouse is None:
-        return [name for name in error.known if caller.may_use(name)]
-    return [name for name in error.known if caller.may_use(error.warehouse, name)]
+        return [name for name in error.existing if caller.may_use(name)]
+    return [name for name in error.existing if caller.may_use(error.warehouse, name)]
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

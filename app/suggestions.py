@@ -33,13 +33,15 @@ SYNONYMS: Final = {
 """Other words for members of requests."""
 
 
-def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
+def hint(
+    word: str, candidates: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}
+) -> str:
     """Text behind a message about an unknown word: similar names, and the existing ones.
 
     ``what``: plural noun for the names; None lists none of them. ``also``: existing names by other words for
     them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
-    names = list(islice(known, _MOST_NAMES + 1))
+    names = list(islice(candidates, _MOST_NAMES + 1))
     names_alike = alike(word, names, also)
     meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in names_alike)
     text = f": did you mean {meant}?" if names_alike else ""
@@ -50,14 +52,14 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
     return f"{text} {what.capitalize()}: {listed(names)}" if text else f"; {what}: {listed(names)}"
 
 
-def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
+def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
     """The names that are most similar to a word, the best one first."""
     meant = also.get(word.lower())
-    if meant is not None and meant in known:
+    if meant is not None and meant in candidates:
         return [meant]
     folded: dict[str, str] = {}
     compared = 0
-    for name in known:
+    for name in candidates:
         short = name.lower()[:_MOST_CHARACTERS]
         folded[short] = name
         compared += len(short)

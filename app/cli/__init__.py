@@ -146,6 +146,6 @@ def main() -> None:
 def _error_line(error: PaimonIndexError) -> str:
     if not isinstance(error, UnknownPlaceError):
         return str(error)
-    if error.known:
-        return error.naming(error.known)
+    if error.existing:
+        return error.naming(error.existing)
     return f"{error}: the warehouse has none. Its URL must be that of the directory that holds DATABASE.db"

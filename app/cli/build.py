@@ -80,7 +80,7 @@ def _print_built(answer: dict[str, Any]) -> None:
     print_members(answer)
     if answer["in_manifest"]:
         print_line(
-            "an index of this size the engine embeds in the manifest (file-index.in-manifest-threshold)"
+            "the engine puts an index of this size into the manifest (file-index.in-manifest-threshold)"
         )
 
 

@@ -45,8 +45,10 @@ class Command(TyperCommand):
             raise
 
     def _refuse(self, command: str, option: str) -> None:
-        known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
-        typer.echo(f"error: there is no option {option}{hint(option, known, also=_SYNONYMS)}", err=True)
+        option_names = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
+        typer.echo(
+            f"error: there is no option {option}{hint(option, option_names, also=_SYNONYMS)}", err=True
+        )
         typer.echo(f"{command} --help lists the options", err=True)
 
 

@@ -318,9 +318,9 @@ def doctor(
 def _print(findings: Sequence[Finding]) -> None:
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
-        first, *others = finding.found.splitlines() or [""]
+        first, *further_lines = finding.found.splitlines() or [""]
         print_line(f"{_SIGNS[finding.outcome]:8} {finding.check:{width}}  {first}")
-        for line in others:
+        for line in further_lines:
             print_line(f"{'':8} {'':{width}}  {line}")
         if finding.advice:
             print_line(f"{'':8} {'':{width}}  -> {finding.advice}")

@@ -421,11 +421,11 @@ class _Evaluation:
                 file = int(usable[place])
                 self._fail(int(at[file]), blamed(self.index.entry(column, kind, int(files[file])), error))
                 of_stack[place] = form.unasked
-            asked, answers_of_asked = self._without_unasked(usable, of_stack, at)
-            if len(asked) == len(at):
-                return asked, answers_of_asked
-            answers[asked] = answers_of_asked
-            decided[asked] = True
+            in_time, answers_in_time = self._without_unasked(usable, of_stack, at)
+            if len(in_time) == len(at):
+                return in_time, answers_in_time
+            answers[in_time] = answers_in_time
+            decided[in_time] = True
         return np.flatnonzero(decided), answers[decided]
 
     def _without_unasked(

@@ -97,9 +97,9 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
 
 def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
     """Indexes that evaluating a predicate may ask, if a file has them."""
-    wanted = set()
+    needed = set()
     for leaf in leaves(predicate):
         condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None
         if isinstance(leaf, BoundLeaf) and condition is not None:
-            wanted |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
-    return frozenset(wanted)
+            needed |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
+    return frozenset(needed)

@@ -214,14 +214,14 @@ def _check_sizes(
     items = rounded_items(max((entry.file.row_count for entry, _ in files), default=1))
     large = []
     for index in declared.indexes:
-        size, beside = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
-        if size > beside:
+        size, data_size = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
+        if size > data_size:
             is_roomy = isinstance(index.options, BloomFilterOptions) and index.options.items > items
             option = f"{PREFIX}{index.kind}.{index.column}.items"
             remedy = f"set the option {option}={items}" if is_roomy else "leave it out"
             large.append(
-                f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {beside:,} bytes of data: "
-                f"{remedy}"
+                f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {data_size:,} bytes of "
+                f"data: {remedy}"
             )
     if large:
         raise JobError(

@@ -138,7 +138,7 @@ class Question:
         headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
             Response(status_code=304, headers=headers)
-            if is_known(etag, self.if_none_match)
+            if etag_matches(etag, self.if_none_match)
             else write(headers)
         )
 
@@ -202,7 +202,7 @@ def version_key(version: Version) -> VersionKey:
     return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema.ids)
 
 
-def is_known(etag: str, if_none_match: Iterable[str]) -> bool:
+def etag_matches(etag: str, if_none_match: Iterable[str]) -> bool:
     """True if one of the ``If-None-Match`` headers names ``etag``; weak tags match strong ones."""
     names = set(_TAG.findall(etag))
     return any(

@@ -14,7 +14,7 @@ from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, model_validat
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.answers.versioned import is_known
+from app.api.answers.versioned import etag_matches
 from app.api.gate.access import Asking, check_place
 from app.api.http.paths import (
     ICEBERG,
@@ -225,13 +225,13 @@ async def iceberg_table(
     request: Request, table: NamedTable, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
 ) -> Response:
     """Load the metadata of a table."""
-    known = request.headers.getlist("if-none-match")
+    if_none_match = request.headers.getlist("if-none-match")
 
     def answer() -> Response:
         metadata = catalog.load_table(table, referenced_only=query.snapshots == "refs")
         content = write_json({"metadata": metadata, "config": {**_SERVER_PLANNING}})
         etag = f'W/"{digest(content).hex()}"'
-        if is_known(etag, known):
+        if etag_matches(etag, if_none_match):
             return Response(status_code=304, headers={"ETag": etag})
         return Response(content, headers={"ETag": etag}, media_type="application/json")
 

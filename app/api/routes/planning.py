@@ -63,8 +63,8 @@ async def plan(
 
     Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` prefers.
     """
-    known = request.headers.getlist("if-none-match")
-    question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
+    if_none_match = request.headers.getlist("if-none-match")
+    question = Question(runtime, table, "plan", body, if_none_match, {"Vary": "Accept"})
     form = SelectionEncoding(body.selection, deletions=body.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:

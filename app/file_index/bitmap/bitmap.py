@@ -183,16 +183,16 @@ class BitmapIndex:
         bitmaps: list[BitMap] = []
         # Each row has one key, so bitmaps never overlap. More of them than there is room for is corruption,
         # and must not cost more than reading the payload once.
-        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.cardinality)
+        remaining_bytes, remaining_references = len(self.buffer) - self.body, max(1, self.cardinality)
         for offset, length in references:
             if offset < 0:
                 single_rows.append(-1 - offset)
             else:
                 bitmap, size = read_bitmap(self.buffer, self.body + offset, length, row_count=self.row_count)
                 bitmaps.append(bitmap)
-                bytes_left -= size
-            references_left -= 1
-            if bytes_left < 0 or references_left < 0:
+                remaining_bytes -= size
+            remaining_references -= 1
+            if remaining_bytes < 0 or remaining_references < 0:
                 raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
         singles = BitMap(single_rows)
         if singles and singles.max() >= self.row_count:

@@ -168,11 +168,11 @@ class BloomStack:
         starts, bits, counts = (
             column.take(files) for column in (self.starts, self.bits, self.hash_functions)
         )
-        first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
+        first, *further = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
         at = first % bits[:, None]
         of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()
         hits = [of_file[counts.take(of_file) == 1]]
-        for number, spot in enumerate(others, start=2):
+        for number, spot in enumerate(further, start=2):
             at = spot.take(of_hash) % bits.take(of_file)
             probed = self.data.take(starts.take(of_file) + (at >> 3)) & _MASKS.take(at & 7)
             passed = probed.nonzero()[0]

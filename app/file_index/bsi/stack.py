@@ -46,7 +46,7 @@ class _Part:
         answers[self._holds_high(values)] = Answer.ROWS
         return answers
 
-    def others(self, values: NDArray[np.int64]) -> Answers:
+    def without(self, values: NDArray[np.int64]) -> Answers:
         answers = where(self.present, Answer.ROWS)
         answers[self._holds_high(values)] = Answer.DOUBT
         answers[self.present & (self._count(values) > self.high - self.low)] = Answer.SKIP
@@ -110,7 +110,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
     @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
         values, absolutes = _by_sign(keys)
-        return np.maximum(self.positive.others(values), self.negative.others(absolutes))
+        return np.maximum(self.positive.without(values), self.negative.without(absolutes))
 
     @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:

@@ -80,16 +80,16 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Dictionaries, shape (m,), whose first and last key are those at ``ends``, int64, shape (2, m)."""
     owners, first = np.unique(stored.owners, return_index=True)
-    same = np.ones(len(cursors.at), bool)
-    for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
-        starts, others = stored.places[at], other[owners]
+    have = np.ones(len(cursors.at), bool)
+    for expected, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
+        starts, expected_at = stored.places[at], expected[owners]
         lengths = integers(cursors.data, starts, ">i") + _LENGTH_BYTES
-        alike = integers(cursors.data, others, ">i") + _LENGTH_BYTES == lengths
-        of_key, places = runs_of(starts, np.where(alike, lengths, 0), 1)
-        shifted = places + (others - starts)[of_key]
-        alike[of_key[cursors.data[places] != cursors.data[shifted]]] = False
-        same[owners[~alike]] = False
-    return same
+        equal = integers(cursors.data, expected_at, ">i") + _LENGTH_BYTES == lengths
+        of_key, places = runs_of(starts, np.where(equal, lengths, 0), 1)
+        shifted = places + (expected_at - starts)[of_key]
+        equal[of_key[cursors.data[places] != cursors.data[shifted]]] = False
+        have[owners[~equal]] = False
+    return have
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -152,8 +152,8 @@ class Frames:
     def _merged(self, versions: DataFrame) -> DataFrame:
         """The newest row of each key, or with first-row the oldest, without deleted keys."""
         is_first = self._scan.schema.options.get("merge-engine") == "first-row"
-        others = [field.name for field in self._fields if field.name not in self._keys]
-        values = F.struct(*(F.col(quoted(name)) for name in (*others, KIND)))
+        value_names = [field.name for field in self._fields if field.name not in self._keys]
+        values = F.struct(*(F.col(quoted(name)) for name in (*value_names, KIND)))
         choose = F.min_by if is_first else F.max_by
         grouped = versions.groupBy([F.col(quoted(name)) for name in self._keys])
         chosen = grouped.agg(choose(values, F.col(SEQUENCE)).alias(_CHOSEN))

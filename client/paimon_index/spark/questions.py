@@ -166,11 +166,12 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 
     are_rows = reader == "rows"
     facts, planned_files = plan(version, "bitmap" if are_rows else "none")
-    is_asked = condition is not None or in_lists is not None
+    is_restricted = condition is not None or in_lists is not None
     share = (
-        python_share.of_files(planned_files) if python_share is not None and is_asked and not are_rows else 0
+        python_share.of_files(planned_files)
+        if python_share is not None and is_restricted and not are_rows
+        else 0
     )
-    # The second plan costs a request, and the service has the first one's work in its caches.
     if share and not _merges_deleted(planned_files):
         of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
@@ -244,8 +245,8 @@ def _merges_deleted(files: pa.Table) -> bool:
 
 
 def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:
-    there = files.filter(files.column(column).is_valid())
-    columns = (there.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
+    with_rows = files.filter(files.column(column).is_valid())
+    columns = (with_rows.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
     return {
         name: Selection("bitmap", content, 64 if form == "roaring64" else 32)
         for name, content, form in zip(*columns, strict=True)

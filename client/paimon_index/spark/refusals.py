@@ -80,14 +80,14 @@ def is_classic(spark: SparkSession) -> bool:
 def check_python(executable: str) -> None:
     """Raises UnsupportedSessionError unless Spark's Python for data sources can import this package."""
     # Spark falls back to python3 if a script runs with the Python of an environment that is not activated.
-    found = shutil.which(executable)
+    path = shutil.which(executable)
     # A Python that is missing here may be in an archive that Spark unpacks elsewhere.
-    if found is None or found == sys.executable:
+    if path is None or path == sys.executable:
         return
-    imports = [found, "-c", "import paimon_index"]
+    imports = [path, "-c", "import paimon_index"]
     if subprocess.run(imports, capture_output=True, check=False).returncode:  # noqa: S603 - Spark's own Python
         raise UnsupportedSessionError(
-            f"Spark makes data sources in {found}, which has no paimon_index: set "
+            f"Spark makes data sources in {path}, which has no paimon_index: set "
             f"PYSPARK_PYTHON={sys.executable} before the session begins"
         )
 

@@ -223,8 +223,8 @@ def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
 def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
     if scheme == "s3":
         return _bucket(authority, {}), authority
-    found: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
-    return found
+    opened: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+    return opened
 
 
 def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:

@@ -202,10 +202,10 @@ def _of_row(schema: Any) -> dict[str, Any]:
 def _present(schema: Any) -> Any:
     if not isinstance(schema, list):
         return schema
-    others = [each for each in schema if each != "null"]
-    if len(others) != 1:
+    types = [each for each in schema if each != "null"]
+    if len(types) != 1:
         raise ValueError(f"expected one type and null in Avro, found {schema!r:.200}")
-    return others[0]
+    return types[0]
 
 
 def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
@@ -282,8 +282,8 @@ def _plain(schema: Any) -> Any:
 
 
 def _packed(number: int) -> bytes:
-    left, content = number << 1, bytearray()
-    while left >= _MORE:
-        content.append(left & 0x7F | _MORE)
-        left >>= 7
-    return bytes([*content, left])
+    rest, content = number << 1, bytearray()
+    while rest >= _MORE:
+        content.append(rest & 0x7F | _MORE)
+        rest >>= 7
+    return bytes([*content, rest])
