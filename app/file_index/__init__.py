@@ -4,7 +4,8 @@ A leaf of the filter becomes a condition on keys (:mod:`app.file_index.keys`). E
 conditions in its own room, and :mod:`app.file_index.answers` combines the answers.
 """
 
-from app.file_index.evaluation import FileDecisions, decide_files, evaluate, find_rows
+from app.file_index.evaluation import decide_files, evaluate, find_rows
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import (
     KINDS,
     IndexKind,

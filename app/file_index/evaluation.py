@@ -1,19 +1,15 @@
-"""Evaluating a predicate with the indexes of many files: the files that can match, or their rows.
+"""Evaluation of a predicate with the indexes of many files: the files that can match, or their rows.
 
 Each leaf asks the indexes of its column, cheapest first, until one of them settles it, for all files that are
 still undecided. AND goes on with the files that remain; OR asks about all of them. A leaf that no index
 answers keeps every row.
-
-Deciding files takes stacked indexes, which answer for many files at once. A file whose rows would have to be
-looked up for that is kept, and its answer is DOUBT. Finding rows looks into the index of each file. Both give
-an array with an answer for each file, and one evaluation combines either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, assert_never
+from typing import Final, TypeGuard, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +20,22 @@ from app.file_index.answers import (
     SHORT_LIST,
     SKIP,
     Answer,
-    Answers,
     Condition,
     Outcome,
     OutOfTime,
-    Points,
     Result,
     Rows,
     Step,
-    all_rows,
-    both,
-    either,
     never_out_of_time,
-    rows,
-    select,
-    where,
 )
 from app.file_index.container import Entry, blamed
+from app.file_index.findings import (
+    UNKNOWN_ROW_COUNT,
+    AnswerArray,
+    FileAnswers,
+    FileDecisions,
+    RowAnswers,
+)
 from app.file_index.index_kinds import (
     KINDS,
     IndexKind,
@@ -49,7 +44,6 @@ from app.file_index.index_kinds import (
     cost,
     is_false_without_values,
 )
-from app.file_index.kind import FileStack
 from app.file_index.stacked_index import FileIndex, OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,
@@ -62,147 +56,6 @@ from app.predicates.model import (
     conjuncts,
 )
 from app.types import DataField
-
-AnswerArray: TypeAlias = "NDArray[Any]"
-"""An answer for each file, shape (k,)."""
-
-UNKNOWN_ROW_COUNT = -1
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of answers about k files.
-
-    ``ask`` returns the answers of sound indexes, and the errors of their bitmaps by position. ``codes`` turns
-    answers into codes of :class:`Answer`. ``everything`` answers with all rows of each file.
-    """
-
-    out_of_time: OutOfTime
-
-    dtype: ClassVar[type]
-
-    def everywhere(self, answer: Any, count: int) -> AnswerArray:
-        return np.full(count, answer, self.dtype)
-
-
-class _FileAnswers(_Form):
-    __slots__ = ()
-
-    dtype = np.int8
-    keep = Answer.KEEP
-    skip = Answer.SKIP
-    unasked = Answer.UNASKED
-
-    @staticmethod
-    def both(left: Answers, right: Answers) -> Answers:
-        joined = np.minimum(left, right)
-        joined[(left == Answer.ROWS) & (right == Answer.ROWS)] = Answer.DOUBT
-        return joined
-
-    @staticmethod
-    def either(left: Answers, right: Answers) -> Answers:
-        return np.maximum(left, right)
-
-    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        answers: Answers = where(row_counts > 0, Answer.ROWS)
-        answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
-        return answers
-
-    def ask(
-        self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        return stack.answers(condition, files, self.out_of_time), {}
-
-    def codes(self, answers: AnswerArray) -> Answers:
-        return answers
-
-
-# Results by code, for kinds that tell no rows and so give no other codes.
-_DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
-
-
-class _RowAnswers(_Form):
-    __slots__ = ()
-
-    dtype = object
-    keep = KEEP
-    skip = SKIP
-    unasked = None
-
-    both = staticmethod(np.vectorize(both, [object]))
-    either = staticmethod(np.vectorize(either, [object]))
-
-    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        answers = self.everywhere(KEEP, len(row_counts))
-        for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
-            answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
-        return answers
-
-    def ask(
-        self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        if not kind.tells_rows:
-            decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
-            return decided, {}
-        errors: dict[int, CorruptIndexError] = {}
-        is_long = isinstance(condition, Points) and len(condition.keys) > SHORT_LIST
-        answers = self.everywhere(KEEP, len(files))
-        for at, file in enumerate(files.tolist()):
-            if is_long and self.out_of_time():
-                answers[at:] = self.unasked
-                break
-            try:
-                answers[at] = select(stack.of_file(file), condition)
-            except CorruptIndexError as error:
-                errors[at] = error
-        return answers, errors
-
-    def codes(self, answers: AnswerArray) -> Answers:
-        return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileDecisions:
-    """The indexes' answers about k files.
-
-    Attributes:
-        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
-        answered: bool, shape (k,): some index had an answer.
-        unasked: bool, shape (k,): time ran out before all of the filter was asked.
-        errors: errors of indexes that had to be asked, by position of the file; such files are kept.
-        trace: questions in order: kind of index, positions among the k files, and an answer for each.
-        rows: rows that can match, by position among the k files; only from :func:`find_rows`.
-    """
-
-    answers: Answers
-    answered: NDArray[np.bool_]
-    unasked: NDArray[np.bool_]
-    errors: Mapping[int, CorruptIndexError]
-    trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
-    rows: Mapping[int, Rows] = field(default_factory=dict)
-
-    @property
-    def skip(self) -> NDArray[np.bool_]:
-        """Files without a matching row, shape (k,)."""
-        return np.equal(self.answers, Answer.SKIP)
-
-    def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
-        """Yields each kind of index, None for no index, with the files that it ruled out, shape (k,)."""
-        skip = self.skip
-        kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
-        if len(kinds) <= 1:
-            # The common case needs no look at single files.
-            yield (kinds[0] if kinds else None), skip
-            return
-        codes = {kind: code for code, kind in enumerate(kinds)}
-        by = np.full(len(skip), -1, np.int32)
-        # If several kinds took part, the last one that ruled the file out counts, or else that was asked.
-        for ruled_out in (False, True):
-            for kind, at, answers in self.trace:
-                by[at[answers == Answer.SKIP] if ruled_out else at] = codes[kind]
-        yield None, skip & (by < 0)
-        for kind, code in codes.items():
-            yield kind, skip & (by == code)
 
 
 def decide_files(
@@ -218,7 +71,7 @@ def decide_files(
     rows of these files, with which every index must agree; -1 if unknown. ``out_of_time``: checked before
     long lists of values, and before further tests of long filters.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, _FileAnswers(out_of_time))
+    evaluation = _Evaluation.of(index, files, row_counts, FileAnswers(out_of_time))
     return evaluation.decisions(evaluation.answers(predicate), {})
 
 
@@ -231,7 +84,7 @@ def find_rows(
     steps: Sequence[list[Step]] | None = None,
 ) -> FileDecisions:
     """Decides files, and finds their matching rows; ``steps``: a list for each file, of every question."""
-    evaluation = _Evaluation.of(index, files, row_counts, _RowAnswers(out_of_time), steps)
+    evaluation = _Evaluation.of(index, files, row_counts, RowAnswers(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
     return evaluation.decisions(answers, rows)
@@ -268,7 +121,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    form: _FileAnswers | _RowAnswers
+    form: FileAnswers | RowAnswers
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -282,7 +135,7 @@ class _Evaluation:
         index: StackedIndex,
         files: NDArray[np.int64],
         row_counts: NDArray[np.int64],
-        form: _FileAnswers | _RowAnswers,
+        form: FileAnswers | RowAnswers,
         steps: Sequence[list[Step]] | None = None,
     ) -> _Evaluation:
         failed, answered, unasked = np.zeros((3, len(files)), bool)
