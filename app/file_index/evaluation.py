@@ -83,7 +83,10 @@ def find_rows(
     out_of_time: OutOfTime = never_out_of_time,
     steps: Sequence[list[Step]] | None = None,
 ) -> FileDecisions:
-    """Decides files, and finds their matching rows; ``steps``: a list for each file, of every question."""
+    """Decides files and finds their matching rows.
+
+    ``steps``: a list for each file, which gets a step for every question to an index.
+    """
     evaluation = _Evaluation.of(index, files, row_counts, RowAnswers(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}

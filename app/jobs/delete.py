@@ -105,7 +105,7 @@ class _Deletion:
     def find(
         cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
     ) -> _Deletion:
-        from paimon_index.spark.questions import (  # noqa: PLC0415 - comes with the extra jobs
+        from paimon_index.spark.questions import (  # noqa: PLC0415 - an extra
             condition_of,
             zone_of_session,
         )

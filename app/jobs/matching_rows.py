@@ -57,7 +57,7 @@ def matching_rows(
     Raises UnsupportedFormatError: Spark lacks the type of a column, or would convert an older type otherwise
     than the engine.
     """
-    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
+    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
 
     if not files:
         return {}
@@ -99,9 +99,9 @@ def _frame(
     in_file: Mapping[int, DataField],
     tasks: list[_ReadTask],
 ) -> DataFrame:
-    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - as above
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - as above
+    from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - an extra
 
     old = [in_file.get(column.id) for column in fields]
     columns: list[StructField] = [
@@ -123,9 +123,9 @@ def _frame(
 
 
 def _column(column: DataField, old: DataField | None) -> Column:
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - as above
+    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - an extra
 
     spark_type_now = _spark_type(column)
     if old is None:
@@ -143,8 +143,8 @@ def _column(column: DataField, old: DataField | None) -> Column:
 
 
 def _spark_type(column: DataField) -> Any:
-    from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - as above
-    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - as above
+    from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - an extra
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - an extra
 
     try:
         return spark_type(_written(column))

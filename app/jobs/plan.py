@@ -108,7 +108,7 @@ def plan(
     advance: Advance = ignore_progress,
 ) -> PlanReport:
     """Plans a filter, in the time zone of the session, over the latest version of an append table."""
-    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - an extra
 
     version = table.latest()
     _check_standing_alone(table, version)

@@ -83,7 +83,7 @@ class BucketAssignment:
 
 def assigned_schema(target: Target) -> StructType:
     """Output of :class:`BucketAssignment` in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     return types.StructType(
         [

@@ -97,7 +97,7 @@ class WriteAttempt:
         return placed.mapInArrow(Lean(writing), RESULTS)
 
     def _order(self) -> list[Column]:
-        from pyspark.sql import functions  # noqa: PLC0415 - comes with the extra jobs
+        from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
         schema, options = self.target.schema, self.target.file_options
         places = {column.name: f"c{at}" for at, column in enumerate(schema.fields)}

@@ -246,7 +246,7 @@ class DataFileWriter:
             schema_id=layout.target.schema.id,
             level=_LEVEL,
             extra_files=extra_files,
-            creation_time_millis=(dt.datetime.now() - _EPOCH) // _MILLISECOND,  # noqa: DTZ005 - as above
+            creation_time_millis=(dt.datetime.now() - _EPOCH) // _MILLISECOND,  # noqa: DTZ005 - local time
             delete_row_count=self.deletions,
             embedded_index=embedded,
             file_source=FileSource.APPEND,

@@ -44,8 +44,8 @@ def read_rows(
     the job. Columns of CSV are found by the header, which must be equal in all files, or without one by
     position.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with the extra jobs
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - an extra
 
     # With enforceSchema Spark would match CSV columns by position even if there is a header.
     given = {"mode": "FAILFAST", "enforceSchema": "false", **(options or {})}
@@ -72,9 +72,9 @@ def _has_header(options: Mapping[str, str]) -> bool:
 
 def spark_schema(target: Target) -> StructType:
     """Columns of the table in Spark's types."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - as above
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - an extra
 
     columns = target.schema.fields
     # The client takes types as JSON and declares no type for it.
@@ -93,8 +93,8 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
     ``rows``: exactly the columns of the table, in any order. ``kind_column``: a further column of strings,
     ``+I``, ``-U``, ``+U`` or ``-D``. Returns the columns, :data:`ORDER`, and :data:`KIND` if it is given.
     """
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
-    from pyspark.sql.types import StringType  # noqa: PLC0415 - as above
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
+    from pyspark.sql.types import StringType  # noqa: PLC0415 - an extra
 
     given = {field.name: field.dataType for field in rows.schema}
     if len(given) < len(rows.columns):
@@ -146,7 +146,7 @@ def _decimal(text: str) -> tuple[int, int]:
 
 def padded(value: Column, data_type: DataType) -> Column:
     """Pads CHAR values with blanks to their length, as Spark and Flink do when they write."""
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
     if data_type.root is not TypeRoot.CHAR:
         return value

@@ -118,7 +118,7 @@ class Preparation:
 
 def prepared_schema(target: Target) -> StructType:
     """Output of :class:`Preparation` in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
     numbers = (HASH, CHANNEL, SLOT) if dynamic else (BUCKET,)
@@ -133,7 +133,7 @@ def prepared_schema(target: Target) -> StructType:
 
 def values_schema(target: Target) -> StructType:
     """Values of rows, their order and their kinds, in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - as above
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     fields = [
         types.StructField(f"c{at}", field.dataType) for at, field in enumerate(spark_schema(target).fields)

@@ -70,7 +70,7 @@ class BucketWriting:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes sorted rows, and yields :data:`RESULTS`."""
-        from pyspark import TaskContext  # noqa: PLC0415 - comes with the extra jobs
+        from pyspark import TaskContext  # noqa: PLC0415 - an extra
 
         context = TaskContext.get()
         # Each attempt of a task has names of its own, so that no two of them write one file.

@@ -89,7 +89,7 @@ class Frames:
         is_readable = self._spark_reads(schema_id, file_format) and self._spark_opens(scheme)
         return "vectorised" if is_readable else "rows"
 
-    @cache  # noqa: B019 - as below
+    @cache  # noqa: B019 - lives as long as one read_table
     def _spark_opens(self, scheme: str) -> bool:
         """True if Hadoop has the classes of a store."""
         # For S3 Hadoop needs hadoop-aws; pyarrow, which the other reader uses, has drivers of its own.
@@ -103,7 +103,7 @@ class Frames:
             return False
         return True
 
-    @cache  # noqa: B019 - lives as long as one call of read_table
+    @cache  # noqa: B019 - lives as long as one read_table
     def _spark_reads(self, schema_id: int, file_format: str) -> bool:
         # Spark reads INT96 of Parquet as instants only, ignores zones of ORC's timestamps, and has no Avro.
         ids = {field.id for field in self._fields}
@@ -177,7 +177,7 @@ class Frames:
             return uri
         return "s3a:" + uri.removeprefix("s3:")
 
-    @cache  # noqa: B019 - as above
+    @cache  # noqa: B019 - lives as long as one read_table
     def _has_own_s3(self) -> bool:
         return bool(self._spark._jsc.hadoopConfiguration().get("fs.s3.impl"))  # noqa: SLF001
 

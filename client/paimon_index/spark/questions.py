@@ -112,10 +112,10 @@ def _calls(condition: str) -> set[str]:
 
 
 def _is_hidden(spark: SparkSession, name: str) -> bool:
-    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - as below
+    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
     if not registry.expressions().contains(name):
         return False  # the service knows no such function either
-    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no public API
     source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
     return source != "built-in"
 
@@ -125,7 +125,7 @@ def zone_of_session(spark: SparkSession) -> str:
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     if zone == "UTC" or zone[:1] in "+-":
         return zone
-    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no other door
+    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
     return f"{zone}@{provider.getVersions('UTC').lastKey()}"
 
 

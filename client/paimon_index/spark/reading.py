@@ -138,10 +138,10 @@ def _named(
     identifier = JavaClass(f"{plans}.AliasIdentifier", gateway)
     plan = JavaClass(f"{plans}.plans.logical.SubqueryAlias", gateway)(
         identifier(name, qualifier),
-        rows._jdf.logicalPlan(),  # noqa: SLF001 - as above
+        rows._jdf.logicalPlan(),  # noqa: SLF001 - no public API
     )
     frames = JavaClass("org.apache.spark.sql.classic.Dataset", gateway)
-    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above
+    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public API
 
 
 def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:

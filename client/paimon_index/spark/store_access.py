@@ -77,7 +77,7 @@ class StoreAccess:
     @cached_property
     def _hadoop(self) -> dict[str, str]:
         """Hadoop's settings for reading files in this session, from one call of Java."""
-        settings = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - no other door
+        settings = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - no public API
         return dict(settings.getValByRegex(_SETTINGS))
 
 

@@ -152,7 +152,7 @@ def _take(stream: Any, length: int) -> bytes:
 def _avro_rows(schema: Any, target: pa.Schema) -> Callable[[int, bytes], pa.Table]:
     """Returns a function that reads the records of a block from their count and bytes."""
     try:
-        import fastavro  # noqa: PLC0415 - as above
+        import fastavro  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ModuleNotFoundError(
             "the table has Avro data files, which Spark's Python workers read with fastavro: pip install "
